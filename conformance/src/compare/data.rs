@@ -1,0 +1,346 @@
+//! Plain values: the strict rule, and the loose one that most of a run is compared by.
+
+use serde_json::{Number, Value};
+
+use super::difference::{Check, Difference};
+use super::schema;
+
+/// Strict JSON equality: keys have no order and `1` is `1.0`, nothing else is forgiven.
+pub(super) fn plain(expected: &Value, got: &Value) -> Check {
+    match (expected, got) {
+        (Value::Object(expected), Value::Object(got)) => {
+            for (name, expected) in expected {
+                got.get(name)
+                    .map_or_else(
+                        || Err(Difference::missing(expected)),
+                        |got| plain(expected, got),
+                    )
+                    .map_err(|difference| difference.in_field(name))?;
+            }
+            match got.iter().find(|(name, _)| !expected.contains_key(*name)) {
+                Some((name, got)) => Err(Difference::unexpected(got).in_field(name)),
+                None => Ok(()),
+            }
+        }
+        (Value::Array(_), Value::Array(_)) => elements(expected, got, plain),
+        _ => scalars(expected, got),
+    }
+}
+
+/// The loose rule: absent is null, and texts match by what they say where they are JSON or
+/// nested history.
+pub(super) fn data(expected: &Value, got: &Value) -> Check {
+    match (expected, got) {
+        (Value::Object(_), Value::Object(_)) => {
+            fields(expected, got, |_, expected, got| data(expected, got))
+        }
+        (Value::Array(_), Value::Array(_)) => elements(expected, got, data),
+        (Value::String(expected), Value::String(got)) => texts(expected, got),
+        _ => scalars(expected, got),
+    }
+}
+
+/// The loose rule, with every `input_json_schema` compared as a schema. What a model is given is
+/// compared by this.
+pub(super) fn data_with_schemas(expected: &Value, got: &Value) -> Check {
+    match (expected, got) {
+        (Value::Object(_), Value::Object(_)) => {
+            fields(expected, got, |name, expected, got| match name {
+                "input_json_schema" => schema::schema(expected, got),
+                _ => data_with_schemas(expected, got),
+            })
+        }
+        (Value::Array(_), Value::Array(_)) => elements(expected, got, data_with_schemas),
+        _ => data(expected, got),
+    }
+}
+
+/// Compares two objects field by field, a field that one of them lacks as null.
+pub(super) fn fields(
+    expected: &Value,
+    got: &Value,
+    compare: impl Fn(&str, &Value, &Value) -> Check,
+) -> Check {
+    let (Value::Object(expected), Value::Object(got)) = (expected, got) else {
+        return Err(Difference::of_values(expected, got));
+    };
+    let only_got = got.keys().filter(|name| !expected.contains_key(*name));
+    for name in expected.keys().chain(only_got) {
+        let expected = expected.get(name).unwrap_or(&Value::Null);
+        let got = got.get(name).unwrap_or(&Value::Null);
+        compare(name, expected, got).map_err(|difference| difference.in_field(name))?;
+    }
+    Ok(())
+}
+
+/// Compares two lists element by element.
+pub(super) fn elements(
+    expected: &Value,
+    got: &Value,
+    compare: impl Fn(&Value, &Value) -> Check,
+) -> Check {
+    let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
+        return Err(Difference::of_values(expected, got));
+    };
+    for index in 0..expected.len().max(got.len()) {
+        pair(expected.get(index), got.get(index), &compare)
+            .map_err(|difference| difference.in_element(index))?;
+    }
+    Ok(())
+}
+
+/// Compares two elements of which one may be past the end of its list.
+pub(super) fn pair(
+    expected: Option<&Value>,
+    got: Option<&Value>,
+    compare: impl Fn(&Value, &Value) -> Check,
+) -> Check {
+    match (expected, got) {
+        (Some(expected), Some(got)) => compare(expected, got),
+        (Some(expected), None) => Err(Difference::missing(expected)),
+        (None, Some(got)) => Err(Difference::unexpected(got)),
+        (None, None) => Ok(()),
+    }
+}
+
+fn scalars(expected: &Value, got: &Value) -> Check {
+    let same = match (expected, got) {
+        (Value::Number(expected), Value::Number(got)) => same_number(expected, got),
+        _ => expected == got,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Difference::of_values(expected, got))
+}
+
+/// Whole numbers are compared exactly; a fraction makes it a comparison of floats.
+fn same_number(expected: &Number, got: &Number) -> bool {
+    let has_float = expected.is_f64() || got.is_f64();
+    expected == got || (has_float && expected.as_f64() == got.as_f64())
+}
+
+/// Compares two texts: as they stand, then as JSON, then as nested history.
+fn texts(expected: &str, got: &str) -> Check {
+    if expected == got {
+        return Ok(());
+    }
+    if let (Some(expected), Some(got)) = (json_in(expected), json_in(got)) {
+        return data(&expected, &got).map_err(Difference::in_json_text);
+    }
+    if let (Some(expected), Some(got)) = (history_lines(expected), history_lines(got)) {
+        return histories(&expected, &got);
+    }
+    Err(Difference::of_texts(expected, got))
+}
+
+/// The object or list that a text is the JSON of.
+fn json_in(text: &str) -> Option<Value> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The lines of a nested-history message: a head, a start marker, records, an end marker. The
+/// markers are the user's to choose, so numbered records between them are what tells one.
+fn history_lines(text: &str) -> Option<Vec<&str>> {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let [_head, _start, records @ .., _end] = lines.as_slice() else {
+        return None;
+    };
+    let has_records = records.iter().any(|line| record(line).is_some());
+    has_records.then_some(lines)
+}
+
+/// The number and the text of a line like `3. user: Hello`.
+fn record(line: &str) -> Option<(&str, &str)> {
+    let (number, text) = line.split_once(". ")?;
+    let is_number = !number.is_empty() && number.chars().all(char::is_numeric);
+    is_number.then_some((number, text))
+}
+
+fn histories(expected: &[&str], got: &[&str]) -> Check {
+    for index in 0..expected.len().max(got.len()) {
+        history_line(expected.get(index), got.get(index))
+            .map_err(|difference| difference.in_line(index))?;
+    }
+    Ok(())
+}
+
+fn history_line(expected: Option<&&str>, got: Option<&&str>) -> Check {
+    match (expected, got) {
+        (Some(expected), Some(got)) => match (record(expected), record(got)) {
+            (Some((number, expected)), Some((same_number, got))) if number == same_number => {
+                texts(expected, got)
+            }
+            _ => texts(expected, got),
+        },
+        (Some(expected), None) => Err(Difference::missing(&Value::from(*expected))),
+        (None, Some(got)) => Err(Difference::unexpected(&Value::from(*got))),
+        (None, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const HEAD: &str = "For context, here is the conversation so far between the user and the \
+                        previous agent:";
+
+    fn history(records: &str) -> String {
+        format!("{HEAD}\n<CONVERSATION HISTORY>\n{records}\n</CONVERSATION HISTORY>")
+    }
+
+    fn path_of(check: Check) -> Option<String> {
+        check.err().map(|difference| difference.path)
+    }
+
+    #[test]
+    fn plain_forgives_key_order_and_the_writing_of_numbers() {
+        let expected = json!({"a": 1, "b": [1.5, {"c": 2.0}]});
+        let got = json!({"b": [1.5, {"c": 2}], "a": 1.0});
+
+        assert_eq!(plain(&expected, &got), Ok(()));
+    }
+
+    #[test]
+    fn plain_tells_absent_from_null_on_either_side() {
+        let with_null = json!({"a": null});
+        let without = json!({});
+
+        assert_eq!(path_of(plain(&with_null, &without)).as_deref(), Some("a"));
+        assert_eq!(path_of(plain(&without, &with_null)).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn plain_does_not_read_texts_as_json() {
+        assert!(plain(&json!("{\"a\":1}"), &json!("{\"a\": 1}")).is_err());
+    }
+
+    #[test]
+    fn large_whole_numbers_are_compared_exactly() {
+        let expected = json!(9_007_199_254_740_993_u64);
+
+        assert!(plain(&expected, &json!(9_007_199_254_740_992_u64)).is_err());
+    }
+
+    #[test]
+    fn data_takes_absent_and_null_for_the_same() {
+        let expected = json!({"a": null, "b": 1});
+        let got = json!({"b": 1, "c": null});
+
+        assert_eq!(data(&expected, &got), Ok(()));
+        assert_eq!(
+            path_of(data(&json!({}), &json!({"a": 0}))).as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_longer_or_shorter_differs_where_it_ends() {
+        let short = json!([1]);
+        let long = json!([1, null]);
+
+        assert_eq!(path_of(data(&short, &long)).as_deref(), Some("[1]"));
+        assert_eq!(path_of(data(&long, &short)).as_deref(), Some("[1]"));
+    }
+
+    #[test]
+    fn texts_that_are_json_match_as_json_however_deep() {
+        let expected = json!({"output": "{\"a\": \"[1, {\\\"b\\\": null}]\", \"c\": \"\\u6280\"}"});
+        let got = json!({"output": "{\"c\":\"技\",\"a\":\"[1.0,{}]\"}"});
+
+        assert_eq!(data(&expected, &got), Ok(()));
+    }
+
+    #[test]
+    fn json_that_differs_is_told_by_its_place_inside_the_text() {
+        let expected = json!({"arguments": "{\"q\": {\"id\": 1}}"});
+        let got = json!({"arguments": "{\"q\": {\"id\": 2}}"});
+
+        let path = path_of(data(&expected, &got));
+
+        assert_eq!(path.as_deref(), Some("arguments(json).q.id"));
+    }
+
+    #[test]
+    fn texts_of_json_scalars_match_only_as_they_stand() {
+        assert!(data(&json!("1"), &json!("1.0")).is_err());
+    }
+
+    #[test]
+    fn history_matches_record_by_record() {
+        let expected =
+            history("1. user: Hi\n2. {\"id\": \"fc\", \"arguments\": \"{\\\"x\\\": 1}\"}");
+        let got = history("1. user: Hi\n2. {\"arguments\":\"{\\\"x\\\":1}\",\"id\":\"fc\"}");
+
+        assert_eq!(data(&json!(expected), &json!(got)), Ok(()));
+    }
+
+    #[test]
+    fn history_with_markers_of_the_users_own_matches_as_well() {
+        let expected = json!("Head\n<<H\n1. {\"a\": 1, \"b\": 2}\nH>>");
+        let got = json!("Head\n<<H\n1. {\"b\":2,\"a\":1}\nH>>");
+
+        assert_eq!(data(&expected, &got), Ok(()));
+    }
+
+    #[test]
+    fn history_inside_json_inside_a_record_matches() {
+        let inner = |record: Value| history(&format!("1. {record}"));
+        let outer = |content: String| {
+            history(&format!(
+                "1. {}",
+                json!({"role": "assistant", "content": content})
+            ))
+        };
+        let expected = outer(inner(json!({"a": 1, "b": 2})));
+        let got = outer(inner(json!({"b": 2, "a": 1})));
+        let other = outer(inner(json!({"b": 2, "a": 3})));
+
+        assert_ne!(expected, got);
+        assert_eq!(data(&json!(expected), &json!(got)), Ok(()));
+        assert_eq!(
+            path_of(data(&json!(expected), &json!(other))).as_deref(),
+            Some("(line 3)(json).content(line 3)(json).a")
+        );
+    }
+
+    #[test]
+    fn history_with_another_number_head_marker_or_record_differs() {
+        let expected = json!(history("1. user: Hi\n2. user: Ho"));
+        let others = [
+            history("1. user: Hi\n3. user: Ho"),
+            history("1. user: Hi\n2. user: No"),
+            history("1. user: Hi"),
+            history("1. user: Hi\n2. user: Ho\n3. user: Hey"),
+            history("1. user: Hi\n2. user: Ho").replace("For context", "In short"),
+            history("1. user: Hi\n2. user: Ho").replace("<CONVERSATION", "<OTHER"),
+            history("1. user: Hi\n2. user: Ho").replace("</CONVERSATION", "</OTHER"),
+        ];
+
+        for other in others {
+            assert!(data(&expected, &json!(other)).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_number_before_equal_json_counts() {
+        let expected = json!(history("1. {\"a\": 1}"));
+        let got = json!(history("2. {\"a\": 1}"));
+
+        assert_eq!(path_of(data(&expected, &got)).as_deref(), Some("(line 3)"));
+    }
+
+    #[test]
+    fn schemas_in_what_a_model_is_given_match_by_the_rule_for_schemas() {
+        let expected = json!([{"handoffs": [{"input_json_schema": {"type": "string"}}]}]);
+        let got = json!([{"handoffs": [{"input_json_schema": {"type": "string", "title": "T"}}]}]);
+
+        assert!(data(&expected, &got).is_err());
+        assert_eq!(data_with_schemas(&expected, &got), Ok(()));
+    }
+}

@@ -1,0 +1,250 @@
+//! The log of a run: in order, but for the tools of one response, which run side by side.
+
+use serde_json::Value;
+
+use super::any_order::{in_order_but_for_runs, run_at};
+use super::data::data;
+use super::difference::{Check, Difference};
+
+/// Compares two logs. Entries of tools that follow each other match as a set, as long as each tool
+/// starts before it is called and is called before it ends.
+pub(super) fn log(expected: &Value, got: &Value) -> Check {
+    let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
+        return data(expected, got);
+    };
+    in_order_but_for_runs(expected, got, is_of_a_tool, data)?;
+    let mut index = 0;
+    while index < got.len() {
+        let run = run_at(got, index, is_of_a_tool);
+        tools_take_their_course(run, index)?;
+        index += run.len().max(1);
+    }
+    Ok(())
+}
+
+/// What an entry of the log tells of a tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    RunHookStart,
+    AgentHookStart,
+    Call,
+    RunHookEnd,
+    AgentHookEnd,
+}
+
+/// Which stage of a tool comes before which.
+const COURSE: [(Stage, Stage); 6] = [
+    (Stage::RunHookStart, Stage::Call),
+    (Stage::AgentHookStart, Stage::Call),
+    (Stage::Call, Stage::RunHookEnd),
+    (Stage::Call, Stage::AgentHookEnd),
+    (Stage::RunHookStart, Stage::RunHookEnd),
+    (Stage::AgentHookStart, Stage::AgentHookEnd),
+];
+
+fn is_of_a_tool(entry: &Value) -> bool {
+    tool_stage(entry).is_some()
+}
+
+/// The tool an entry is about, and what it tells of it.
+fn tool_stage(entry: &Value) -> Option<(&str, Stage)> {
+    let tool = entry["tool"].as_str()?;
+    let stage = match (entry["run_hook"].as_str(), entry["agent_hook"].as_str()) {
+        (None, None) => Stage::Call,
+        (Some("tool_start"), None) => Stage::RunHookStart,
+        (Some("tool_end"), None) => Stage::RunHookEnd,
+        (None, Some("tool_start")) => Stage::AgentHookStart,
+        (None, Some("tool_end")) => Stage::AgentHookEnd,
+        _ => return None,
+    };
+    Some((tool, stage))
+}
+
+/// Checks that no entry of a run comes before what it follows from. A tool may be called several
+/// times at once, so it is the counts that must never run ahead. A stage that the run has less
+/// often than what follows it was not recorded, and says nothing.
+fn tools_take_their_course(run: &[Value], first_index: usize) -> Check {
+    for (offset, entry) in run.iter().enumerate() {
+        let Some((tool, stage)) = tool_stage(entry) else {
+            continue;
+        };
+        let so_far = &run[..=offset];
+        let too_early = COURSE
+            .iter()
+            .filter(|(_, after)| *after == stage)
+            .filter(|(before, after)| count(run, tool, *before) >= count(run, tool, *after))
+            .find(|(before, after)| count(so_far, tool, *before) < count(so_far, tool, *after));
+        if let Some((before, _)) = too_early {
+            let expected = format!("{before:?} of {tool} before its {stage:?}");
+            return Err(
+                Difference::in_words(expected, entry.to_string()).in_element(first_index + offset)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn count(entries: &[Value], tool: &str, stage: Stage) -> usize {
+    entries
+        .iter()
+        .filter(|entry| tool_stage(entry) == Some((tool, stage)))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn hook(name: &str, tool: &str) -> Value {
+        json!({"run_hook": name, "agent": "A", "tool": tool})
+    }
+
+    fn call(tool: &str) -> Value {
+        json!({"tool": tool, "arguments": "{\"x\": 1}"})
+    }
+
+    fn llm_end() -> Value {
+        json!({"run_hook": "llm_end", "agent": "A"})
+    }
+
+    fn handoff() -> Value {
+        json!({"run_hook": "handoff", "from": "A", "to": "B"})
+    }
+
+    /// Two tools as the reference logs them: side by side.
+    fn side_by_side() -> Value {
+        json!([
+            llm_end(),
+            hook("tool_start", "a"),
+            hook("tool_start", "b"),
+            call("a"),
+            call("b"),
+            hook("tool_end", "a"),
+            hook("tool_end", "b"),
+            handoff(),
+        ])
+    }
+
+    #[test]
+    fn tools_of_one_response_match_one_after_another_as_well() {
+        let got = json!([
+            llm_end(),
+            hook("tool_start", "b"), {"tool": "b", "arguments": "{\"x\":1}"}, hook("tool_end", "b"),
+            hook("tool_start", "a"), call("a"), hook("tool_end", "a"),
+            handoff(),
+        ]);
+
+        assert_eq!(log(&side_by_side(), &got), Ok(()));
+    }
+
+    #[test]
+    fn a_tool_called_before_its_start_differs() {
+        let got = json!([
+            llm_end(),
+            hook("tool_start", "a"),
+            call("b"),
+            hook("tool_start", "b"),
+            call("a"),
+            hook("tool_end", "a"),
+            hook("tool_end", "b"),
+            handoff(),
+        ]);
+
+        let difference = log(&side_by_side(), &got).unwrap_err();
+
+        assert_eq!(difference.path, "[2]");
+        assert_eq!(difference.expected, "RunHookStart of b before its Call");
+    }
+
+    #[test]
+    fn a_tool_that_ends_before_its_call_differs() {
+        let got = json!([
+            llm_end(),
+            hook("tool_start", "a"),
+            hook("tool_end", "a"),
+            call("a"),
+            hook("tool_start", "b"),
+            call("b"),
+            hook("tool_end", "b"),
+            handoff(),
+        ]);
+
+        assert_eq!(log(&side_by_side(), &got).unwrap_err().path, "[2]");
+    }
+
+    #[test]
+    fn one_tool_called_twice_at_once_keeps_its_course_by_count() {
+        let expected = json!([
+            hook("tool_start", "a"),
+            hook("tool_start", "a"),
+            call("a"),
+            call("a"),
+            hook("tool_end", "a"),
+            hook("tool_end", "a"),
+        ]);
+        let one_by_one = json!([
+            hook("tool_start", "a"),
+            call("a"),
+            hook("tool_end", "a"),
+            hook("tool_start", "a"),
+            call("a"),
+            hook("tool_end", "a"),
+        ]);
+        let called_early = json!([
+            hook("tool_start", "a"),
+            call("a"),
+            call("a"),
+            hook("tool_start", "a"),
+            hook("tool_end", "a"),
+            hook("tool_end", "a"),
+        ]);
+
+        assert_eq!(log(&expected, &one_by_one), Ok(()));
+        assert_eq!(log(&expected, &called_early).unwrap_err().path, "[2]");
+    }
+
+    #[test]
+    fn the_hooks_of_an_agent_take_the_same_course() {
+        let start = json!({"agent_hook": "tool_start", "of": "A", "tool": "a"});
+        let end = json!({"agent_hook": "tool_end", "of": "A", "tool": "a"});
+        let expected = json!([start, call("a"), end]);
+
+        assert_eq!(log(&expected, &expected), Ok(()));
+        assert!(log(&expected, &json!([call("a"), start, end])).is_err());
+    }
+
+    #[test]
+    fn a_tool_after_the_handoff_differs() {
+        let expected = json!([
+            hook("tool_start", "a"),
+            call("a"),
+            hook("tool_end", "a"),
+            handoff()
+        ]);
+        let got = json!([
+            hook("tool_start", "a"),
+            call("a"),
+            handoff(),
+            hook("tool_end", "a")
+        ]);
+
+        assert_eq!(log(&expected, &got).unwrap_err().path, "[2]");
+    }
+
+    #[test]
+    fn tools_of_two_responses_do_not_mix() {
+        let expected = json!([call("a"), llm_end(), call("b")]);
+        let got = json!([call("b"), llm_end(), call("a")]);
+
+        assert_eq!(log(&expected, &got).unwrap_err().path, "[0].tool");
+    }
+
+    #[test]
+    fn everything_else_is_in_order() {
+        let expected = json!([llm_end(), handoff(), {"on_handoff": "A"}]);
+        let got = json!([llm_end(), {"on_handoff": "A"}, handoff()]);
+
+        assert_eq!(log(&expected, &got).unwrap_err().path, "[1].run_hook");
+    }
+}

@@ -1,0 +1,287 @@
+//! The comparison rules of the conformance runner: what counts as the same behaviour.
+//!
+//! The corpus records one implementation, and much of what it recorded is chance: the order of
+//! keys, the spelling of JSON inside texts, which of two tools that ran side by side was first. The
+//! rules here are the corpus's own, and say what is chance. Everything else must match.
+//!
+//! A comparison gives the first [`Difference`] or none.
+
+mod any_order;
+mod data;
+mod difference;
+mod error;
+mod log;
+mod schema;
+mod spans;
+
+use serde_json::Value;
+
+pub use difference::Difference;
+
+use difference::Check;
+use spans::Ending;
+
+/// Compares as plain JSON: object keys have no order and `1` is `1.0`, but absent is not null.
+pub fn plain(expected: &Value, got: &Value) -> Option<Difference> {
+    data::plain(expected, got).err()
+}
+
+/// Compares items and handoff data: absent is null, and texts that are JSON or nested history
+/// match by what they say.
+pub fn data(expected: &Value, got: &Value) -> Option<Difference> {
+    data::data(expected, got).err()
+}
+
+/// Compares JSON schemas by what they say. The path of a difference is that of a canonical form,
+/// in which references are followed and nullable types are an `anyOf`.
+pub fn schema(expected: &Value, got: &Value) -> Option<Difference> {
+    schema::schema(expected, got).err()
+}
+
+/// Compares a whole run with the `expect` of its case. `expected` decides which keys are compared,
+/// save that an error on one side only is always a difference.
+pub fn run(expected: &Value, got: &Value) -> Option<Difference> {
+    let ending = match expected["error"] {
+        Value::Null => Ending::Finished,
+        _ => Ending::Failed,
+    };
+    sections(expected, got, |name, expected, got| match name {
+        "model_calls" => data::data_with_schemas(expected, got),
+        "log" => log::log(expected, got),
+        "spans" => spans::spans(expected, got, ending),
+        _ => data::data(expected, got),
+    })
+    .err()
+}
+
+/// Compares a run with either of the two forms the reference gave: the plain one, and the one in
+/// which the keys of `streamed_differs` replace those of `expected`. Where neither matches, the
+/// difference is that from the plain form.
+pub fn run_either(
+    expected: &Value,
+    streamed_differs: Option<&Value>,
+    got: &Value,
+) -> Option<Difference> {
+    let difference = run(expected, got)?;
+    let matches_streamed = streamed_differs
+        .map(|differs| overlaid(expected, differs))
+        .is_some_and(|streamed| run(&streamed, got).is_none());
+    (!matches_streamed).then_some(difference)
+}
+
+/// Compares a realtime session with the `expect` of its case. Its tools are called one at a time,
+/// so its log is in order.
+pub fn realtime(expected: &Value, got: &Value) -> Option<Difference> {
+    sections(expected, got, |_, expected, got| {
+        data::data_with_schemas(expected, got)
+    })
+    .err()
+}
+
+/// Compares the error, then every other key that is expected.
+fn sections(
+    expected: &Value,
+    got: &Value,
+    compare: impl Fn(&str, &Value, &Value) -> Check,
+) -> Check {
+    let compare_section = |name: &str| {
+        let (expected, got) = (&expected[name], &got[name]);
+        let check = match name {
+            "error" => error::error(expected, got),
+            "streamed_differs" => Ok(()),
+            _ => compare(name, expected, got),
+        };
+        check.map_err(|difference| difference.in_field(name).in_field("expect"))
+    };
+    compare_section("error")?;
+    let names = expected
+        .as_object()
+        .into_iter()
+        .flat_map(|keys| keys.keys());
+    names.map(String::as_str).try_for_each(compare_section)
+}
+
+fn overlaid(expected: &Value, differs: &Value) -> Value {
+    let mut streamed = expected.clone();
+    if let (Value::Object(streamed), Value::Object(differs)) = (&mut streamed, differs) {
+        streamed.extend(differs.clone());
+    }
+    streamed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn finished() -> Value {
+        json!({
+            "final_output": "Done.",
+            "last_agent": "B",
+            "responses": 2,
+            "new_items": [{"type": "tool_call_item", "raw": {"arguments": "{\"x\": 1}"}}],
+            "model_calls": [{"system": "s", "input": [], "tools": [], "handoffs": [
+                {"tool_name": "t", "input_json_schema": {"enum": ["a"]}, "strict": true}]}],
+            "log": [{"run_hook": "tool_start", "tool": "a"}, {"run_hook": "tool_start", "tool": "b"}],
+            "spans": [{"type": "agent", "name": "B", "handoffs": [], "tools": [], "children": []}],
+            "stream": ["agent_updated:B", "message_output_created"],
+        })
+    }
+
+    fn failed() -> Value {
+        json!({
+            "error": {"type": "MaxTurnsExceeded", "message": "Max turns (3) exceeded"},
+            "spans": [{"type": "agent", "name": "B", "handoffs": [], "tools": [], "children": []}],
+        })
+    }
+
+    fn with(mut run: Value, pointer: &str, value: Value) -> Value {
+        *run.pointer_mut(pointer).unwrap() = value;
+        run
+    }
+
+    fn path_of(difference: Option<Difference>) -> Option<String> {
+        difference.map(|found| found.path)
+    }
+
+    #[test]
+    fn a_run_matches_each_section_by_its_own_rule() {
+        let schema = json!({"const": "a", "title": "T"});
+        let got = with(
+            finished(),
+            "/model_calls/0/handoffs/0/input_json_schema",
+            schema,
+        );
+        let got = with(got, "/log/0/tool", json!("b"));
+        let got = with(got, "/log/1/tool", json!("a"));
+        let got = with(got, "/new_items/0/raw/arguments", json!("{\"x\":1.0}"));
+
+        assert_eq!(run(&finished(), &got), None);
+    }
+
+    #[test]
+    fn a_difference_is_found_in_every_section() {
+        let changes = [
+            ("/final_output", "expect.final_output"),
+            ("/last_agent", "expect.last_agent"),
+            ("/responses", "expect.responses"),
+            (
+                "/new_items/0/raw/arguments",
+                "expect.new_items[0].raw.arguments",
+            ),
+            ("/model_calls/0/system", "expect.model_calls[0].system"),
+            (
+                "/model_calls/0/handoffs/0/strict",
+                "expect.model_calls[0].handoffs[0].strict",
+            ),
+            ("/log/1/tool", "expect.log[1].tool"),
+            ("/spans/0/name", "expect.spans[0].name"),
+            ("/stream/1", "expect.stream[1]"),
+        ];
+
+        for (pointer, path) in changes {
+            let got = with(finished(), pointer, json!("changed"));
+            assert_eq!(path_of(run(&finished(), &got)).as_deref(), Some(path));
+        }
+    }
+
+    #[test]
+    fn what_is_not_expected_is_not_compared() {
+        let mut got = finished();
+        got["session_items"] = json!([1]);
+
+        assert_eq!(run(&finished(), &got), None);
+        assert_eq!(
+            path_of(run(&got, &finished())).as_deref(),
+            Some("expect.session_items")
+        );
+    }
+
+    #[test]
+    fn an_error_on_one_side_only_is_a_difference() {
+        assert_eq!(
+            path_of(run(&failed(), &finished())).as_deref(),
+            Some("expect.error")
+        );
+        assert_eq!(
+            path_of(run(&finished(), &failed())).as_deref(),
+            Some("expect.error")
+        );
+    }
+
+    #[test]
+    fn the_last_agent_of_a_failed_run_need_not_have_reached_a_model() {
+        let tools = json!(["t"]);
+
+        assert_eq!(
+            run(&failed(), &with(failed(), "/spans/0/tools", tools.clone())),
+            None
+        );
+        assert_eq!(
+            path_of(run(&finished(), &with(finished(), "/spans/0/tools", tools))).as_deref(),
+            Some("expect.spans[0].tools[0]")
+        );
+    }
+
+    #[test]
+    fn a_run_may_match_the_streamed_form_instead() {
+        let expected = finished();
+        let differs = json!({"stream": ["agent_updated:B"]});
+        let streamed = with(finished(), "/stream", json!(["agent_updated:B"]));
+        let neither = with(finished(), "/stream", json!([]));
+
+        assert_eq!(run_either(&expected, Some(&differs), &expected), None);
+        assert_eq!(run_either(&expected, Some(&differs), &streamed), None);
+        assert_eq!(
+            path_of(run_either(&expected, None, &streamed)).as_deref(),
+            Some("expect.stream[1]")
+        );
+        assert_eq!(
+            run_either(&expected, Some(&differs), &neither),
+            run(&expected, &neither)
+        );
+    }
+
+    #[test]
+    fn what_the_case_says_of_streaming_is_no_section() {
+        let mut expected = finished();
+        expected["streamed_differs"] = json!({"stream": []});
+
+        assert_eq!(run(&expected, &finished()), None);
+    }
+
+    #[test]
+    fn a_realtime_session_keeps_its_log_in_order() {
+        let expected = json!({"connect": {"handoffs": [{"input_json_schema": {"enum": ["a"]}}]},
+                              "log": [{"tool": "a"}, {"tool": "b"}]});
+        let other_schema = json!({"const": "a"});
+        let got = with(
+            expected.clone(),
+            "/connect/handoffs/0/input_json_schema",
+            other_schema,
+        );
+        let swapped = with(got.clone(), "/log", json!([{"tool": "b"}, {"tool": "a"}]));
+
+        assert_eq!(realtime(&expected, &got), None);
+        assert_eq!(
+            path_of(realtime(&expected, &swapped)).as_deref(),
+            Some("expect.log[0].tool")
+        );
+    }
+
+    #[test]
+    fn the_simple_rules_start_at_the_value_itself() {
+        assert_eq!(
+            path_of(plain(&json!({"a": [1]}), &json!({"a": [2]}))).as_deref(),
+            Some("a[0]")
+        );
+        assert_eq!(
+            path_of(data(&json!({"a": 1}), &json!({}))).as_deref(),
+            Some("a")
+        );
+        assert_eq!(
+            path_of(schema(&json!({"type": "a"}), &json!({}))).as_deref(),
+            Some("type")
+        );
+    }
+}

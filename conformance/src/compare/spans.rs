@@ -1,0 +1,211 @@
+//! The spans of a run: trees in start order.
+
+use std::ptr;
+
+use serde_json::Value;
+
+use super::any_order::in_order_but_for_runs;
+use super::data::{data, fields};
+use super::difference::{Check, Difference};
+
+/// The one span error whose words count, and with them the agents it names.
+const MULTIPLE_HANDOFFS: &str = "Multiple handoffs requested";
+
+/// How the run that the spans are of ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ending {
+    /// With a result.
+    Finished,
+    /// With an error, so its last agent may not have reached a model.
+    Failed,
+}
+
+/// Compares two lists of span trees.
+pub(super) fn spans(expected: &Value, got: &Value, ending: Ending) -> Check {
+    let last_agent = match ending {
+        Ending::Finished => None,
+        Ending::Failed => last_agent_span(expected),
+    };
+    siblings(expected, got, last_agent)
+}
+
+/// The agent span that started last, in a tree of spans or a list of trees.
+fn last_agent_span(spans: &Value) -> Option<&Value> {
+    let spans = spans.as_array()?;
+    spans.iter().rev().find_map(|span| {
+        let is_agent = span["type"] == "agent";
+        last_agent_span(&span["children"]).or(is_agent.then_some(span))
+    })
+}
+
+/// Compares spans under one parent: functions that follow each other ran side by side.
+fn siblings(expected: &Value, got: &Value, last_of_failed_run: Option<&Value>) -> Check {
+    let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
+        return data(expected, got);
+    };
+    let is_function = |span: &Value| span["type"] == "function";
+    in_order_but_for_runs(expected, got, is_function, |expected, got| {
+        span(expected, got, last_of_failed_run)
+    })
+}
+
+fn span(expected: &Value, got: &Value, last_of_failed_run: Option<&Value>) -> Check {
+    if !expected.is_object() || !got.is_object() {
+        return data(expected, got);
+    }
+    let may_lack_a_model = may_lack_a_model(expected, last_of_failed_run);
+    let names_agents = expected["error"] == MULTIPLE_HANDOFFS;
+    fields(expected, got, |name, expected, got| match name {
+        "children" => siblings(expected, got, last_of_failed_run),
+        "error" => span_error(expected, got),
+        "requested_agents" if !names_agents => Ok(()),
+        "handoffs" | "tools" if may_lack_a_model => Ok(()),
+        _ => data(expected, got),
+    })
+}
+
+/// Whether an agent span may be of an agent that never reached a model, whose handoffs and tools
+/// do not count: the reference left both empty, and something went wrong there.
+fn may_lack_a_model(span: &Value, last_of_failed_run: Option<&Value>) -> bool {
+    let is_last = last_of_failed_run.is_some_and(|last| ptr::eq(last, span));
+    let went_wrong = is_last || !span["error"].is_null();
+    went_wrong && is_empty(&span["handoffs"]) && is_empty(&span["tools"])
+}
+
+fn is_empty(list: &Value) -> bool {
+    list.as_array().is_none_or(Vec::is_empty)
+}
+
+fn span_error(expected: &Value, got: &Value) -> Check {
+    let same = if expected == MULTIPLE_HANDOFFS {
+        got == MULTIPLE_HANDOFFS
+    } else {
+        expected.is_null() == got.is_null()
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Difference::of_values(expected, got))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn agent(name: &str, children: Value) -> Value {
+        json!({"type": "agent", "name": name, "handoffs": [], "tools": [], "children": children})
+    }
+
+    fn function(name: &str) -> Value {
+        json!({"type": "function", "name": name, "children": []})
+    }
+
+    fn handoff(error: Value, requested: Value) -> Value {
+        json!({"type": "handoff", "from_agent": "A", "to_agent": "B", "error": error,
+               "requested_agents": requested, "children": []})
+    }
+
+    fn with(mut span: Value, field: &str, value: Value) -> Value {
+        span[field] = value;
+        span
+    }
+
+    fn path_of(expected: &Value, got: &Value, ending: Ending) -> Option<String> {
+        let difference = spans(expected, got, ending).err()?;
+        Some(difference.path)
+    }
+
+    #[test]
+    fn functions_side_by_side_match_in_any_order() {
+        let none = || handoff(json!(null), json!(null));
+        let expected = json!([agent("A", json!([function("a"), function("b"), none()]))]);
+        let swapped = json!([agent("A", json!([function("b"), function("a"), none()]))]);
+        let moved = json!([agent("A", json!([function("a"), none(), function("b")]))]);
+
+        assert_eq!(path_of(&expected, &swapped, Ending::Finished), None);
+        assert_eq!(
+            path_of(&expected, &moved, Ending::Finished).as_deref(),
+            Some("[0].children[1]")
+        );
+    }
+
+    #[test]
+    fn agents_match_in_order() {
+        let expected = json!([agent("A", json!([])), agent("B", json!([]))]);
+        let got = json!([agent("B", json!([])), agent("A", json!([]))]);
+
+        assert_eq!(
+            path_of(&expected, &got, Ending::Finished).as_deref(),
+            Some("[0].name")
+        );
+    }
+
+    #[test]
+    fn of_other_errors_only_that_there_is_one_counts() {
+        let expected = json!([with(
+            agent("A", json!([])),
+            "error",
+            json!("Max turns exceeded")
+        )]);
+        let reworded = json!([with(agent("A", json!([])), "error", json!("Turns used up"))]);
+        let without = json!([agent("A", json!([]))]);
+
+        assert_eq!(path_of(&expected, &reworded, Ending::Failed), None);
+        assert_eq!(
+            path_of(&expected, &without, Ending::Failed).as_deref(),
+            Some("[0].error")
+        );
+        assert_eq!(
+            path_of(&without, &expected, Ending::Failed).as_deref(),
+            Some("[0].error")
+        );
+    }
+
+    #[test]
+    fn multiple_handoffs_count_with_their_agents() {
+        let expected = json!([handoff(json!(MULTIPLE_HANDOFFS), json!(["B", "C"]))]);
+        let reworded = json!([handoff(json!("Too many"), json!(["B", "C"]))]);
+        let other_agents = json!([handoff(json!(MULTIPLE_HANDOFFS), json!(["C", "B"]))]);
+
+        assert_eq!(path_of(&expected, &expected, Ending::Finished), None);
+        assert_eq!(
+            path_of(&expected, &reworded, Ending::Finished).as_deref(),
+            Some("[0].error")
+        );
+        assert_eq!(
+            path_of(&expected, &other_agents, Ending::Finished).as_deref(),
+            Some("[0].requested_agents[0]")
+        );
+    }
+
+    #[test]
+    fn tools_of_an_agent_that_never_reached_a_model_do_not_count() {
+        let first = agent("A", json!([]));
+        let last = agent("B", json!([]));
+        let expected = json!([first, last]);
+        let last_has_tools = json!([first, with(last.clone(), "tools", json!(["t"]))]);
+        let first_has_tools = json!([with(first.clone(), "tools", json!(["t"])), last]);
+
+        assert_eq!(path_of(&expected, &last_has_tools, Ending::Failed), None);
+        assert_eq!(
+            path_of(&expected, &last_has_tools, Ending::Finished).as_deref(),
+            Some("[1].tools[0]")
+        );
+        assert_eq!(
+            path_of(&expected, &first_has_tools, Ending::Failed).as_deref(),
+            Some("[0].tools[0]")
+        );
+    }
+
+    #[test]
+    fn tools_of_a_failed_agent_that_reached_a_model_count() {
+        let expected = json!([with(agent("A", json!([])), "tools", json!(["t"]))]);
+        let got = json!([agent("A", json!([]))]);
+
+        assert_eq!(
+            path_of(&expected, &got, Ending::Failed).as_deref(),
+            Some("[0].tools[0]")
+        );
+    }
+}

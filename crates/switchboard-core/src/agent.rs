@@ -1,0 +1,443 @@
+//! An agent: who it is, what it can do, whom it can hand the conversation to.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::handoff::{Handoff, IntoHandoff};
+use crate::hooks::{AgentHooks, DynAgentHooks};
+use crate::model::{ModelHandle, ModelSettings};
+use crate::offer::Offer;
+use crate::output::{FinalOutput, OutputType};
+use crate::team::Registry;
+use crate::tool::{Tool, ToolOutput};
+
+/// A name, instructions, tools, handoffs, guardrails, hooks and a model.
+///
+/// Agents are built by chaining and never change afterwards; a clone costs a reference count.
+/// `C` is the application's own state, which callbacks are given and models never see.
+///
+/// ```
+/// use switchboard_core::{Agent, handoff};
+///
+/// let billing: Agent = Agent::new("Billing agent")
+///     .instructions("You handle bills.")
+///     .handoff_description("Bills, invoices and payments.");
+/// let triage = Agent::new("Triage agent")
+///     .instructions("Route the user.")
+///     .handoff(&billing)
+///     .handoff(handoff(&billing).tool_name("billing_desk"));
+/// assert_eq!(triage.handoffs()[0].tool_name(), "transfer_to_billing_agent");
+/// ```
+pub struct Agent<C = ()> {
+    def: Arc<Definition<C>>,
+    team: Option<Arc<Registry<C>>>,
+}
+
+/// What an agent is made of.
+pub(crate) struct Definition<C> {
+    pub(crate) name: Arc<str>,
+    instructions: Option<Instructions<C>>,
+    handoff_description: Option<Arc<str>>,
+    tools: Vec<Tool<C>>,
+    pub(crate) handoffs: Vec<Handoff<C>>,
+    input_guardrails: Vec<InputGuardrail<C>>,
+    output_guardrails: Vec<OutputGuardrail<C>>,
+    hooks: Option<Arc<dyn DynAgentHooks<C>>>,
+    output: Option<Result<OutputType, String>>,
+    model: Option<ModelHandle>,
+    settings: Arc<ModelSettings>,
+    tool_use: ToolUse<C>,
+    keeps_tool_choice: bool,
+    /// What the model is offered, where that does not depend on conditions.
+    offer: OnceLock<Offer>,
+    /// Whether no two agents this one leads to share a name.
+    pub(crate) names_are_unique: OnceLock<bool>,
+}
+
+enum Instructions<C> {
+    Text(Arc<str>),
+    Function(Arc<InstructionsFn<C>>),
+}
+
+type InstructionsFn<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<String> + Send + Sync;
+type ToolUseFn<C> =
+    dyn Fn(RunContext<C>, Vec<ToolResult>) -> Outcome<Option<FinalOutput>> + Send + Sync;
+
+/// What happens after an agent's tools have run.
+pub struct ToolUse<C = ()>(pub(crate) ToolUseKind<C>);
+
+pub(crate) enum ToolUseKind<C> {
+    RunModelAgain,
+    StopOnFirstTool,
+    StopAtTools(Arc<[String]>),
+    Function(Arc<ToolUseFn<C>>),
+}
+
+impl<C> ToolUse<C> {
+    /// The model reads the outputs and goes on. This is the default.
+    pub const fn run_model_again() -> Self {
+        Self(ToolUseKind::RunModelAgain)
+    }
+
+    /// The first tool's output is the run's final output.
+    pub const fn stop_on_first_tool() -> Self {
+        Self(ToolUseKind::StopOnFirstTool)
+    }
+
+    /// The output of one of these tools, once called, is the run's final output.
+    pub fn stop_at<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self(ToolUseKind::StopAtTools(
+            names.into_iter().map(Into::into).collect(),
+        ))
+    }
+
+    /// `decide` says: `Some` is the run's final output, `None` lets the model go on.
+    pub fn decide<F, R, M>(decide: F) -> Self
+    where
+        F: Fn(RunContext<C>, Vec<ToolResult>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<FinalOutput>, M>,
+    {
+        Self(ToolUseKind::Function(Arc::new(move |ctx, results| {
+            decide(ctx, results).into_outcome()
+        })))
+    }
+}
+
+impl<C> Clone for ToolUse<C> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            ToolUseKind::RunModelAgain => ToolUseKind::RunModelAgain,
+            ToolUseKind::StopOnFirstTool => ToolUseKind::StopOnFirstTool,
+            ToolUseKind::StopAtTools(names) => ToolUseKind::StopAtTools(names.clone()),
+            ToolUseKind::Function(decide) => ToolUseKind::Function(decide.clone()),
+        })
+    }
+}
+
+impl<C> fmt::Debug for ToolUse<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ToolUseKind::RunModelAgain => f.write_str("RunModelAgain"),
+            ToolUseKind::StopOnFirstTool => f.write_str("StopOnFirstTool"),
+            ToolUseKind::StopAtTools(names) => f.debug_tuple("StopAtTools").field(names).finish(),
+            ToolUseKind::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+/// A tool that ran, and what it returned.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// What it returned.
+    pub output: ToolOutput,
+}
+
+impl<C> Agent<C> {
+    /// An agent that has only a name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            def: Arc::new(Definition {
+                name: name.into(),
+                instructions: None,
+                handoff_description: None,
+                tools: Vec::new(),
+                handoffs: Vec::new(),
+                input_guardrails: Vec::new(),
+                output_guardrails: Vec::new(),
+                hooks: None,
+                output: None,
+                model: None,
+                settings: Arc::default(),
+                tool_use: ToolUse::run_model_again(),
+                keeps_tool_choice: false,
+                offer: OnceLock::new(),
+                names_are_unique: OnceLock::new(),
+            }),
+            team: None,
+        }
+    }
+
+    /// What the agent's model is told to do.
+    #[must_use]
+    pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
+        self.with(|def| def.instructions = Some(Instructions::Text(text.into())))
+    }
+
+    /// Instructions made anew each turn from the context and the agent; sync or async.
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    ///
+    /// struct App { user: String }
+    ///
+    /// let agent = Agent::<App>::new("Greeter")
+    ///     .instructions_fn(|ctx, _agent| format!("Greet {}.", ctx.user));
+    /// ```
+    #[must_use]
+    pub fn instructions_fn<F, R, M>(self, make: F) -> Self
+    where
+        F: Fn(RunContext<C>, Self) -> R + Send + Sync + 'static,
+        R: IntoOutcome<String, M>,
+    {
+        let make = Arc::new(move |ctx, agent| make(ctx, agent).into_outcome());
+        self.with(|def| def.instructions = Some(Instructions::Function(make)))
+    }
+
+    /// What other agents' models are told of this one, so that they know when to hand off to it.
+    #[must_use]
+    pub fn handoff_description(self, text: impl Into<Arc<str>>) -> Self {
+        self.with(|def| def.handoff_description = Some(text.into()))
+    }
+
+    /// Gives the agent a tool.
+    #[must_use]
+    pub fn tool(self, tool: Tool<C>) -> Self {
+        self.with(|def| def.tools.push(tool))
+    }
+
+    /// Lets the agent hand the conversation to another: an agent, a name (in a
+    /// [`Team`](crate::Team)), or a [`handoff()`](crate::handoff()) with more to say.
+    #[must_use]
+    pub fn handoff(self, handoff: impl IntoHandoff<C>) -> Self {
+        self.with(|def| def.handoffs.push(handoff.into_handoff()))
+    }
+
+    /// Checks the user's input where this agent is the first of a run.
+    #[must_use]
+    pub fn input_guardrail(self, guardrail: InputGuardrail<C>) -> Self {
+        self.with(|def| def.input_guardrails.push(guardrail))
+    }
+
+    /// Checks the final output where this agent is the last of a run.
+    #[must_use]
+    pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
+        self.with(|def| def.output_guardrails.push(guardrail))
+    }
+
+    /// Hooks told of what this agent does.
+    #[must_use]
+    pub fn hooks(self, hooks: impl AgentHooks<C>) -> Self
+    where
+        C: Send + Sync + 'static,
+    {
+        self.with(|def| def.hooks = Some(Arc::new(hooks)))
+    }
+
+    /// The form of the agent's final answer: a type instead of text.
+    #[must_use]
+    pub fn output<T: JsonSchema + DeserializeOwned + 'static>(self) -> Self {
+        let output = OutputType::of::<T>().map_err(|error| error.to_string());
+        self.with(|def| def.output = Some(output))
+    }
+
+    /// The model that answers for this agent, unless the run names another.
+    #[must_use]
+    pub fn model(self, model: impl Into<ModelHandle>) -> Self {
+        self.with(|def| def.model = Some(model.into()))
+    }
+
+    /// How the model is to answer; the run's settings override these field by field.
+    #[must_use]
+    pub fn model_settings(self, settings: ModelSettings) -> Self {
+        self.with(|def| def.settings = Arc::new(settings))
+    }
+
+    /// What happens after the agent's tools have run.
+    #[must_use]
+    pub fn tool_use(self, tool_use: ToolUse<C>) -> Self {
+        self.with(|def| def.tool_use = tool_use)
+    }
+
+    /// Keeps a forced tool choice after the agent has used a tool. Without this it is reset, so
+    /// that an agent that must call a tool cannot call tools for ever.
+    #[must_use]
+    pub fn keep_tool_choice(self) -> Self {
+        self.with(|def| def.keeps_tool_choice = true)
+    }
+
+    /// The agent's name.
+    pub fn name(&self) -> &str {
+        &self.def.name
+    }
+
+    /// What other agents' models are told of this one.
+    pub fn description(&self) -> Option<&str> {
+        self.def.handoff_description.as_deref()
+    }
+
+    /// The agent's tools.
+    pub fn tools(&self) -> &[Tool<C>] {
+        &self.def.tools
+    }
+
+    /// The agent's handoffs.
+    pub fn handoffs(&self) -> &[Handoff<C>] {
+        &self.def.handoffs
+    }
+
+    /// Whether both are the same agent, not merely of the same name.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.def, &other.def)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Definition<C>)) -> Self {
+        let mut def = Arc::try_unwrap(self.def).unwrap_or_else(|shared| (*shared).clone());
+        change(&mut def);
+        // A changed agent is a new one: it no longer is the member of a team it came from.
+        def.offer = OnceLock::new();
+        def.names_are_unique = OnceLock::new();
+        self.def = Arc::new(def);
+        self
+    }
+}
+
+/// What the engine asks of an agent.
+impl<C> Agent<C> {
+    pub(crate) fn member(def: Arc<Definition<C>>, team: Arc<Registry<C>>) -> Self {
+        Self {
+            def,
+            team: Some(team),
+        }
+    }
+
+    /// The same agent, reached from `other`: names it hands off to are looked up in that team.
+    pub(crate) fn reached_from(&self, other: &Self) -> Self {
+        Self {
+            def: self.def.clone(),
+            team: self.team.clone().or_else(|| other.team.clone()),
+        }
+    }
+
+    pub(crate) fn def(&self) -> &Arc<Definition<C>> {
+        &self.def
+    }
+
+    pub(crate) fn team(&self) -> Option<&Arc<Registry<C>>> {
+        self.team.as_ref()
+    }
+
+    pub(crate) fn name_arc(&self) -> &Arc<str> {
+        &self.def.name
+    }
+
+    pub(crate) fn input_guardrails(&self) -> &[InputGuardrail<C>] {
+        &self.def.input_guardrails
+    }
+
+    pub(crate) fn output_guardrails(&self) -> &[OutputGuardrail<C>] {
+        &self.def.output_guardrails
+    }
+
+    pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
+        self.def.hooks.as_deref()
+    }
+
+    pub(crate) fn output_type(&self) -> Option<&OutputType> {
+        self.def.output.as_ref()?.as_ref().ok()
+    }
+
+    pub(crate) fn own_model(&self) -> Option<&ModelHandle> {
+        self.def.model.as_ref()
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<ModelSettings> {
+        &self.def.settings
+    }
+
+    pub(crate) fn tool_use_kind(&self) -> &ToolUseKind<C> {
+        &self.def.tool_use.0
+    }
+
+    pub(crate) fn keeps_tool_choice(&self) -> bool {
+        self.def.keeps_tool_choice
+    }
+
+    pub(crate) fn cached_offer(&self) -> &OnceLock<Offer> {
+        &self.def.offer
+    }
+
+    /// What was wrong when the agent was built.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if let Some(Err(error)) = &self.def.output {
+            return Some(format!("its output type has no strict schema: {error}"));
+        }
+        self.def
+            .tools
+            .iter()
+            .find_map(|tool| Some(format!("tool \"{}\": {}", tool.name(), tool.problem()?)))
+            .or_else(|| {
+                self.def.handoffs.iter().find_map(|handoff| {
+                    let problem = handoff.problem()?;
+                    Some(format!("handoff \"{}\": {problem}", handoff.tool_name()))
+                })
+            })
+    }
+
+    pub(crate) async fn resolve_instructions(
+        &self,
+        ctx: &RunContext<C>,
+    ) -> Result<Option<Arc<str>>, BoxError> {
+        match &self.def.instructions {
+            None => Ok(None),
+            Some(Instructions::Text(text)) => Ok(Some(text.clone())),
+            Some(Instructions::Function(make)) => {
+                let text = make(ctx.clone(), self.clone()).get().await?;
+                Ok(Some(text.into()))
+            }
+        }
+    }
+}
+
+impl<C> Clone for Agent<C> {
+    fn clone(&self) -> Self {
+        Self {
+            def: self.def.clone(),
+            team: self.team.clone(),
+        }
+    }
+}
+
+impl<C> Clone for Definition<C> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            instructions: match &self.instructions {
+                None => None,
+                Some(Instructions::Text(text)) => Some(Instructions::Text(text.clone())),
+                Some(Instructions::Function(make)) => Some(Instructions::Function(make.clone())),
+            },
+            handoff_description: self.handoff_description.clone(),
+            tools: self.tools.clone(),
+            handoffs: self.handoffs.clone(),
+            input_guardrails: self.input_guardrails.clone(),
+            output_guardrails: self.output_guardrails.clone(),
+            hooks: self.hooks.clone(),
+            output: self.output.clone(),
+            model: self.model.clone(),
+            settings: self.settings.clone(),
+            tool_use: self.tool_use.clone(),
+            keeps_tool_choice: self.keeps_tool_choice,
+            offer: OnceLock::new(),
+            names_are_unique: OnceLock::new(),
+        }
+    }
+}
+
+impl<C> fmt::Debug for Agent<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.def.name)
+            .field("tools", &self.def.tools)
+            .field("handoffs", &self.def.handoffs)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,139 @@
+//! Filters: what the next agent sees of the conversation.
+//!
+//! A filter takes the [`HandoffInputData`] of a handoff and returns a changed one. Any function
+//! that does so is one, sync or async, fallible or not; [`Filter::then`] chains them.
+//!
+//! ```
+//! use switchboard_core::{Agent, HandoffInputData, filters, handoff};
+//!
+//! let billing: Agent = Agent::new("Billing");
+//! let triage = Agent::new("Triage")
+//!     .handoff(handoff(&billing).filter(
+//!         filters::remove_all_tools().then(|data: HandoffInputData| async move { data }),
+//!     ));
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome};
+use crate::handoff::{HandoffInputData, HistoryMarkers, nest_handoff_history};
+use crate::items::{Input, RunItem, RunItems};
+
+/// Changes what the next agent sees.
+pub struct Filter<C = ()>(Arc<Apply<C>>);
+
+type Apply<C> = dyn Fn(HandoffInputData<C>) -> Outcome<HandoffInputData<C>> + Send + Sync;
+
+impl<C> Filter<C> {
+    /// A filter from a function.
+    pub fn new<F, R, M>(filter: F) -> Self
+    where
+        F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<HandoffInputData<C>, M>,
+    {
+        Self(Arc::new(move |data| filter(data).into_outcome()))
+    }
+
+    /// This filter, then the other one on what it returned.
+    #[must_use]
+    pub fn then<M>(self, next: impl IntoFilter<C, M>) -> Self
+    where
+        C: Send + Sync + 'static,
+    {
+        let next = next.into_filter();
+        Self(Arc::new(move |data| match (self.0)(data) {
+            Outcome::Ready(Ok(data)) => (next.0)(data),
+            Outcome::Ready(Err(error)) => Outcome::Ready(Err(error)),
+            Outcome::Later(first) => {
+                let next = next.clone();
+                Outcome::Later(Box::pin(async move { next.apply(first.await?).await }))
+            }
+        }))
+    }
+
+    /// Applies the filter.
+    ///
+    /// # Errors
+    /// What the filter's own code returned as its error.
+    pub async fn apply(&self, data: HandoffInputData<C>) -> Result<HandoffInputData<C>, BoxError> {
+        (self.0)(data).get().await
+    }
+}
+
+impl<C> Clone for Filter<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for Filter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Filter")
+    }
+}
+
+/// What can be used as a filter: a [`Filter`], or a function from data to data, sync or async.
+///
+/// `M` only tells the forms apart and is always inferred.
+pub trait IntoFilter<C, M> {
+    /// The filter.
+    fn into_filter(self) -> Filter<C>;
+}
+
+impl<C> IntoFilter<C, ()> for Filter<C> {
+    fn into_filter(self) -> Self {
+        self
+    }
+}
+
+impl<C, F, R, M> IntoFilter<C, (ByValue, M)> for F
+where
+    F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
+    R: IntoOutcome<HandoffInputData<C>, M>,
+{
+    fn into_filter(self) -> Filter<C> {
+        Filter::new(self)
+    }
+}
+
+/// Drops everything that belongs to the use of tools: calls and outputs, the provider's own
+/// tools, reasoning, and handoffs.
+pub fn remove_all_tools<C: 'static>() -> Filter<C> {
+    Filter::new(|data: HandoffInputData<C>| {
+        let history = match data.input_history() {
+            Input::Text(text) => Input::Text(text.clone()),
+            Input::Items(items) => {
+                let kept = items.iter().filter(|item| !item.kind().is_tool_use());
+                Input::Items(kept.cloned().collect())
+            }
+        };
+        let before = without_tools(data.pre_handoff_items());
+        let now = without_tools(data.new_items());
+        let instead = data.input_items().map(without_tools);
+        let data = data
+            .with_input_history(history)
+            .with_pre_handoff_items(before)
+            .with_new_items(now);
+        match instead {
+            Some(items) => data.with_input_items(items),
+            None => data,
+        }
+    })
+}
+
+fn without_tools(items: &RunItems) -> Vec<RunItem> {
+    let kept = items.iter().filter(|made| !made.kind().is_tool_use());
+    kept.cloned().collect()
+}
+
+/// Puts the conversation into a nested summary, as [`nest_handoff_history`] does, with the
+/// default markers.
+pub fn nest_history<C: 'static>() -> Filter<C> {
+    nest_history_between(HistoryMarkers::default())
+}
+
+/// The same with markers of your own.
+pub fn nest_history_between<C: 'static>(markers: HistoryMarkers) -> Filter<C> {
+    Filter::new(move |data: HandoffInputData<C>| nest_handoff_history(data, None, &markers))
+}

@@ -1,0 +1,308 @@
+//! Passing the conversation to another agent.
+
+mod builder;
+mod data;
+pub(crate) mod history;
+pub(crate) mod owned;
+mod summary;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use builder::{HandoffBuilder, IntoHandoff, IntoTarget, handoff};
+pub use data::HandoffInputData;
+pub(crate) use data::Parts;
+pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
+
+use crate::agent::Agent;
+use crate::callback::{IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::filters::Filter;
+use crate::json;
+use crate::model::HandoffSpec;
+use crate::schema::{self, InvalidPayload, Payload};
+use crate::tool::Enabled;
+
+/// An edge to another agent: a tool the model calls to pass the conversation on.
+///
+/// Made with [`handoff()`], or with [`Handoff::custom`] where code picks the agent at call time.
+/// Clones are the same handoff.
+pub struct Handoff<C = ()>(Arc<Inner<C>>);
+
+struct Inner<C> {
+    spec: HandoffSpec,
+    tool_name_given: bool,
+    description_given: bool,
+    target: Target<C>,
+    payload: Option<Payload>,
+    callback: Callback<C>,
+    filter: Option<Filter<C>>,
+    nest_history: Option<bool>,
+    enabled: Enabled<C>,
+    problem: Option<String>,
+}
+
+/// Who gets the conversation.
+pub(crate) enum Target<C> {
+    /// This agent.
+    Agent(Agent<C>),
+    /// The agent of this name in the team.
+    Name(Arc<str>),
+    /// The team's agent at this place, once the team is built.
+    Member(usize),
+    /// Whom this code picks.
+    Custom(Arc<Pick<C>>),
+}
+
+type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
+
+/// What runs when the handoff is taken.
+pub(crate) enum Callback<C> {
+    None,
+    Plain(Arc<dyn Fn(RunContext<C>) -> Outcome<HandoffDecision> + Send + Sync>),
+    WithPayload(Arc<dyn Fn(RunContext<C>, Value) -> Outcome<HandoffDecision> + Send + Sync>),
+}
+
+/// What a handoff's callback decides. `()` converts into it and lets the handoff go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HandoffDecision {
+    /// The handoff takes place.
+    Proceed,
+}
+
+impl From<()> for HandoffDecision {
+    fn from((): ()) -> Self {
+        Self::Proceed
+    }
+}
+
+impl<C> Handoff<C> {
+    /// A handoff whose own code picks the agent when the model calls it.
+    ///
+    /// `agent_name` is what traces and errors call the target; `schema` describes the arguments
+    /// and is passed on as it is. `pick` gets the arguments as the model wrote them and returns
+    /// an agent, a `Result` of one, or a future of either.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::{Agent, Handoff};
+    ///
+    /// let day: Agent = Agent::new("Day shift");
+    /// let night: Agent = Agent::new("Night shift");
+    /// let handoff = Handoff::custom("transfer_to_shift", "Shift", &json!({}), move |_ctx, args| {
+    ///     if args.contains("night") { night.clone() } else { day.clone() }
+    /// });
+    /// # let _: Agent = Agent::new("Triage").handoff(handoff);
+    /// ```
+    pub fn custom<F, R, M>(
+        tool_name: impl Into<Arc<str>>,
+        agent_name: impl Into<Arc<str>>,
+        schema: &Value,
+        pick: F,
+    ) -> Self
+    where
+        F: Fn(RunContext<C>, String) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Agent<C>, M>,
+    {
+        let agent_name = agent_name.into();
+        Self(Arc::new(Inner {
+            spec: HandoffSpec {
+                tool_name: tool_name.into(),
+                tool_description: default_tool_description(&agent_name, None).into(),
+                input_json_schema: schema::raw(schema),
+                strict: false,
+                agent_name,
+            },
+            tool_name_given: true,
+            description_given: true,
+            target: Target::Custom(Arc::new(move |ctx, args| pick(ctx, args).into_outcome())),
+            payload: None,
+            callback: Callback::None,
+            filter: None,
+            nest_history: None,
+            enabled: Enabled::Always,
+            problem: None,
+        }))
+    }
+
+    /// The name of the tool that stands for the handoff.
+    pub fn tool_name(&self) -> &str {
+        &self.0.spec.tool_name
+    }
+
+    /// What the model is told of it.
+    pub fn tool_description(&self) -> &str {
+        &self.0.spec.tool_description
+    }
+
+    /// The JSON schema of the payload, as the model is given it.
+    pub fn input_json_schema(&self) -> &RawValue {
+        &self.0.spec.input_json_schema
+    }
+
+    /// Whether the model must keep to the schema.
+    pub fn strict_json_schema(&self) -> bool {
+        self.0.spec.strict
+    }
+
+    /// The name of the agent that would get the conversation.
+    pub fn agent_name(&self) -> &str {
+        &self.0.spec.agent_name
+    }
+
+    /// The filter on what that agent sees.
+    pub fn input_filter(&self) -> Option<&Filter<C>> {
+        self.0.filter.as_ref()
+    }
+
+    /// Whether the history is nested for that agent; `None` leaves it to the run.
+    pub fn nest_history(&self) -> Option<bool> {
+        self.0.nest_history
+    }
+
+    /// The handoff as a model sees it.
+    pub fn spec(&self) -> &HandoffSpec {
+        &self.0.spec
+    }
+
+    pub(crate) fn enabled(&self) -> &Enabled<C> {
+        &self.0.enabled
+    }
+
+    pub(crate) fn target(&self) -> &Target<C> {
+        &self.0.target
+    }
+
+    pub(crate) fn callback(&self) -> &Callback<C> {
+        &self.0.callback
+    }
+
+    /// What is wrong with how the handoff was built.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if let Some(problem) = &self.0.problem {
+            return Some(problem.clone());
+        }
+        self.0.payload.as_ref()?.check_schema().err()
+    }
+
+    /// The payload in a call's arguments, checked; `None` where the handoff takes none.
+    pub(crate) fn parse_payload(&self, arguments: &str) -> Result<Option<Value>, InvalidPayload> {
+        match &self.0.payload {
+            Some(payload) => payload.check(arguments).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same handoff to the member at `index` of a team that is being built.
+    pub(crate) fn to_member(
+        &self,
+        index: usize,
+        name: &Arc<str>,
+        description: Option<&str>,
+    ) -> Self {
+        let mut inner = self.0.copy();
+        inner.target = Target::Member(index);
+        inner.spec.agent_name = name.clone();
+        if !inner.tool_name_given {
+            inner.spec.tool_name = default_tool_name(name).into();
+        }
+        if !inner.description_given {
+            inner.spec.tool_description = default_tool_description(name, description).into();
+        }
+        Self(Arc::new(inner))
+    }
+}
+
+impl<C> Inner<C> {
+    fn copy(&self) -> Self {
+        Self {
+            spec: self.spec.clone(),
+            tool_name_given: self.tool_name_given,
+            description_given: self.description_given,
+            target: self.target.clone(),
+            payload: self.payload.clone(),
+            callback: self.callback.clone(),
+            filter: self.filter.clone(),
+            nest_history: self.nest_history,
+            enabled: self.enabled.clone(),
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+impl<C> Clone for Target<C> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Agent(agent) => Self::Agent(agent.clone()),
+            Self::Name(name) => Self::Name(name.clone()),
+            Self::Member(index) => Self::Member(*index),
+            Self::Custom(pick) => Self::Custom(pick.clone()),
+        }
+    }
+}
+
+impl<C> Clone for Callback<C> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Plain(call) => Self::Plain(call.clone()),
+            Self::WithPayload(call) => Self::WithPayload(call.clone()),
+        }
+    }
+}
+
+impl<C> Clone for Handoff<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for Handoff<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handoff({} → {})", self.tool_name(), self.agent_name())
+    }
+}
+
+/// The name a handoff's tool has unless it is given another.
+///
+/// ```
+/// assert_eq!(switchboard_core::default_tool_name("L2-Support"), "transfer_to_l2_support");
+/// ```
+pub fn default_tool_name(agent_name: &str) -> String {
+    let suffix = agent_name.chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => c.to_ascii_lowercase(),
+        _ => '_',
+    });
+    "transfer_to_".chars().chain(suffix).collect()
+}
+
+/// What a model is told of a handoff unless it is given other words.
+pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> String {
+    let description = description.unwrap_or_default();
+    format!("Handoff to the {agent_name} agent to handle the request. {description}")
+}
+
+/// What the call of a handoff is answered with.
+pub fn transfer_message(agent_name: &str) -> String {
+    format!("{{\"assistant\": {}}}", json::quote_ascii(agent_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_descriptions_and_messages_have_defaults() {
+        assert_eq!(default_tool_name("FAQ  bot"), "transfer_to_faq__bot");
+        assert_eq!(default_tool_name("账单专家"), "transfer_to_____");
+        assert_eq!(
+            default_tool_description("FAQ", None),
+            "Handoff to the FAQ agent to handle the request. "
+        );
+        assert_eq!(transfer_message("账"), r#"{"assistant": "\u8d26"}"#);
+    }
+}

@@ -1,0 +1,345 @@
+//! Building a handoff.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{
+    Callback, Handoff, HandoffDecision, Inner, Target, default_tool_description, default_tool_name,
+};
+use crate::agent::Agent;
+use crate::callback::{IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::filters::IntoFilter;
+use crate::model::HandoffSpec;
+use crate::schema::{self, Payload};
+use crate::tool::Enabled;
+
+/// A handoff to an agent, or to the agent of a name in a [`Team`](crate::Team).
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use switchboard_core::{Agent, filters, handoff};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Escalation { reason: String }
+///
+/// struct App { premium: bool }
+///
+/// let support = Agent::<App>::new("Support");
+/// let triage = Agent::new("Triage").handoff(
+///     handoff(&support)
+///         .payload::<Escalation>()
+///         .on_handoff(|_ctx, escalation| async move { println!("{}", escalation.reason) })
+///         .filter(filters::remove_all_tools())
+///         .enabled_if(|ctx, _agent| ctx.premium),
+/// );
+/// ```
+pub fn handoff<C>(target: impl IntoTarget<C>) -> HandoffBuilder<C> {
+    let target = target.into_target();
+    let (agent_name, description) = match &target {
+        Target::Agent(agent) => (agent.name_arc().clone(), agent.description()),
+        Target::Name(name) => (name.clone(), None),
+        Target::Member(_) | Target::Custom(_) => ("".into(), None),
+    };
+    HandoffBuilder {
+        inner: Inner {
+            spec: HandoffSpec {
+                tool_name: default_tool_name(&agent_name).into(),
+                tool_description: default_tool_description(&agent_name, description).into(),
+                input_json_schema: schema::raw(&no_payload()),
+                strict: true,
+                agent_name,
+            },
+            tool_name_given: false,
+            description_given: false,
+            target,
+            payload: None,
+            callback: Callback::None,
+            filter: None,
+            nest_history: None,
+            enabled: Enabled::Always,
+            problem: None,
+        },
+        kind: PhantomData,
+    }
+}
+
+fn no_payload() -> Value {
+    json!({"additionalProperties": false, "type": "object", "properties": {}, "required": []})
+}
+
+/// A handoff in the making; see [`handoff`].
+///
+/// `K` keeps apart what a callback is given: nothing, a payload of the user's type, or JSON.
+pub struct HandoffBuilder<C, K = Plain> {
+    inner: Inner<C>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A handoff without payload and callback.
+#[derive(Debug)]
+pub enum Plain {}
+
+/// A handoff with a payload of type `T`, and no callback yet.
+#[derive(Debug)]
+pub struct Typed<T>(PhantomData<T>);
+
+/// A handoff with a payload described by a schema, and no callback yet.
+#[derive(Debug)]
+pub enum Untyped {}
+
+/// A handoff with a callback.
+#[derive(Debug)]
+pub enum Called {}
+
+impl<C, K> HandoffBuilder<C, K> {
+    /// The tool's name, instead of `transfer_to_<agent>`.
+    #[must_use]
+    pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.inner.spec.tool_name = name.into();
+        self.inner.tool_name_given = true;
+        self
+    }
+
+    /// What the model is told of the handoff, instead of the target's own description.
+    #[must_use]
+    pub fn tool_description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.inner.spec.tool_description = description.into();
+        self.inner.description_given = true;
+        self
+    }
+
+    /// Changes what the next agent sees. It beats the run's own filter, and switches nesting off.
+    #[must_use]
+    pub fn filter<M>(mut self, filter: impl IntoFilter<C, M>) -> Self {
+        self.inner.filter = Some(filter.into_filter());
+        self
+    }
+
+    /// Whether the next agent sees the history as one nested summary, whatever the run says.
+    #[must_use]
+    pub fn nest_history(mut self, nest: bool) -> Self {
+        self.inner.nest_history = Some(nest);
+        self
+    }
+
+    /// Whether the handoff is offered at all.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.inner.enabled = if enabled {
+            Enabled::Always
+        } else {
+            Enabled::Never
+        };
+        self
+    }
+
+    /// Offers the handoff only while `condition` holds. It is asked every turn, with the agent
+    /// that would hand off; sync or async.
+    #[must_use]
+    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.inner.enabled = Enabled::when(condition);
+        self
+    }
+
+    fn becomes<L>(self) -> HandoffBuilder<C, L> {
+        HandoffBuilder {
+            inner: self.inner,
+            kind: PhantomData,
+        }
+    }
+
+    fn with_payload(mut self, schema: Value, strict: bool, payload: Payload) -> Self {
+        let described = if strict {
+            schema::strict(schema).map_err(|error| error.to_string())
+        } else {
+            Ok(schema)
+        };
+        match described {
+            Ok(schema) => self.inner.spec.input_json_schema = schema::raw(&schema),
+            Err(error) => {
+                self.inner.problem =
+                    Some(format!("the payload's schema cannot be strict: {error}"));
+            }
+        }
+        self.inner.spec.strict = strict;
+        self.inner.payload = Some(payload);
+        self
+    }
+}
+
+impl<C> HandoffBuilder<C, Plain> {
+    /// The model must send a `T` along. The type is the schema it is given, made strict; what it
+    /// sends is checked and parsed into the type before anything else happens.
+    #[must_use]
+    pub fn payload<T>(self) -> HandoffBuilder<C, Typed<T>>
+    where
+        T: JsonSchema + DeserializeOwned + 'static,
+    {
+        self.with_payload(schema::of::<T>(), true, Payload::typed::<T>())
+            .becomes()
+    }
+
+    /// The model must send along JSON that keeps to this schema, made strict first.
+    #[must_use]
+    pub fn payload_schema(self, schema: Value) -> HandoffBuilder<C, Untyped> {
+        let payload = Payload::described_by(schema.clone());
+        self.with_payload(schema, true, payload).becomes()
+    }
+
+    /// Like [`HandoffBuilder::payload_schema`] with the schema passed on as it is: the model is
+    /// not bound to it, but what it sends is checked against it all the same.
+    #[must_use]
+    pub fn payload_schema_not_strict(self, schema: Value) -> HandoffBuilder<C, Untyped> {
+        let payload = Payload::described_by(schema.clone());
+        self.with_payload(schema, false, payload).becomes()
+    }
+
+    /// Runs when the handoff is taken, before the next agent starts. It returns nothing, a
+    /// `Result`, or a future of either; an error stops the run where it was before the handoff.
+    #[must_use]
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    where
+        F: Fn(RunContext<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<HandoffDecision, M>,
+    {
+        self.inner.callback = Callback::Plain(Arc::new(move |ctx| callback(ctx).into_outcome()));
+        self.becomes()
+    }
+}
+
+impl<C, T: DeserializeOwned + 'static> HandoffBuilder<C, Typed<T>> {
+    /// Runs with the payload when the handoff is taken, before the next agent starts. It returns
+    /// nothing, a `Result`, or a future of either; an error stops the run where it was before.
+    #[must_use]
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    where
+        F: Fn(RunContext<C>, T) -> R + Send + Sync + 'static,
+        R: IntoOutcome<HandoffDecision, M>,
+    {
+        self.inner.callback = Callback::WithPayload(Arc::new(move |ctx, payload| {
+            match serde_json::from_value(payload) {
+                Ok(payload) => callback(ctx, payload).into_outcome(),
+                Err(error) => Outcome::Ready(Err(error.into())),
+            }
+        }));
+        self.becomes()
+    }
+}
+
+impl<C> HandoffBuilder<C, Untyped> {
+    /// Runs with the payload as JSON when the handoff is taken, before the next agent starts.
+    #[must_use]
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    where
+        F: Fn(RunContext<C>, Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome<HandoffDecision, M>,
+    {
+        self.inner.callback = Callback::WithPayload(Arc::new(move |ctx, payload| {
+            callback(ctx, payload).into_outcome()
+        }));
+        self.becomes()
+    }
+}
+
+impl<C, K> fmt::Debug for HandoffBuilder<C, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HandoffBuilder({})", self.inner.spec.tool_name)
+    }
+}
+
+/// What [`handoff`] can lead to: an agent, or the name of one in the same team.
+pub trait IntoTarget<C>: sealed::Target<C> {}
+
+impl<C, T: sealed::Target<C>> IntoTarget<C> for T {}
+
+mod sealed {
+    use std::sync::Arc;
+
+    use super::{Agent, Target as HandoffTarget};
+
+    pub trait Target<C> {
+        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
+        fn into_target(self) -> HandoffTarget<C>;
+    }
+
+    impl<C> Target<C> for &Agent<C> {
+        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
+        fn into_target(self) -> HandoffTarget<C> {
+            HandoffTarget::Agent(self.clone())
+        }
+    }
+
+    impl<C> Target<C> for Agent<C> {
+        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
+        fn into_target(self) -> HandoffTarget<C> {
+            HandoffTarget::Agent(self)
+        }
+    }
+
+    impl<C> Target<C> for &str {
+        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
+        fn into_target(self) -> HandoffTarget<C> {
+            HandoffTarget::Name(self.into())
+        }
+    }
+
+    impl<C> Target<C> for String {
+        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
+        fn into_target(self) -> HandoffTarget<C> {
+            HandoffTarget::Name(Arc::from(self))
+        }
+    }
+}
+
+/// What [`Agent::handoff`] takes: a finished handoff, one in the making, an agent, or a name.
+pub trait IntoHandoff<C> {
+    /// The handoff.
+    fn into_handoff(self) -> Handoff<C>;
+}
+
+impl<C> IntoHandoff<C> for Handoff<C> {
+    fn into_handoff(self) -> Self {
+        self
+    }
+}
+
+impl<C, K> IntoHandoff<C> for HandoffBuilder<C, K> {
+    fn into_handoff(self) -> Handoff<C> {
+        Handoff(Arc::new(self.inner))
+    }
+}
+
+impl<C> IntoHandoff<C> for &Agent<C> {
+    fn into_handoff(self) -> Handoff<C> {
+        handoff(self).into_handoff()
+    }
+}
+
+impl<C> IntoHandoff<C> for Agent<C> {
+    fn into_handoff(self) -> Handoff<C> {
+        handoff(self).into_handoff()
+    }
+}
+
+impl<C> IntoHandoff<C> for &str {
+    fn into_handoff(self) -> Handoff<C> {
+        handoff(self).into_handoff()
+    }
+}
+
+impl<C> IntoHandoff<C> for String {
+    fn into_handoff(self) -> Handoff<C> {
+        handoff(self).into_handoff()
+    }
+}

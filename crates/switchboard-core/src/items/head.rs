@@ -1,0 +1,267 @@
+//! The few fields of an item that the engine looks at, found once and kept as positions.
+
+use std::fmt;
+use std::hash::Hasher as _;
+use std::ops::Range;
+
+use rustc_hash::FxHasher;
+use serde::Deserializer as _;
+use serde::de::{self, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::kind::ItemKind;
+use crate::json;
+
+/// A field's place in the item's text; empty where the field is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    fn of(part: &str, whole: &str) -> Self {
+        let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+        // An item past 4 GiB has no view; its text is carried along all the same.
+        match (u32::try_from(start), u32::try_from(start + part.len())) {
+            (Ok(start), Ok(end)) => Self { start, end },
+            _ => Self::default(),
+        }
+    }
+
+    pub(super) fn is_absent(self) -> bool {
+        self.start == self.end
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The field's JSON, `None` where it is absent.
+    pub(super) fn token(self, whole: &str) -> Option<&str> {
+        if self.is_absent() {
+            return None;
+        }
+        whole.get(self.range())
+    }
+}
+
+/// Where the fields are, and what follows from them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Head {
+    pub(super) kind: Option<ItemKind>,
+    pub(super) type_name: Place,
+    pub(super) role: Place,
+    pub(super) id: Place,
+    pub(super) call_id: Place,
+    pub(super) name: Place,
+    pub(super) arguments: Place,
+    pub(super) output: Place,
+    pub(super) content: Place,
+    /// Fields that are for the record and not for a model.
+    pub(super) has_internal_fields: bool,
+    pub(super) has_provider_data: bool,
+    pub(super) has_null_status: bool,
+    /// Hash of what makes two items the same occurrence; 0 for items without an identity.
+    pub(super) identity: u64,
+    /// For a call: the identity its output will have; 0 otherwise.
+    pub(super) output_identity: u64,
+}
+
+/// Fields the engine keeps for itself, never shown to a model.
+pub(super) const INTERNAL_FIELDS: [&str; 3] = [
+    "_agents_tool_description",
+    "_agents_tool_title",
+    "created_by",
+];
+
+/// An identifier that stands for "the provider gave none".
+const PLACEHOLDER_ID: &str = "__fake_id__";
+
+impl Head {
+    /// Reads the head of an item. `Err` where `raw` is not one JSON object.
+    pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(raw);
+        let read = deserializer
+            .deserialize_map(HeadVisitor { raw })
+            .and_then(|head| deserializer.end().map(|()| head));
+        let mut head = match read {
+            Ok(head) => head,
+            // A key that is no valid text (a lone surrogate) leaves the item without a view.
+            Err(error) => {
+                let whole: &RawValue = serde_json::from_str(raw)?;
+                if whole.get().starts_with('{') {
+                    Self::default()
+                } else {
+                    return Err(error);
+                }
+            }
+        };
+        head.find_identity(raw);
+        Ok(head)
+    }
+
+    fn find_identity(&mut self, raw: &str) {
+        let kind = self.kind(raw);
+        self.kind = Some(kind);
+        if !self.role.is_absent() && self.role.token(raw) != Some("null")
+            || kind == ItemKind::Message
+        {
+            return;
+        }
+        let call_id = self.call_id.token(raw).and_then(json::unquote);
+        let type_name = self.type_name.token(raw).unwrap_or_default();
+        if let Some(call_id) = &call_id {
+            if let Some(output_kind) = kind.output_kind() {
+                self.output_identity = identity("call_id", output_kind.as_str(), call_id);
+            }
+            if kind.output_kind().is_some() || kind.is_output() {
+                self.identity = identity("call_id", kind.as_str(), call_id);
+                return;
+            }
+        }
+        let type_name = json::unquote(type_name).unwrap_or_default();
+        let id = self.id.token(raw).and_then(json::unquote);
+        self.identity = match (id, call_id) {
+            (Some(id), _) if id != PLACEHOLDER_ID => identity("id", &type_name, &id),
+            (_, Some(call_id)) => identity("call_id", &type_name, &call_id),
+            _ if kind == ItemKind::McpApprovalResponse => field(raw, "approval_request_id")
+                .and_then(|token| json::unquote(token).map(|id| identity("approval", "", &id)))
+                .unwrap_or_default(),
+            _ => 0,
+        };
+    }
+
+    fn kind(&self, raw: &str) -> ItemKind {
+        match self.type_name.token(raw).and_then(json::unquote) {
+            Some(name) => ItemKind::from_type(&name),
+            None if self.role.is_absent() => ItemKind::Unknown,
+            None => ItemKind::Message,
+        }
+    }
+}
+
+fn identity(by: &str, kind: &str, id: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(by.as_bytes());
+    hasher.write_u8(0);
+    hasher.write(kind.as_bytes());
+    hasher.write_u8(0);
+    hasher.write(id.as_bytes());
+    hasher.finish().max(1)
+}
+
+struct HeadVisitor<'a> {
+    raw: &'a str,
+}
+
+impl<'de> Visitor<'de> for HeadVisitor<'de> {
+    type Value = Head;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an item, which is a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Head, A::Error> {
+        let mut head = Head::default();
+        while let Some(field) = map.next_key::<Field>()? {
+            let token: &'de RawValue = map.next_value()?;
+            let place = Place::of(token.get(), self.raw);
+            match field {
+                Field::Type => head.type_name = place,
+                Field::Role => head.role = place,
+                Field::Id => head.id = place,
+                Field::CallId => head.call_id = place,
+                Field::Name => head.name = place,
+                Field::Arguments => head.arguments = place,
+                Field::Output => head.output = place,
+                Field::Content => head.content = place,
+                Field::Status => head.has_null_status = token.get() == "null",
+                Field::ProviderData => head.has_provider_data = true,
+                Field::Internal => head.has_internal_fields = true,
+                Field::Other => {}
+            }
+        }
+        Ok(head)
+    }
+}
+
+enum Field {
+    Type,
+    Role,
+    Id,
+    CallId,
+    Name,
+    Arguments,
+    Output,
+    Content,
+    Status,
+    ProviderData,
+    Internal,
+    Other,
+}
+
+impl<'de> de::Deserialize<'de> for Field {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldVisitor;
+        impl Visitor<'_> for FieldVisitor {
+            type Value = Field;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a field name")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Field, E> {
+                Ok(match name {
+                    "type" => Field::Type,
+                    "role" => Field::Role,
+                    "id" => Field::Id,
+                    "call_id" => Field::CallId,
+                    "name" => Field::Name,
+                    "arguments" => Field::Arguments,
+                    "output" => Field::Output,
+                    "content" => Field::Content,
+                    "status" => Field::Status,
+                    "provider_data" => Field::ProviderData,
+                    name if INTERNAL_FIELDS.contains(&name) => Field::Internal,
+                    _ => Field::Other,
+                })
+            }
+        }
+        deserializer.deserialize_identifier(FieldVisitor)
+    }
+}
+
+/// The JSON of one top-level field of an object, the last one where it is repeated.
+pub(super) fn field<'a>(raw: &'a str, name: &str) -> Option<&'a str> {
+    let mut found = None;
+    for (key, token) in fields(raw)? {
+        if key == name {
+            found = Some(token);
+        }
+    }
+    found
+}
+
+/// All top-level fields of an object in order; `None` where a key is not valid text.
+pub(super) fn fields(raw: &str) -> Option<Vec<(String, &str)>> {
+    struct Fields;
+    impl<'de> Visitor<'de> for Fields {
+        type Value = Vec<(String, &'de str)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            while let Some((key, token)) = map.next_entry::<String, &'de RawValue>()? {
+                fields.push((key, token.get()));
+            }
+            Ok(fields)
+        }
+    }
+    serde_json::Deserializer::from_str(raw)
+        .deserialize_map(Fields)
+        .ok()
+}

@@ -1,0 +1,463 @@
+//! One entry of a conversation.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::head::{Head, INTERNAL_FIELDS, field, fields};
+use super::kind::ItemKind;
+use crate::json;
+
+/// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
+/// else a provider sends.
+///
+/// An item keeps the JSON it was made from and is replayed byte for byte, so types and fields
+/// this version does not know survive. Beside the text it keeps a small view of the fields the
+/// engine needs. Clones share everything.
+///
+/// ```
+/// use switchboard_core::{Item, ItemKind};
+///
+/// let hello = Item::user("Hello");
+/// assert_eq!(hello.as_json(), r#"{"role":"user","content":"Hello"}"#);
+///
+/// let odd = Item::from_json(r#"{"type":"hologram","id":"h1","depth":3}"#)?;
+/// assert_eq!(odd.kind(), ItemKind::Unknown);
+/// assert_eq!(odd.as_json(), r#"{"type":"hologram","id":"h1","depth":3}"#);
+/// # Ok::<(), switchboard_core::InvalidItem>(())
+/// ```
+#[derive(Clone)]
+pub struct Item(Arc<Inner>);
+
+struct Inner {
+    raw: Box<str>,
+    head: Head,
+}
+
+impl Item {
+    /// An item from its JSON, which must be one object.
+    ///
+    /// # Errors
+    /// Where `json` is not JSON, or not an object.
+    pub fn from_json(json: impl Into<String>) -> Result<Self, InvalidItem> {
+        let raw = json.into();
+        let raw = match raw.trim_ascii() {
+            trimmed if trimmed.len() == raw.len() => raw,
+            trimmed => trimmed.to_owned(),
+        };
+        let head = Head::parse(&raw).map_err(InvalidItem)?;
+        Ok(Self(Arc::new(Inner {
+            raw: raw.into_boxed_str(),
+            head,
+        })))
+    }
+
+    /// An item from a JSON value, which must be an object.
+    ///
+    /// # Errors
+    /// Where `value` is not an object.
+    pub fn from_value(value: &Value) -> Result<Self, InvalidItem> {
+        Self::from_json(value.to_string())
+    }
+
+    /// A message of the user.
+    pub fn user(text: impl AsRef<str>) -> Self {
+        Self::message("user", text)
+    }
+
+    /// A message of the assistant.
+    pub fn assistant(text: impl AsRef<str>) -> Self {
+        Self::message("assistant", text)
+    }
+
+    /// A message of the system.
+    pub fn system(text: impl AsRef<str>) -> Self {
+        Self::message("system", text)
+    }
+
+    /// A message of the developer.
+    pub fn developer(text: impl AsRef<str>) -> Self {
+        Self::message("developer", text)
+    }
+
+    /// A message of any role.
+    pub fn message(role: &str, text: impl AsRef<str>) -> Self {
+        Self::built(&[("role", role), ("content", text.as_ref())])
+    }
+
+    /// A model's call of a function tool, or of a handoff. `arguments` is JSON text.
+    pub fn function_call(call_id: &str, name: &str, arguments: &str) -> Self {
+        Self::built(&[
+            ("type", "function_call"),
+            ("call_id", call_id),
+            ("name", name),
+            ("arguments", arguments),
+        ])
+    }
+
+    /// The answer to a function call.
+    pub fn function_call_output(call_id: &str, output: &str) -> Self {
+        Self::built(&[
+            ("type", "function_call_output"),
+            ("call_id", call_id),
+            ("output", output),
+        ])
+    }
+
+    /// A model's message as the Responses API gives it.
+    pub fn output_message(id: &str, text: &str) -> Self {
+        let mut raw = String::with_capacity(text.len() + id.len() + 128);
+        raw.push_str(r#"{"type":"message","id":"#);
+        json::quote_into(&mut raw, id);
+        raw.push_str(
+            r#","role":"assistant","status":"completed","content":[{"type":"output_text","text":"#,
+        );
+        json::quote_into(&mut raw, text);
+        raw.push_str(r#","annotations":[]}]}"#);
+        Self::trusted(raw)
+    }
+
+    fn built(fields: &[(&str, &str)]) -> Self {
+        let size: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
+        let mut raw = String::with_capacity(size);
+        for (name, value) in fields {
+            raw.push(if raw.is_empty() { '{' } else { ',' });
+            json::quote_into(&mut raw, name);
+            raw.push(':');
+            json::quote_into(&mut raw, value);
+        }
+        raw.push('}');
+        Self::trusted(raw)
+    }
+
+    /// An item from text this crate has written itself.
+    fn trusted(raw: String) -> Self {
+        let head = Head::parse(&raw).unwrap_or_default();
+        Self(Arc::new(Inner {
+            raw: raw.into_boxed_str(),
+            head,
+        }))
+    }
+
+    /// The item's JSON, as it came.
+    pub fn as_json(&self) -> &str {
+        &self.0.raw
+    }
+
+    /// The item as a JSON value, `None` where [`Value`] cannot hold it (nested too deeply, or text
+    /// with a lone surrogate); [`Item::as_json`] always has it.
+    pub fn to_value(&self) -> Option<Value> {
+        serde_json::from_str(&self.0.raw).ok()
+    }
+
+    /// What the item is.
+    pub fn kind(&self) -> ItemKind {
+        self.0.head.kind.unwrap_or(ItemKind::Unknown)
+    }
+
+    /// The `type` field as it stands; absent on plain messages.
+    pub fn type_name(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.type_name)
+    }
+
+    /// Who speaks: `user`, `assistant`, `system`, `developer`, or what else the item says.
+    pub fn role(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.role)
+    }
+
+    /// The item's identifier.
+    pub fn id(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.id)
+    }
+
+    /// What ties a call and its output together.
+    pub fn call_id(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.call_id)
+    }
+
+    /// The called tool's name, or a speaker's name.
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.name)
+    }
+
+    /// The arguments of a function call: JSON text, if the model kept to it.
+    pub fn arguments(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.arguments)
+    }
+
+    /// A call's output where it is text.
+    pub fn output(&self) -> Option<Cow<'_, str>> {
+        self.text_at(self.0.head.output)
+    }
+
+    /// The JSON of one field at the top of the item.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        match name {
+            "content" => self.0.head.content.token(&self.0.raw),
+            "output" => self.0.head.output.token(&self.0.raw),
+            "arguments" => self.0.head.arguments.token(&self.0.raw),
+            _ => field(&self.0.raw, name),
+        }
+    }
+
+    /// The text of a message: its content, or its text parts one after another.
+    ///
+    /// `None` for items without text, also for a message whose content is a refusal.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        let content = self.0.head.content.token(&self.0.raw)?;
+        if content.starts_with('"') {
+            return json::unquote(content);
+        }
+        joined(content, |part| part.text())
+    }
+
+    /// What the model said when it refused to answer.
+    pub fn refusal(&self) -> Option<Cow<'_, str>> {
+        let content = self.0.head.content.token(&self.0.raw)?;
+        joined(content, |part| part.refusal.map(RawValue::get))
+    }
+
+    /// Whether both are the same item in memory, not merely equal.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// An address that is this item's as long as it lives.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Hash of what makes two items the same occurrence; 0 without an identity.
+    pub(crate) fn identity(&self) -> u64 {
+        self.0.head.identity
+    }
+
+    /// For a call: the identity its output will have; 0 otherwise.
+    pub(crate) fn output_identity(&self) -> u64 {
+        self.0.head.output_identity
+    }
+
+    /// The item without fields that are not for a model.
+    pub(crate) fn without_internal_fields(&self) -> Self {
+        if !self.0.head.has_internal_fields {
+            return self.clone();
+        }
+        self.without(&INTERNAL_FIELDS)
+    }
+
+    /// The item as it goes into a summary of the conversation.
+    pub(crate) fn without_provider_data(&self) -> Self {
+        if !self.0.head.has_provider_data {
+            return self.clone();
+        }
+        self.without(&["provider_data"])
+    }
+
+    /// A generated item as input for the next model call.
+    pub(crate) fn to_input(&self) -> Self {
+        let head = &self.0.head;
+        if !head.has_internal_fields && !head.has_null_status {
+            return self.clone();
+        }
+        let status: &[&str] = if head.has_null_status {
+            &["status"]
+        } else {
+            &[]
+        };
+        let dropped: Vec<&str> = INTERNAL_FIELDS.iter().chain(status).copied().collect();
+        self.without(&dropped)
+    }
+
+    /// The item with `name` set to the string `value`.
+    pub(crate) fn with_field(&self, name: &str, value: &str) -> Self {
+        let mut raw = String::with_capacity(self.0.raw.len() + value.len() + 8);
+        let kept = fields(&self.0.raw).unwrap_or_default();
+        raw.push('{');
+        for (key, token) in kept.iter().filter(|(key, _)| key != name) {
+            json::quote_into(&mut raw, key);
+            raw.push(':');
+            raw.push_str(token);
+            raw.push(',');
+        }
+        json::quote_into(&mut raw, name);
+        raw.push(':');
+        json::quote_into(&mut raw, value);
+        raw.push('}');
+        Self::trusted(raw)
+    }
+
+    fn without(&self, dropped: &[&str]) -> Self {
+        let Some(kept) = fields(&self.0.raw) else {
+            return self.clone();
+        };
+        let mut raw = String::with_capacity(self.0.raw.len());
+        for (key, token) in kept
+            .iter()
+            .filter(|(key, _)| !dropped.contains(&key.as_str()))
+        {
+            raw.push(if raw.is_empty() { '{' } else { ',' });
+            json::quote_into(&mut raw, key);
+            raw.push(':');
+            raw.push_str(token);
+        }
+        if raw.is_empty() {
+            raw.push('{');
+        }
+        raw.push('}');
+        Self::trusted(raw)
+    }
+
+    fn text_at(&self, place: super::head::Place) -> Option<Cow<'_, str>> {
+        place.token(&self.0.raw).and_then(json::unquote)
+    }
+}
+
+/// One part of a message's content.
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    refusal: Option<&'a RawValue>,
+}
+
+impl<'a> Part<'a> {
+    fn text(&self) -> Option<&'a str> {
+        let kind = self.kind.map(RawValue::get)?;
+        matches!(kind, r#""output_text""# | r#""input_text""# | r#""text""#)
+            .then(|| self.text.map(RawValue::get))
+            .flatten()
+    }
+}
+
+fn joined<'a>(
+    content: &'a str,
+    pick: impl Fn(&Part<'a>) -> Option<&'a str>,
+) -> Option<Cow<'a, str>> {
+    let parts: Vec<Part<'a>> = serde_json::from_str(content).ok()?;
+    let mut texts = parts.iter().filter_map(pick).filter_map(json::unquote);
+    let first = texts.next()?;
+    let mut joined = match texts.next() {
+        None => return (!first.is_empty()).then_some(first),
+        Some(second) => first.into_owned() + &second,
+    };
+    texts.for_each(|text| joined.push_str(&text));
+    (!joined.is_empty()).then_some(Cow::Owned(joined))
+}
+
+/// Two items are equal where their JSON is the same text.
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.0.raw == other.0.raw
+    }
+}
+
+impl Eq for Item {}
+
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.raw)
+    }
+}
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue =
+            serde_json::from_str(&self.0.raw).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw: Box<RawValue> = Box::deserialize(deserializer)?;
+        Self::from_json(raw.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Why some JSON is not an item.
+#[derive(Debug)]
+pub struct InvalidItem(serde_json::Error);
+
+impl fmt::Display for InvalidItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an item (an item is one JSON object): {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidItem {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_types_and_fields_survive() {
+        let json =
+            r#"{ "type":"function_call","call_id":"c","name":"n","arguments":"{}","x":[1,  2] }"#;
+        let item = Item::from_json(json).unwrap();
+        assert_eq!(item.as_json(), json);
+        assert_eq!(item.kind(), ItemKind::FunctionCall);
+        assert_eq!(serde_json::to_string(&item).unwrap(), json);
+        assert_eq!(item.call_id().unwrap(), "c");
+    }
+
+    #[test]
+    fn text_joins_the_text_parts_and_leaves_refusals_out() {
+        let item = Item::from_json(
+            r#"{"role":"assistant","content":[{"type":"output_text","text":"a\n"},{"type":"refusal","refusal":"no"},{"type":"output_text","text":"b"},{"type":"output_text","text":null}]}"#,
+        )
+        .unwrap();
+        assert_eq!(item.text().unwrap(), "a\nb");
+        assert_eq!(item.refusal().unwrap(), "no");
+        assert_eq!(Item::user("hi").text().unwrap(), "hi");
+        assert_eq!(Item::function_call("c", "n", "{}").text(), None);
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for bad in ["", "[]", "1", "\"x\"", "{", "{} {}", "null"] {
+            assert!(Item::from_json(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn hostile_items_keep_their_bytes() {
+        let deep = format!(
+            r#"{{"type":"x","deep":{}{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        let lone = r#"{"type":"message","role":"user","content":"a\ud800"}"#;
+        let bad_key = r#"{"\ud800":1,"type":"function_call"}"#;
+        let twice = r#"{"type":"a","type":"function_call","call_id":"1","call_id":"2"}"#;
+        for json in [&deep, lone, bad_key, twice] {
+            assert_eq!(Item::from_json(json).unwrap().as_json(), json);
+        }
+        assert_eq!(Item::from_json(lone).unwrap().text().unwrap(), "a\u{fffd}");
+        assert_eq!(Item::from_json(bad_key).unwrap().kind(), ItemKind::Unknown);
+        assert_eq!(Item::from_json(twice).unwrap().call_id().unwrap(), "2");
+    }
+
+    #[test]
+    fn internal_fields_do_not_reach_a_model() {
+        let item = Item::from_json(
+            r#"{"type":"function_call","call_id":"c","created_by":"s","status":null,"x":{"created_by":1}}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            item.to_input().as_json(),
+            r#"{"type":"function_call","call_id":"c","x":{"created_by":1}}"#
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! The entries of a conversation, and those a run makes.
+
+mod head;
+mod item;
+mod kind;
+mod run_item;
+
+use std::sync::Arc;
+
+pub use item::{InvalidItem, Item};
+pub use kind::ItemKind;
+pub use run_item::{RunItem, RunItemKind, RunItems};
+use serde::{Deserialize, Serialize};
+
+use crate::seq::Seq;
+
+/// A list of items that shares its storage.
+pub type Items = Seq<Item>;
+
+/// What a run starts from: the user's words, or a whole conversation.
+///
+/// It is also what an agent's history is during a handoff: text while it is still the words the
+/// run began with, items otherwise.
+///
+/// ```
+/// use switchboard_core::{Input, Item};
+///
+/// let words: Input = "My bill is wrong".into();
+/// let conversation: Input = vec![Item::user("Hi"), Item::assistant("Hello!")].into();
+/// assert_eq!(words.items().len(), 1);
+/// assert_eq!(conversation.items().len(), 2);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// The words of the user.
+    Text(Arc<str>),
+    /// A conversation.
+    Items(Items),
+}
+
+impl Input {
+    /// The input as items: text becomes one message of the user.
+    pub fn items(&self) -> Items {
+        match self {
+            Self::Text(text) => vec![Item::user(text)].into(),
+            Self::Items(items) => items.clone(),
+        }
+    }
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Input {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<&String> for Input {
+    fn from(text: &String) -> Self {
+        Self::Text(text.as_str().into())
+    }
+}
+
+impl From<Item> for Input {
+    fn from(item: Item) -> Self {
+        Self::Items(vec![item].into())
+    }
+}
+
+impl From<Vec<Item>> for Input {
+    fn from(items: Vec<Item>) -> Self {
+        Self::Items(items.into())
+    }
+}
+
+impl From<Items> for Input {
+    fn from(items: Items) -> Self {
+        Self::Items(items)
+    }
+}
+
+impl From<&Items> for Input {
+    fn from(items: &Items) -> Self {
+        Self::Items(items.clone())
+    }
+}
+
+impl<T: Serialize> Serialize for Seq<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seq<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from)
+    }
+}

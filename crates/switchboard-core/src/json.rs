@@ -1,0 +1,171 @@
+//! Small helpers over JSON text: quoting, lenient unquoting, compacting.
+//!
+//! Items keep the bytes they arrived in, so most of this works on text and never builds a tree.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Appends `text` as a JSON string literal.
+pub(crate) fn quote_into(out: &mut String, text: &str) {
+    out.push('"');
+    let mut plain_from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0x00..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[plain_from..at]);
+        if escape.is_empty() {
+            push_unicode_escape(out, u16::from(byte));
+        } else {
+            out.push_str(escape);
+        }
+        plain_from = at + 1;
+    }
+    out.push_str(&text[plain_from..]);
+    out.push('"');
+}
+
+/// `text` as a JSON string literal with everything outside ASCII escaped.
+pub(crate) fn quote_ascii(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quote_into(&mut quoted, text);
+    if quoted.is_ascii() {
+        return quoted;
+    }
+    let mut ascii = String::with_capacity(quoted.len() * 2);
+    let mut units = [0; 2];
+    for character in quoted.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut units) {
+            push_unicode_escape(&mut ascii, *unit);
+        }
+    }
+    ascii
+}
+
+fn push_unicode_escape(out: &mut String, unit: u16) {
+    // Writing to a String cannot fail.
+    let _ = write!(out, "\\u{unit:04x}");
+}
+
+/// The text of a JSON string token, or `None` where `token` is not a string.
+///
+/// A lone surrogate, which JSON allows and a Rust string cannot hold, becomes U+FFFD.
+pub(crate) fn unquote(token: &str) -> Option<Cow<'_, str>> {
+    let inner = token.strip_prefix('"')?.strip_suffix('"')?;
+    if !inner.contains('\\') {
+        return Some(Cow::Borrowed(inner));
+    }
+    match serde_json::from_str::<String>(token) {
+        Ok(text) => Some(Cow::Owned(text)),
+        Err(_) => Some(Cow::Owned(unescape_lossy(inner))),
+    }
+}
+
+fn unescape_lossy(inner: &str) -> String {
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = rest[at + 1..].chars().next().unwrap_or('\\');
+        let mut used = at + 1 + escape.len_utf8();
+        match escape {
+            'n' => out.push('\n'),
+            'r' => out.push('\r'),
+            't' => out.push('\t'),
+            'b' => out.push('\u{8}'),
+            'f' => out.push('\u{c}'),
+            'u' => {
+                let high = hex_unit(rest, used);
+                used = (used + 4).min(rest.len());
+                let low = rest[used..]
+                    .starts_with("\\u")
+                    .then(|| hex_unit(rest, used + 2))
+                    .flatten();
+                match (high, low) {
+                    (Some(high @ 0xd800..=0xdbff), Some(low @ 0xdc00..=0xdfff)) => {
+                        let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                        out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+                        used = (used + 6).min(rest.len());
+                    }
+                    (Some(unit), _) => out.push(char::from_u32(unit).unwrap_or('\u{fffd}')),
+                    (None, _) => out.push('\u{fffd}'),
+                }
+            }
+            other => out.push(other),
+        }
+        rest = &rest[used..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn hex_unit(text: &str, at: usize) -> Option<u32> {
+    u32::from_str_radix(text.get(at..at + 4)?, 16).ok()
+}
+
+/// `raw` on one line: white space between tokens goes when there is a line break among it.
+pub(crate) fn on_one_line(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(['\n', '\r']) {
+        return Cow::Borrowed(raw);
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut in_string = false;
+    let mut escaped = false;
+    for character in raw.chars() {
+        if in_string {
+            in_string = escaped || character != '"';
+            escaped = character == '\\' && !escaped;
+        } else if matches!(character, ' ' | '\n' | '\r' | '\t') {
+            continue;
+        } else {
+            in_string = character == '"';
+        }
+        out.push(character);
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_and_unquoting_are_inverse() {
+        let text = "tab\t quote\" back\\ line\n bell\u{7} 账单 😀";
+        let mut quoted = String::new();
+        quote_into(&mut quoted, text);
+        assert_eq!(unquote(&quoted).unwrap(), text);
+        assert_eq!(unquote(&quote_ascii(text)).unwrap(), text);
+        assert!(quote_ascii(text).is_ascii());
+    }
+
+    #[test]
+    fn a_lone_surrogate_becomes_the_replacement_character() {
+        assert_eq!(unquote(r#""a\ud800b""#).unwrap(), "a\u{fffd}b");
+        assert_eq!(
+            unquote(r#""\ud83d\ude00 \udc00\n""#).unwrap(),
+            "😀 \u{fffd}\n"
+        );
+    }
+
+    #[test]
+    fn pretty_printed_json_is_put_on_one_line() {
+        assert_eq!(
+            on_one_line("{\n  \"a b\" : \"c \\\" d\"\n}"),
+            r#"{"a b":"c \" d"}"#
+        );
+        assert_eq!(on_one_line(r#"{"a": 1}"#), r#"{"a": 1}"#);
+    }
+}

@@ -1,0 +1,80 @@
+//! The engine of Switchboard: agents that hand a conversation to each other.
+//!
+//! An [`Agent`] is a name, instructions, tools and handoffs. A [`Handoff`] is an edge to another
+//! agent; the model takes it by calling a tool named `transfer_to_<agent>`. A [`Runner`] runs a
+//! conversation through agents until one has the final output.
+//!
+//! ```
+//! use switchboard_core::testing::ScriptedModel;
+//! use switchboard_core::{Agent, Runner};
+//!
+//! # futures_util::FutureExt::now_or_never(async {
+//! let billing: Agent = Agent::new("Billing agent")
+//!     .instructions("You handle bills.")
+//!     .handoff_description("Bills, invoices and payments.");
+//! let triage = Agent::new("Triage agent")
+//!     .instructions("Route the user.")
+//!     .handoff(&billing);
+//!
+//! // Any `Model` will do; this one follows a script.
+//! let model = ScriptedModel::new()
+//!     .call("transfer_to_billing_agent", "{}")
+//!     .say("Your bill is fixed.");
+//! let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+//! println!("{}: {}", result.last_agent().name(), result.final_text());
+//! # Ok::<(), switchboard_core::Error>(())
+//! # }).unwrap().unwrap();
+//! ```
+//!
+//! This crate does no I/O. Models, sessions and tracers come through the traits [`Model`],
+//! [`Session`] and [`Tracer`].
+
+mod agent;
+mod callback;
+mod context;
+mod error;
+pub mod filters;
+mod guardrail;
+mod handoff;
+mod hooks;
+mod items;
+mod json;
+mod model;
+mod offer;
+mod output;
+mod run;
+pub mod schema;
+mod seq;
+mod session;
+mod team;
+pub mod testing;
+mod tool;
+mod trace;
+
+pub use agent::{Agent, ToolResult, ToolUse};
+pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
+pub use context::RunContext;
+pub use error::{Error, ErrorKind};
+pub use guardrail::{GuardrailResult, GuardrailVerdict, InputGuardrail, OutputGuardrail};
+pub use handoff::{
+    Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,
+    IntoHandoff, IntoTarget, default_history_mapper, default_tool_description, default_tool_name,
+    handoff, nest_handoff_history, transfer_message,
+};
+pub use hooks::{AgentHooks, HookResult, RunHooks};
+pub use items::{Input, InvalidItem, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};
+pub use model::{
+    HandoffSpec, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings,
+    RawEvent, Reasoning, ToolChoice, ToolSpec, Usage,
+};
+pub use output::{FinalOutput, OutputType};
+pub use run::{
+    ContextSource, DEFAULT_MAX_TURNS, HandoffCall, NameCollision, NoContext, Run, RunConfig,
+    RunItemEvent, RunResult, RunStatus, RunStream, Runner, SharedHooks, Step, Stopper, StreamEvent,
+    ToolCall, UnknownTool, WithContext,
+};
+pub use seq::Seq;
+pub use session::{MemorySession, Session, SessionHandle};
+pub use team::{Team, TeamBuilder};
+pub use tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
+pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};

@@ -1,0 +1,259 @@
+//! What answers: the model, what it is asked and what it says.
+
+mod settings;
+mod usage;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_core::Stream;
+use futures_core::stream::BoxStream;
+use futures_util::{StreamExt as _, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use settings::{ModelSettings, Reasoning, ToolChoice};
+pub use usage::Usage;
+
+use crate::callback::{BoxError, BoxFuture};
+use crate::items::{Item, Items};
+use crate::output::OutputType;
+
+/// Something that answers a conversation.
+///
+/// Implement [`Model::respond`]; a model that can send its answer piece by piece implements
+/// [`Model::stream`] as well.
+///
+/// ```
+/// use switchboard_core::{BoxError, Item, Model, ModelRequest, ModelResponse};
+///
+/// struct Parrot;
+///
+/// impl Model for Parrot {
+///     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+///         let last = request.input.last().and_then(|item| item.text()).unwrap_or_default();
+///         Ok(ModelResponse::new([Item::output_message("msg_1", &last)]))
+///     }
+/// }
+/// ```
+pub trait Model: Send + Sync + 'static {
+    /// Answers a request as a whole.
+    fn respond(
+        &self,
+        request: ModelRequest,
+    ) -> impl Future<Output = Result<ModelResponse, BoxError>> + Send;
+
+    /// Answers a request piece by piece. The last event is [`ModelEvent::Completed`].
+    fn stream(
+        &self,
+        request: ModelRequest,
+    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
+        stream::once(async move { self.respond(request).await.map(ModelEvent::Completed) })
+    }
+
+    /// The model's name, for traces.
+    fn name(&self) -> &str {
+        "model"
+    }
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// The agent's instructions.
+    pub instructions: Option<Arc<str>>,
+    /// The conversation so far. Keeping it costs a reference, not a copy.
+    pub input: Items,
+    /// How to answer.
+    pub settings: Arc<ModelSettings>,
+    /// The tools the model may call.
+    pub tools: Arc<[ToolSpec]>,
+    /// The handoffs the model may ask for; to the model they are tools as well.
+    pub handoffs: Arc<[HandoffSpec]>,
+    /// The form of a final answer, where it is not plain text.
+    pub output: Option<OutputType>,
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// The name the model calls it by.
+    pub name: Arc<str>,
+    /// What it is for.
+    pub description: Arc<str>,
+    /// The JSON schema of its arguments.
+    pub parameters: Arc<RawValue>,
+    /// Whether the model must keep to the schema.
+    pub strict: bool,
+}
+
+/// A handoff as a model sees it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HandoffSpec {
+    /// The name of the tool that stands for the handoff.
+    pub tool_name: Arc<str>,
+    /// When to use it.
+    pub tool_description: Arc<str>,
+    /// The JSON schema of the payload.
+    pub input_json_schema: Arc<RawValue>,
+    /// Whether the model must keep to the schema.
+    pub strict: bool,
+    /// The agent the conversation would go to.
+    pub agent_name: Arc<str>,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelResponse {
+    /// The items of the answer.
+    pub output: Vec<Item>,
+    /// What the answer cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The provider's identifier of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<Arc<str>>,
+    /// The provider's identifier of the request, for its support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
+}
+
+impl ModelResponse {
+    /// An answer of these items.
+    pub fn new(output: impl IntoIterator<Item = Item>) -> Self {
+        Self {
+            output: output.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same answer with its cost.
+    #[must_use]
+    pub fn usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+}
+
+/// A piece of a streamed answer.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// More of the answer's text.
+    TextDelta(String),
+    /// An event of the provider's protocol, as it came.
+    Raw(RawEvent),
+    /// The whole answer; nothing follows.
+    Completed(ModelResponse),
+}
+
+/// An event of a provider's protocol, as it came.
+#[derive(Clone)]
+pub struct RawEvent(Arc<RawValue>);
+
+impl RawEvent {
+    /// An event from its JSON.
+    ///
+    /// # Errors
+    /// Where `json` is not JSON.
+    pub fn from_json(json: String) -> Result<Self, serde_json::Error> {
+        RawValue::from_string(json).map(|raw| Self(raw.into()))
+    }
+
+    /// The event's JSON.
+    pub fn as_json(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl PartialEq for RawEvent {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_json() == other.as_json()
+    }
+}
+
+impl fmt::Debug for RawEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_json())
+    }
+}
+
+/// A model behind a cheap handle.
+///
+/// Anything that is a [`Model`] converts into it, also in an [`Arc`].
+#[derive(Clone)]
+pub struct ModelHandle(Arc<dyn DynModel>);
+
+impl ModelHandle {
+    /// A handle of `model`.
+    pub fn new(model: impl Model) -> Self {
+        Self(Arc::new(model))
+    }
+
+    /// The model's name.
+    pub fn name(&self) -> &str {
+        self.0.name_dyn()
+    }
+
+    pub(crate) fn respond(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
+        self.0.respond_dyn(request)
+    }
+
+    pub(crate) fn stream(
+        &self,
+        request: ModelRequest,
+    ) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
+        self.0.stream_dyn(request)
+    }
+}
+
+impl<M: Model> From<M> for ModelHandle {
+    fn from(model: M) -> Self {
+        Self::new(model)
+    }
+}
+
+impl<M: Model> From<Arc<M>> for ModelHandle {
+    fn from(model: Arc<M>) -> Self {
+        Self(model)
+    }
+}
+
+impl From<&Self> for ModelHandle {
+    fn from(handle: &Self) -> Self {
+        handle.clone()
+    }
+}
+
+impl fmt::Debug for ModelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ModelHandle({})", self.name())
+    }
+}
+
+/// [`Model`] behind a pointer.
+trait DynModel: Send + Sync {
+    fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
+    fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
+    fn name_dyn(&self) -> &str;
+}
+
+impl<M: Model> DynModel for M {
+    fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
+        Box::pin(self.respond(request))
+    }
+
+    fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
+        self.stream(request).boxed()
+    }
+
+    fn name_dyn(&self) -> &str {
+        self.name()
+    }
+}

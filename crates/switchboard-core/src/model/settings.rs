@@ -1,0 +1,125 @@
+//! How a model is to answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How a model is to answer. Everything is optional; what is absent is the provider's default.
+///
+/// ```
+/// use switchboard_core::{ModelSettings, ToolChoice};
+///
+/// let agent = ModelSettings { temperature: Some(0.2), tool_choice: Some(ToolChoice::Required), ..Default::default() };
+/// let run = ModelSettings { temperature: Some(0.9), ..Default::default() };
+/// let merged = agent.overridden_by(&run);
+/// assert_eq!(merged.temperature, Some(0.9));
+/// assert_eq!(merged.tool_choice, Some(ToolChoice::Required));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelSettings {
+    /// Randomness of sampling.
+    pub temperature: Option<f64>,
+    /// Share of the probability mass to sample from.
+    pub top_p: Option<f64>,
+    /// Penalty for repeating tokens by how often they occurred.
+    pub frequency_penalty: Option<f64>,
+    /// Penalty for repeating tokens at all.
+    pub presence_penalty: Option<f64>,
+    /// Whether and which tool the model must call.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether the model may call several tools in one answer.
+    pub parallel_tool_calls: Option<bool>,
+    /// What the provider does with a conversation that is too long.
+    pub truncation: Option<Arc<str>>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u64>,
+    /// How much the model thinks.
+    pub reasoning: Option<Reasoning>,
+    /// How wordy the answer is.
+    pub verbosity: Option<Arc<str>>,
+    /// Whether the provider keeps the answer.
+    pub store: Option<bool>,
+    /// How many alternatives per token to report.
+    pub top_logprobs: Option<u8>,
+    /// Notes kept with the request at the provider.
+    pub metadata: BTreeMap<String, String>,
+    /// Further fields of the request body.
+    pub extra_body: BTreeMap<String, Value>,
+    /// Further headers of the request.
+    pub extra_headers: BTreeMap<String, String>,
+}
+
+impl ModelSettings {
+    /// These settings with every field that `other` sets taken from there; maps are merged.
+    #[must_use]
+    pub fn overridden_by(&self, other: &Self) -> Self {
+        Self {
+            temperature: other.temperature.or(self.temperature),
+            top_p: other.top_p.or(self.top_p),
+            frequency_penalty: other.frequency_penalty.or(self.frequency_penalty),
+            presence_penalty: other.presence_penalty.or(self.presence_penalty),
+            tool_choice: other
+                .tool_choice
+                .clone()
+                .or_else(|| self.tool_choice.clone()),
+            parallel_tool_calls: other.parallel_tool_calls.or(self.parallel_tool_calls),
+            truncation: other.truncation.clone().or_else(|| self.truncation.clone()),
+            max_tokens: other.max_tokens.or(self.max_tokens),
+            reasoning: match (&self.reasoning, &other.reasoning) {
+                (Some(mine), Some(theirs)) => Some(mine.overridden_by(theirs)),
+                (mine, theirs) => theirs.clone().or_else(|| mine.clone()),
+            },
+            verbosity: other.verbosity.clone().or_else(|| self.verbosity.clone()),
+            store: other.store.or(self.store),
+            top_logprobs: other.top_logprobs.or(self.top_logprobs),
+            metadata: merged(&self.metadata, &other.metadata),
+            extra_body: merged(&self.extra_body, &other.extra_body),
+            extra_headers: merged(&self.extra_headers, &other.extra_headers),
+        }
+    }
+}
+
+fn merged<V: Clone>(
+    ours: &BTreeMap<String, V>,
+    theirs: &BTreeMap<String, V>,
+) -> BTreeMap<String, V> {
+    let mut all = ours.clone();
+    all.extend(theirs.iter().map(|(k, v)| (k.clone(), v.clone())));
+    all
+}
+
+/// Whether and which tool a model must call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// It must call some tool.
+    Required,
+    /// It must call none.
+    None,
+    /// It must call this tool.
+    Named(Arc<str>),
+}
+
+/// How much a model thinks, and what it tells of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reasoning {
+    /// `minimal`, `low`, `medium`, `high`, or what else the provider knows.
+    pub effort: Option<Arc<str>>,
+    /// The kind of summary to give: `auto`, `concise`, `detailed`.
+    pub summary: Option<Arc<str>>,
+}
+
+impl Reasoning {
+    fn overridden_by(&self, other: &Self) -> Self {
+        Self {
+            effort: other.effort.clone().or_else(|| self.effort.clone()),
+            summary: other.summary.clone().or_else(|| self.summary.clone()),
+        }
+    }
+}

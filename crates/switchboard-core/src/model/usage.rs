@@ -1,0 +1,55 @@
+//! What answers cost.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Requests and tokens used.
+///
+/// ```
+/// use switchboard_core::Usage;
+///
+/// let one = Usage { requests: 1, input_tokens: 10, output_tokens: 5, ..Usage::default() };
+/// assert_eq!((one + one).total_tokens(), 30);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Requests to a provider.
+    pub requests: u64,
+    /// Tokens of the input.
+    pub input_tokens: u64,
+    /// Of those, tokens the provider had cached.
+    pub cached_tokens: u64,
+    /// Tokens of the output.
+    pub output_tokens: u64,
+    /// Of those, tokens of reasoning.
+    pub reasoning_tokens: u64,
+}
+
+impl Usage {
+    /// Input and output together.
+    pub const fn total_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(other.requests),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}

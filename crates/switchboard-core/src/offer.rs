@@ -1,0 +1,125 @@
+//! What an agent's model is offered in a turn: tools and handoffs, each name once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::agent::Agent;
+use crate::callback::BoxError;
+use crate::context::RunContext;
+use crate::handoff::Handoff;
+use crate::model::{HandoffSpec, ToolSpec};
+use crate::tool::Tool;
+
+/// The tools and handoffs of one turn. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) handoffs: Arc<[HandoffSpec]>,
+    /// Where each of them stands in the agent's own lists.
+    tool_at: Arc<[usize]>,
+    handoff_at: Arc<[usize]>,
+    /// What two of them share a name, in words.
+    collision: Option<Arc<str>>,
+    /// What is wrong with how the agent was built.
+    problem: Option<Arc<str>>,
+}
+
+impl Offer {
+    /// What `agent`'s model is offered now; conditions are asked.
+    pub(crate) async fn of<C>(agent: &Agent<C>, ctx: &RunContext<C>) -> Result<Self, BoxError> {
+        let always = agent.tools().iter().all(|tool| tool.enabled().is_always())
+            && agent
+                .handoffs()
+                .iter()
+                .all(|edge| edge.enabled().is_always());
+        if always {
+            let offer = agent.cached_offer().get_or_init(|| {
+                let tools = 0..agent.tools().len();
+                let handoffs = 0..agent.handoffs().len();
+                Self::resolve(agent, tools.collect(), handoffs.collect())
+            });
+            return Ok(offer.clone());
+        }
+        let mut tools = Vec::with_capacity(agent.tools().len());
+        for (index, tool) in agent.tools().iter().enumerate() {
+            if tool.enabled().check(ctx, agent).await? {
+                tools.push(index);
+            }
+        }
+        let mut handoffs = Vec::with_capacity(agent.handoffs().len());
+        for (index, handoff) in agent.handoffs().iter().enumerate() {
+            if handoff.enabled().check(ctx, agent).await? {
+                handoffs.push(index);
+            }
+        }
+        Ok(Self::resolve(agent, tools, handoffs))
+    }
+
+    /// Gives each name to one owner: handoffs before tools, later ones before earlier ones.
+    fn resolve<C>(agent: &Agent<C>, mut tools: Vec<usize>, mut handoffs: Vec<usize>) -> Self {
+        let mut owner: HashMap<&str, (bool, usize)> = HashMap::new();
+        let mut collision = None;
+        let named_tools = tools
+            .iter()
+            .map(|at| (agent.tools()[*at].name(), (false, *at)));
+        let named_handoffs = handoffs
+            .iter()
+            .map(|at| (agent.handoffs()[*at].tool_name(), (true, *at)));
+        for (name, entry) in named_tools.chain(named_handoffs) {
+            if owner.insert(name, entry).is_some() {
+                collision.get_or_insert_with(|| {
+                    format!(
+                        "agent \"{}\" offers several tools or handoffs named \"{name}\"; the last \
+                         handoff, or else the last tool, gets the calls. Give them different names",
+                        agent.name()
+                    )
+                });
+            }
+        }
+        if let Some(collision) = &collision {
+            tracing::warn!("{collision}");
+            tools.retain(|at| owner.get(agent.tools()[*at].name()) == Some(&(false, *at)));
+            handoffs
+                .retain(|at| owner.get(agent.handoffs()[*at].tool_name()) == Some(&(true, *at)));
+        }
+        Self {
+            tools: tools
+                .iter()
+                .map(|at| agent.tools()[*at].spec().clone())
+                .collect(),
+            handoffs: handoffs
+                .iter()
+                .map(|at| agent.handoffs()[*at].spec().clone())
+                .collect(),
+            tool_at: tools.into(),
+            handoff_at: handoffs.into(),
+            collision: collision.map(Into::into),
+            problem: agent.problem().map(Into::into),
+        }
+    }
+
+    /// What shares a name with what, in words.
+    pub(crate) fn collision(&self) -> Option<&str> {
+        self.collision.as_deref()
+    }
+
+    /// What is wrong with how the agent was built.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// The tool that a call of `name` goes to.
+    pub(crate) fn tool<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Tool<C>> {
+        let at = self.tools.iter().position(|spec| &*spec.name == name)?;
+        agent.tools().get(*self.tool_at.get(at)?)
+    }
+
+    /// The handoff that a call of `name` asks for.
+    pub(crate) fn handoff<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Handoff<C>> {
+        let at = self
+            .handoffs
+            .iter()
+            .position(|spec| &*spec.tool_name == name)?;
+        agent.handoffs().get(*self.handoff_at.get(at)?)
+    }
+}

@@ -1,0 +1,115 @@
+//! What a run comes to: text, or a value of the user's type.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::schema::{self, InvalidPayload, Payload, StrictSchemaError};
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinalOutput {
+    /// An answer in words.
+    Text(Arc<str>),
+    /// An answer in the form the agent was asked for, or the value of a tool the run stopped at.
+    Json(Value),
+}
+
+impl FinalOutput {
+    /// The answer as text: words as they are, a value as JSON.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Json(value) => Cow::Owned(value.to_string()),
+        }
+    }
+
+    /// The answer as a value of `T`.
+    ///
+    /// # Errors
+    /// Where the answer is not one.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        match self {
+            Self::Text(text) => serde_json::from_str(text),
+            Self::Json(value) => T::deserialize(value),
+        }
+    }
+
+    /// The answer as JSON: words become a string.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(&**text),
+            Self::Json(value) => value.clone(),
+        }
+    }
+}
+
+impl From<&str> for FinalOutput {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for FinalOutput {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Value> for FinalOutput {
+    fn from(value: Value) -> Self {
+        Self::Json(value)
+    }
+}
+
+/// The form of an agent's final answer where it is not plain text.
+#[derive(Clone)]
+pub struct OutputType(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    schema: Arc<RawValue>,
+    payload: Payload,
+}
+
+impl OutputType {
+    /// The type `T` as the form of the answer.
+    ///
+    /// # Errors
+    /// Where `T`'s schema cannot be made strict.
+    pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
+        Ok(Self(Arc::new(Inner {
+            name: T::schema_name().into_owned(),
+            schema: schema::raw(&schema::strict(schema::of::<T>())?),
+            payload: Payload::typed::<T>(),
+        })))
+    }
+
+    /// The type's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The JSON schema the model is given.
+    pub fn schema(&self) -> &Arc<RawValue> {
+        &self.0.schema
+    }
+
+    /// A model's text as an answer in this form.
+    pub(crate) fn validate(&self, text: &str) -> Result<FinalOutput, InvalidPayload> {
+        self.0.payload.check(text).map(FinalOutput::Json)
+    }
+}
+
+impl fmt::Debug for OutputType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OutputType({})", self.0.name)
+    }
+}

@@ -1,0 +1,19 @@
+//! Running agents: the machine, its driver in this process, and what users hold of both.
+
+mod config;
+mod driver;
+mod events;
+mod machine;
+mod result;
+mod roster;
+mod runner;
+mod saved;
+mod stream;
+mod view;
+
+pub use config::{DEFAULT_MAX_TURNS, NameCollision, RunConfig, SharedHooks};
+pub use events::{RunItemEvent, StreamEvent};
+pub use machine::{HandoffCall, Run, Step, ToolCall, UnknownTool};
+pub use result::{RunResult, RunStatus};
+pub use runner::{ContextSource, NoContext, Runner, WithContext};
+pub use stream::{RunStream, Stopper};

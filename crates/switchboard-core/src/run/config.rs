@@ -1,0 +1,169 @@
+//! Every setting of a run, in one place.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::machine::UnknownTool;
+use crate::filters::Filter;
+use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::handoff::{HistoryMapper, HistoryMarkers};
+use crate::hooks::{DynRunHooks, RunHooks};
+use crate::model::{ModelHandle, ModelSettings};
+use crate::session::SessionHandle;
+use crate::trace::Tracing;
+
+/// How many turns a run may take unless it is told otherwise.
+pub const DEFAULT_MAX_TURNS: u32 = 10;
+
+/// Every setting of a run.
+///
+/// A [`Runner`](crate::Runner)'s methods write into one; give it a whole one with
+/// [`Runner::config`](crate::Runner::config) to use the same settings for many runs.
+///
+/// ```
+/// use switchboard_core::{RunConfig, filters};
+///
+/// let config: RunConfig = RunConfig {
+///     max_turns: Some(20),
+///     handoff_input_filter: Some(filters::remove_all_tools()),
+///     ..RunConfig::default()
+/// };
+/// ```
+pub struct RunConfig<C = ()> {
+    /// The model of every agent, instead of their own.
+    pub model: Option<ModelHandle>,
+    /// Settings that override those of every agent, field by field.
+    pub model_settings: Option<Arc<ModelSettings>>,
+    /// How many turns the run may take, over all agents; `None` is no limit.
+    pub max_turns: Option<u32>,
+    /// The filter of handoffs that have none of their own.
+    pub handoff_input_filter: Option<Filter<C>>,
+    /// Whether handoffs that do not say otherwise nest the history.
+    pub nest_handoff_history: bool,
+    /// What makes the nested history, instead of summaries.
+    pub handoff_history_mapper: Option<HistoryMapper>,
+    /// The lines around a nested history.
+    pub history_markers: HistoryMarkers,
+    /// Checks on the input beside those of the first agent.
+    pub input_guardrails: Vec<InputGuardrail<C>>,
+    /// Checks on the output beside those of the last agent.
+    pub output_guardrails: Vec<OutputGuardrail<C>>,
+    /// Hooks told of what happens.
+    pub hooks: Option<SharedHooks<C>>,
+    /// Where the conversation is kept.
+    pub session: Option<SessionHandle>,
+    /// How many of the session's latest items to load; `None` is all.
+    pub session_limit: Option<usize>,
+    /// How many tools of one response run side by side; `None` is all.
+    pub tool_concurrency: Option<NonZeroUsize>,
+    /// What happens when the model calls a tool that is not there.
+    pub unknown_tool: UnknownTool,
+    /// What happens when tools or handoffs of an agent share a name.
+    pub name_collision: NameCollision,
+    /// Where the spans of the run go.
+    pub tracing: Tracing,
+    /// Whether spans hold what was said: arguments, outputs, payloads, answers.
+    pub trace_sensitive_data: bool,
+}
+
+/// What happens when tools or handoffs of an agent share a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NameCollision {
+    /// A warning; the last handoff of the name gets the calls, or else the last tool.
+    #[default]
+    Warn,
+    /// The run ends with an error before the model is asked.
+    Fail,
+}
+
+/// Hooks of a run, to be shared.
+pub struct SharedHooks<C>(pub(crate) Arc<dyn DynRunHooks<C>>);
+
+impl<C: Send + Sync + 'static> SharedHooks<C> {
+    /// Hooks.
+    pub fn new(hooks: impl RunHooks<C>) -> Self {
+        Self(Arc::new(hooks))
+    }
+}
+
+impl<C> Clone for SharedHooks<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for SharedHooks<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedHooks")
+    }
+}
+
+impl<C> Default for RunConfig<C> {
+    fn default() -> Self {
+        Self {
+            model: None,
+            model_settings: None,
+            max_turns: Some(DEFAULT_MAX_TURNS),
+            handoff_input_filter: None,
+            nest_handoff_history: false,
+            handoff_history_mapper: None,
+            history_markers: HistoryMarkers::default(),
+            input_guardrails: Vec::new(),
+            output_guardrails: Vec::new(),
+            hooks: None,
+            session: None,
+            session_limit: None,
+            tool_concurrency: None,
+            unknown_tool: UnknownTool::default(),
+            name_collision: NameCollision::default(),
+            tracing: Tracing::default(),
+            trace_sensitive_data: true,
+        }
+    }
+}
+
+impl<C> Clone for RunConfig<C> {
+    fn clone(&self) -> Self {
+        Self {
+            model: self.model.clone(),
+            model_settings: self.model_settings.clone(),
+            max_turns: self.max_turns,
+            handoff_input_filter: self.handoff_input_filter.clone(),
+            nest_handoff_history: self.nest_handoff_history,
+            handoff_history_mapper: self.handoff_history_mapper.clone(),
+            history_markers: self.history_markers.clone(),
+            input_guardrails: self.input_guardrails.clone(),
+            output_guardrails: self.output_guardrails.clone(),
+            hooks: self.hooks.clone(),
+            session: self.session.clone(),
+            session_limit: self.session_limit,
+            tool_concurrency: self.tool_concurrency,
+            unknown_tool: self.unknown_tool,
+            name_collision: self.name_collision,
+            tracing: self.tracing.clone(),
+            trace_sensitive_data: self.trace_sensitive_data,
+        }
+    }
+}
+
+impl<C> fmt::Debug for RunConfig<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunConfig")
+            .field("model", &self.model)
+            .field("model_settings", &self.model_settings)
+            .field("max_turns", &self.max_turns)
+            .field("handoff_input_filter", &self.handoff_input_filter)
+            .field("nest_handoff_history", &self.nest_handoff_history)
+            .field("history_markers", &self.history_markers)
+            .field("input_guardrails", &self.input_guardrails)
+            .field("output_guardrails", &self.output_guardrails)
+            .field("session", &self.session)
+            .field("tool_concurrency", &self.tool_concurrency)
+            .field("unknown_tool", &self.unknown_tool)
+            .field("name_collision", &self.name_collision)
+            .field("tracing", &self.tracing)
+            .finish_non_exhaustive()
+    }
+}

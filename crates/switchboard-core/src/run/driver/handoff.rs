@@ -1,0 +1,240 @@
+//! Taking a handoff: everything that can be refused first, then the side effects, then the step.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Driver;
+use crate::agent::Agent;
+use crate::callback::BoxError;
+use crate::error::{Error, ErrorKind};
+use crate::handoff::{
+    Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
+};
+use crate::items::{RunItem, RunItems};
+use crate::run::events::StreamEvent;
+use crate::run::machine::{HandoffCall, Handover, Step};
+use crate::run::roster;
+use crate::trace::{OpenSpan, SpanData};
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Hands the conversation over. An error leaves the run where it was before.
+    pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
+        let offer = self.offer().await?;
+        let Step::TakeHandoff(calls) = self.run.step() else {
+            return Ok(());
+        };
+        let Some(taken) = calls.first().cloned() else {
+            return Ok(());
+        };
+        let from = self.agent.name_arc();
+        let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
+            from_agent: from.clone(),
+            to_agent: None,
+            payload: None,
+            carried_items: None,
+        });
+        let requested: Vec<Arc<str>> = calls.iter().map(|call| call.agent.clone()).collect();
+        let Some(handoff) = offer.handoff(&self.agent, &taken.tool).cloned() else {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "the model asked for this handoff and it is no longer there; the run was resumed \
+                 with other handoffs than it had",
+            )
+            .at_agent(self.agent.name())
+            .at_handoff(&taken.tool));
+        };
+        let handed = self
+            .hand_over(&handoff, &taken, &requested, &mut span)
+            .await;
+        let (target, handover) =
+            handed.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&taken.tool))?;
+
+        let recorded = self.run.record.len();
+        let key = roster::key(&self.start, &target);
+        self.run.handed_over(key, handover);
+        self.agent = target;
+        self.offer = None;
+        let carried = self.run.generated.len()
+            + match &self.run.input {
+                crate::items::Input::Text(_) => 1,
+                crate::items::Input::Items(items) => items.len(),
+            };
+        span.update(|data| {
+            if let SpanData::Handoff { carried_items, .. } = data {
+                *carried_items = Some(carried);
+            }
+        });
+        drop(span);
+        self.tell_recorded_since(recorded).await;
+        self.turn_span = OpenSpan::default();
+        self.agent_span = OpenSpan::default();
+        self.save().await?;
+        self.tell(|driver| StreamEvent::AgentUpdated(driver.agent.clone()))
+            .await;
+        Ok(())
+    }
+
+    /// Everything a handoff does before the run moves.
+    async fn hand_over(
+        &self,
+        handoff: &Handoff<C>,
+        taken: &HandoffCall,
+        requested: &[Arc<str>],
+        span: &mut OpenSpan,
+    ) -> Result<(Agent<C>, Handover), Error> {
+        let arguments = taken.call.arguments().unwrap_or_default();
+        let payload = handoff.parse_payload(&arguments).map_err(|error| {
+            span.fail("Invalid JSON provided", Vec::new());
+            let message = format!("the model's payload is not what the handoff asks for: {error}");
+            Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
+        })?;
+        self.still_enabled(handoff).await?;
+        let known_target = self.known_target(handoff)?;
+        if self.config.trace_sensitive_data {
+            span.update(|data| {
+                if let SpanData::Handoff { payload: told, .. } = data {
+                    *told = payload.clone();
+                }
+            });
+        }
+
+        let target = match known_target {
+            Some(target) => {
+                self.call_back(handoff, payload).await?;
+                target
+            }
+            None => self.pick_target(handoff, arguments.into_owned()).await?,
+        };
+        span.update(|data| {
+            if let SpanData::Handoff { to_agent, .. } = data {
+                *to_agent = Some(target.name_arc().clone());
+            }
+        });
+        if requested.len() > 1 {
+            span.fail("Multiple handoffs requested", requested.to_vec());
+        }
+        self.handoff_hooks(&target).await?;
+        let items = self
+            .run
+            .handed_over_items(self.agent.name_arc(), target.name_arc());
+        let handover = self.carry_over(handoff, items).await?;
+        Ok((target, handover))
+    }
+
+    /// Tools that ran since the model was offered the handoff may have changed its condition.
+    async fn still_enabled(&self, handoff: &Handoff<C>) -> Result<(), Error> {
+        if !self.run.ran_tools_this_turn() || handoff.enabled().is_always() {
+            return Ok(());
+        }
+        let enabled = handoff.enabled().check(&self.ctx(), &self.agent).await;
+        match enabled.map_err(|error| self.user_error("the handoff's condition", error))? {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::ModelBehavior,
+                "the handoff's condition held when the model was asked and no longer does, after \
+                 the tools of the same response; nothing was handed over",
+            )),
+        }
+    }
+
+    fn known_target(&self, handoff: &Handoff<C>) -> Result<Option<Agent<C>>, Error> {
+        if let Target::Custom(_) = handoff.target() {
+            return Ok(None);
+        }
+        match roster::target(&self.agent, handoff) {
+            Some(target) => Ok(Some(target)),
+            None => Err(Error::new(
+                ErrorKind::Configuration,
+                format!(
+                    "it leads to \"{}\" by name, and the agent is in no team with an agent of that \
+                     name; put both into a Team",
+                    handoff.agent_name()
+                ),
+            )),
+        }
+    }
+
+    async fn call_back(&self, handoff: &Handoff<C>, payload: Option<Value>) -> Result<(), Error> {
+        let outcome = match handoff.callback() {
+            Callback::None => return Ok(()),
+            Callback::Plain(call) => call(self.ctx()),
+            Callback::WithPayload(call) => call(self.ctx(), payload.unwrap_or_default()),
+        };
+        match outcome.get().await {
+            Ok(HandoffDecision::Proceed) => Ok(()),
+            Err(error) => Err(self.user_error("the on_handoff callback", error)),
+        }
+    }
+
+    async fn pick_target(
+        &self,
+        handoff: &Handoff<C>,
+        arguments: String,
+    ) -> Result<Agent<C>, Error> {
+        let Target::Custom(pick) = handoff.target() else {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "the handoff leads nowhere",
+            ));
+        };
+        match pick(self.ctx(), arguments).get().await {
+            Ok(agent) => Ok(agent.reached_from(&self.agent)),
+            Err(error) => Err(self.user_error("the function that picks the agent", error)),
+        }
+    }
+
+    async fn handoff_hooks(&self, target: &Agent<C>) -> Result<(), Error> {
+        if self.hooks().is_none() && self.agent.agent_hooks().is_none() {
+            return Ok(());
+        }
+        let ctx = self.ctx();
+        let told = async {
+            if let Some(hooks) = self.hooks() {
+                hooks.handoff(&ctx, &self.agent, target).await?;
+            }
+            if let Some(hooks) = self.agent.agent_hooks() {
+                hooks.handoff(&ctx, target, &self.agent).await?;
+            }
+            Ok(())
+        };
+        let told: Result<(), BoxError> = told.await;
+        told.map_err(|error| self.user_error("a hook on the handoff", error))
+    }
+
+    /// What the next agent is given: a handoff's own filter beats the run's, and any filter
+    /// switches nesting off.
+    async fn carry_over(
+        &self,
+        handoff: &Handoff<C>,
+        items: Vec<RunItem>,
+    ) -> Result<Handover, Error> {
+        let config = &*self.config;
+        let filter = handoff
+            .input_filter()
+            .or(config.handoff_input_filter.as_ref());
+        let nests = handoff
+            .nest_history()
+            .unwrap_or(config.nest_handoff_history);
+        if filter.is_none() && !nests {
+            return Ok(Handover::AsItIs(items));
+        }
+        let data = HandoffInputData::new(
+            self.run.input.clone(),
+            self.run.generated.clone(),
+            RunItems::from(items),
+            self.ctx(),
+        );
+        let data = match filter {
+            Some(filter) => {
+                let filtered = filter.apply(data).await;
+                filtered.map_err(|error| self.user_error("the filter", error))?
+            }
+            None => {
+                let mapper = config.handoff_history_mapper.as_ref();
+                nest_handoff_history(data, mapper, &config.history_markers)
+            }
+        };
+        Ok(Handover::Rewritten(data.into_parts()))
+    }
+}

@@ -1,0 +1,326 @@
+//! Starting a run.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+
+use super::config::{RunConfig, SharedHooks};
+use super::driver::Driver;
+use super::events::Events;
+use super::machine::Run;
+use super::result::RunResult;
+use super::roster;
+use super::stream::RunStream;
+use crate::agent::Agent;
+use crate::error::{Error, ErrorKind};
+use crate::filters::IntoFilter;
+use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::handoff::{HistoryMapper, HistoryMarkers};
+use crate::hooks::RunHooks;
+use crate::items::{Input, Item};
+use crate::model::{ModelHandle, ModelSettings};
+use crate::session::SessionHandle;
+use crate::trace::{Tracer, Tracing};
+
+/// Runs a conversation, beginning with one agent.
+///
+/// ```
+/// use switchboard_core::testing::ScriptedModel;
+/// use switchboard_core::{Agent, Item, Runner};
+///
+/// # futures_util::FutureExt::now_or_never(async {
+/// let model = ScriptedModel::new()
+///     .reply([Item::function_call("call_1", "transfer_to_billing_agent", "{}")])
+///     .say("Your bill is fixed.");
+/// let billing: Agent = Agent::new("Billing agent").instructions("You handle bills.");
+/// let triage = Agent::new("Triage agent").handoff(&billing);
+///
+/// let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+/// assert_eq!(result.last_agent().name(), "Billing agent");
+/// assert_eq!(result.final_text(), "Your bill is fixed.");
+/// # Ok::<(), switchboard_core::Error>(())
+/// # }).unwrap().unwrap();
+/// ```
+///
+/// Each method that configures the run writes into its [`RunConfig`]. A runner can be used for
+/// many runs, one after another or at the same time.
+pub struct Runner<C = (), S = NoContext> {
+    agent: Agent<C>,
+    config: Arc<RunConfig<C>>,
+    context: S,
+}
+
+/// A runner that was given no context: its agents must want none.
+#[derive(Debug, Clone, Copy)]
+pub struct NoContext;
+
+/// A runner that was given its context.
+#[derive(Debug, Clone)]
+pub struct WithContext<C>(Arc<C>);
+
+/// Where a run gets its context from.
+#[diagnostic::on_unimplemented(
+    message = "the agents of this run want a context of type `{C}`, and the run was given none",
+    label = "call `.context(..)` with a `{C}` before this"
+)]
+pub trait ContextSource<C> {
+    /// The context.
+    fn context(&self) -> Arc<C>;
+}
+
+impl ContextSource<()> for NoContext {
+    fn context(&self) -> Arc<()> {
+        Arc::new(())
+    }
+}
+
+impl<C> ContextSource<C> for WithContext<C> {
+    fn context(&self) -> Arc<C> {
+        self.0.clone()
+    }
+}
+
+impl<C> Runner<C> {
+    /// A runner whose runs begin with `agent`.
+    pub fn new(agent: &Agent<C>) -> Self {
+        Self {
+            agent: agent.clone(),
+            config: Arc::default(),
+            context: NoContext,
+        }
+    }
+
+    /// The application's state, given to every callback.
+    pub fn context(self, context: impl Into<Arc<C>>) -> Runner<C, WithContext<C>> {
+        Runner {
+            agent: self.agent,
+            config: self.config,
+            context: WithContext(context.into()),
+        }
+    }
+}
+
+/// Settings.
+impl<C, S> Runner<C, S> {
+    /// All settings at once.
+    #[must_use]
+    pub fn config(mut self, config: impl Into<Arc<RunConfig<C>>>) -> Self {
+        self.config = config.into();
+        self
+    }
+
+    /// The model of every agent, instead of their own.
+    #[must_use]
+    pub fn model(self, model: impl Into<ModelHandle>) -> Self {
+        self.with(|config| config.model = Some(model.into()))
+    }
+
+    /// Settings that override those of every agent, field by field.
+    #[must_use]
+    pub fn model_settings(self, settings: ModelSettings) -> Self {
+        self.with(|config| config.model_settings = Some(Arc::new(settings)))
+    }
+
+    /// How many turns the run may take, over all agents.
+    #[must_use]
+    pub fn max_turns(self, turns: impl Into<Option<u32>>) -> Self {
+        self.with(|config| config.max_turns = turns.into())
+    }
+
+    /// The filter of handoffs that have none of their own.
+    #[must_use]
+    pub fn handoff_input_filter<M>(self, filter: impl IntoFilter<C, M>) -> Self {
+        self.with(|config| config.handoff_input_filter = Some(filter.into_filter()))
+    }
+
+    /// Whether handoffs that do not say otherwise nest the history.
+    #[must_use]
+    pub fn nest_handoff_history(self, nest: bool) -> Self {
+        self.with(|config| config.nest_handoff_history = nest)
+    }
+
+    /// What makes the nested history, instead of summaries.
+    #[must_use]
+    pub fn handoff_history_mapper(
+        self,
+        map: impl Fn(Vec<Item>) -> Vec<Item> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|config| config.handoff_history_mapper = Some(HistoryMapper::new(map)))
+    }
+
+    /// The lines around a nested history.
+    #[must_use]
+    pub fn history_markers(self, markers: HistoryMarkers) -> Self {
+        self.with(|config| config.history_markers = markers)
+    }
+
+    /// A check on the input, beside those of the first agent.
+    #[must_use]
+    pub fn input_guardrail(self, guardrail: InputGuardrail<C>) -> Self {
+        self.with(|config| config.input_guardrails.push(guardrail))
+    }
+
+    /// A check on the output, beside those of the last agent.
+    #[must_use]
+    pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
+        self.with(|config| config.output_guardrails.push(guardrail))
+    }
+
+    /// Hooks told of what happens.
+    #[must_use]
+    pub fn hooks(self, hooks: impl RunHooks<C>) -> Self
+    where
+        C: Send + Sync + 'static,
+    {
+        self.with(|config| config.hooks = Some(SharedHooks::new(hooks)))
+    }
+
+    /// Where the conversation is kept.
+    #[must_use]
+    pub fn session(self, session: impl Into<SessionHandle>) -> Self {
+        self.with(|config| config.session = Some(session.into()))
+    }
+
+    /// How many tools of one response run side by side.
+    #[must_use]
+    pub fn tool_concurrency(self, limit: NonZeroUsize) -> Self {
+        self.with(|config| config.tool_concurrency = Some(limit))
+    }
+
+    /// Where the spans of the run go.
+    #[must_use]
+    pub fn tracer(self, tracer: impl Tracer) -> Self {
+        self.with(|config| config.tracing = Tracing::To(Arc::new(tracer)))
+    }
+
+    /// Makes no spans.
+    #[must_use]
+    pub fn tracing_off(self) -> Self {
+        self.with(|config| config.tracing = Tracing::Off)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut RunConfig<C>)) -> Self {
+        change(Arc::make_mut(&mut self.config));
+        self
+    }
+}
+
+/// Runs.
+impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
+    /// Runs the conversation to its end.
+    ///
+    /// Dropping the future cancels the run: callbacks in flight stop where they await, and the
+    /// session holds whole turns only.
+    ///
+    /// # Errors
+    /// What went wrong, with the run as far as it got.
+    pub fn run<I: Into<Input>>(
+        &self,
+        input: I,
+    ) -> impl Future<Output = Result<RunResult<C>, Error>> + Send + 'static + use<C, S, I> {
+        let key = roster::key(&self.agent, &self.agent);
+        let run = Run::new(key, input.into());
+        let driver = self.driver(run, self.agent.clone(), None);
+        to_the_end(driver)
+    }
+
+    /// Runs the conversation and tells what happens as it happens.
+    pub fn stream(&self, input: impl Into<Input>) -> RunStream<C> {
+        let key = roster::key(&self.agent, &self.agent);
+        self.streamed(Run::new(key, input.into()), self.agent.clone())
+    }
+
+    /// Goes on with a run that stopped or failed, from where it stood.
+    ///
+    /// The runner must begin with the agent the run began with: the agent that has the
+    /// conversation is found from there by its name. Steps that were done are not done again.
+    ///
+    /// # Errors
+    /// What went wrong, with the run as far as it got.
+    pub async fn resume(&self, run: Run) -> Result<RunResult<C>, Error> {
+        let (run, agent) = self.found(run)?;
+        to_the_end(self.driver(run, agent, None)).await
+    }
+
+    /// Like [`Runner::resume`], telling what happens as it happens.
+    ///
+    /// # Errors
+    /// Where the run's agent cannot be found.
+    pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error> {
+        let (run, agent) = self.found(run)?;
+        Ok(self.streamed(run, agent))
+    }
+
+    fn found(&self, run: Run) -> Result<(Run, Agent<C>), Error> {
+        match roster::find(&self.agent, run.agent()) {
+            Some(agent) => Ok((run, agent)),
+            None => {
+                let message = format!(
+                    "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it \
+                     with the agents it was begun with",
+                    run.agent(),
+                    self.agent.name()
+                );
+                Err(Error::new(ErrorKind::Configuration, message).with_run(run))
+            }
+        }
+    }
+
+    fn streamed(&self, run: Run, agent: Agent<C>) -> RunStream<C> {
+        let events = Events::new();
+        let mut driver = self.driver(run, agent, Some(events.clone()));
+        let listener = events.clone();
+        let future = async move {
+            let outcome = {
+                let stopped = poll_fn(|cx| events.poll_stopped(cx));
+                let driven = std::pin::pin!(driver.drive());
+                match select(stopped, driven).await {
+                    Either::Left(((), _)) => Ok(()),
+                    Either::Right((outcome, _)) => outcome,
+                }
+            };
+            driver.finish(outcome)
+        };
+        RunStream::new(Box::pin(future), listener)
+    }
+
+    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Driver<C> {
+        Driver::new(
+            run,
+            self.agent.clone(),
+            agent,
+            self.config.clone(),
+            self.context.context(),
+            events,
+        )
+    }
+}
+
+async fn to_the_end<C: Send + Sync + 'static>(
+    mut driver: Driver<C>,
+) -> Result<RunResult<C>, Error> {
+    let outcome = driver.drive().await;
+    driver.finish(outcome)
+}
+
+impl<C, S: Clone> Clone for Runner<C, S> {
+    fn clone(&self) -> Self {
+        Self {
+            agent: self.agent.clone(),
+            config: self.config.clone(),
+            context: self.context.clone(),
+        }
+    }
+}
+
+impl<C, S> fmt::Debug for Runner<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("agent", &self.agent.name())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

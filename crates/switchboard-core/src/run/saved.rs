@@ -1,0 +1,357 @@
+//! A run as JSON: every item once, everything else by its place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::machine::{Calls, HandoffCall, KnownCall, Phase, Run, ToolCall, Turn};
+use crate::agent::ToolResult;
+use crate::guardrail::GuardrailResult;
+use crate::handoff::owned::Owned;
+use crate::items::{Input, Item, RunItem, RunItemKind};
+use crate::model::{ModelResponse, Usage};
+use crate::output::FinalOutput;
+use crate::tool::ToolOutput;
+
+/// The form of a stored run. It changes with what a run holds.
+const VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    version: u32,
+    agent: Arc<str>,
+    turn: u32,
+    made_items: u32,
+    usage: Usage,
+    agent_started: bool,
+    input_checked: bool,
+    tool_users: Vec<Arc<str>>,
+    input_guardrails: Vec<GuardrailResult>,
+    output_guardrails: Vec<GuardrailResult>,
+    items: Vec<Item>,
+    run_items: Vec<SavedRunItem>,
+    input: SavedInput,
+    generated: Vec<usize>,
+    record: Vec<usize>,
+    owned: Vec<(usize, usize)>,
+    calls: Vec<(usize, bool)>,
+    unsaved: Vec<usize>,
+    saved_early: Vec<usize>,
+    responses: Vec<SavedResponse>,
+    phase: SavedPhase,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedRunItem {
+    kind: RunItemKind,
+    agent: Arc<str>,
+    item: usize,
+    occurrence: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SavedInput {
+    Text(Arc<str>),
+    Items(Vec<usize>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedResponse {
+    output: Vec<usize>,
+    usage: Usage,
+    response_id: Option<Arc<str>>,
+    request_id: Option<Arc<str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SavedPhase {
+    Model,
+    Tools(SavedTurn),
+    Judge(SavedTurn),
+    Handoff(SavedTurn),
+    Output(SavedTurn, FinalOutput),
+    Done(FinalOutput),
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedTurn {
+    items: Vec<usize>,
+    tools: Vec<(Arc<str>, usize)>,
+    unknown_tools: Vec<(Arc<str>, usize)>,
+    handoffs: Vec<(Arc<str>, Arc<str>, usize)>,
+    results: Vec<(Arc<str>, Value)>,
+    used_tools: bool,
+    ends_at_tool: bool,
+}
+
+/// Gives each item a place.
+#[derive(Default)]
+struct Table {
+    items: Vec<Item>,
+    item_at: HashMap<usize, usize>,
+    run_items: Vec<SavedRunItem>,
+    run_item_at: HashMap<(usize, usize), usize>,
+}
+
+impl Table {
+    fn item(&mut self, item: &Item) -> usize {
+        *self.item_at.entry(item.address()).or_insert_with(|| {
+            self.items.push(item.clone());
+            self.items.len() - 1
+        })
+    }
+
+    fn items<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> Vec<usize> {
+        items.into_iter().map(|item| self.item(item)).collect()
+    }
+
+    fn run_item(&mut self, made: &RunItem) -> usize {
+        let item = self.item(made.item());
+        let run_items = &mut self.run_items;
+        // Copies that a filter changed share their key; the item tells them apart.
+        *self
+            .run_item_at
+            .entry((made.key(), item))
+            .or_insert_with(|| {
+                run_items.push(SavedRunItem {
+                    kind: made.kind().clone(),
+                    agent: made.agent_name().clone(),
+                    item,
+                    occurrence: made.occurrence(),
+                });
+                run_items.len() - 1
+            })
+    }
+
+    fn run_items<'a>(&mut self, made: impl IntoIterator<Item = &'a RunItem>) -> Vec<usize> {
+        made.into_iter().map(|made| self.run_item(made)).collect()
+    }
+
+    fn turn(&mut self, turn: &Turn) -> SavedTurn {
+        let mut tools = |calls: &[ToolCall]| {
+            let calls = calls.iter();
+            calls
+                .map(|call| (call.tool.clone(), self.item(&call.call)))
+                .collect()
+        };
+        SavedTurn {
+            tools: tools(&turn.tools),
+            unknown_tools: tools(&turn.unknown_tools),
+            handoffs: turn
+                .handoffs
+                .iter()
+                .map(|call| (call.tool.clone(), call.agent.clone(), self.item(&call.call)))
+                .collect(),
+            items: self.run_items(&turn.items),
+            results: turn
+                .results
+                .iter()
+                .map(|result| (result.tool.clone(), result.output.clone().into_value()))
+                .collect(),
+            used_tools: turn.used_tools,
+            ends_at_tool: turn.ends_at_tool,
+        }
+    }
+}
+
+impl Serialize for Run {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut table = Table::default();
+        let input = match &self.input {
+            Input::Text(text) => SavedInput::Text(text.clone()),
+            Input::Items(items) => SavedInput::Items(table.items(items)),
+        };
+        let responses = self.responses.iter().map(|response| SavedResponse {
+            output: table.items(&response.output),
+            usage: response.usage,
+            response_id: response.response_id.clone(),
+            request_id: response.request_id.clone(),
+        });
+        let responses = responses.collect();
+        let phase = match &self.phase {
+            Phase::Model => SavedPhase::Model,
+            Phase::Tools(turn) => SavedPhase::Tools(table.turn(turn)),
+            Phase::Judge(turn) => SavedPhase::Judge(table.turn(turn)),
+            Phase::Handoff(turn) => SavedPhase::Handoff(table.turn(turn)),
+            Phase::Output(turn, output) => SavedPhase::Output(table.turn(turn), output.clone()),
+            Phase::Done(output) => SavedPhase::Done(output.clone()),
+        };
+        let owned = self.owned.iter();
+        let owned = owned.map(|owned| {
+            (
+                table.item(&owned.input_item),
+                table.run_item(&owned.run_item),
+            )
+        });
+        let owned = owned.collect();
+        let calls = self.calls.iter();
+        let calls = calls
+            .map(|call| (table.item(&call.item), call.is_handoff))
+            .collect();
+        let saved = Saved {
+            version: VERSION,
+            agent: self.agent.clone(),
+            turn: self.turn,
+            made_items: self.made_items,
+            usage: self.usage,
+            agent_started: self.agent_started,
+            input_checked: self.input_checked,
+            tool_users: self.tool_users.clone(),
+            input_guardrails: self.input_guardrails.clone(),
+            output_guardrails: self.output_guardrails.clone(),
+            input,
+            generated: table.run_items(&self.generated),
+            record: table.run_items(&self.record),
+            owned,
+            calls,
+            unsaved: table.items(&self.unsaved),
+            saved_early: self.saved_early.clone(),
+            responses,
+            phase,
+            items: table.items,
+            run_items: table.run_items,
+        };
+        saved.serialize(serializer)
+    }
+}
+
+/// The items a stored run refers to.
+struct Found {
+    items: Vec<Item>,
+    run_items: Vec<RunItem>,
+}
+
+impl Found {
+    fn item(&self, at: usize) -> Result<Item, String> {
+        let item = self.items.get(at).cloned();
+        item.ok_or_else(|| format!("the stored run refers to item {at}, which it does not hold"))
+    }
+
+    fn items(&self, at: &[usize]) -> Result<Vec<Item>, String> {
+        at.iter().map(|at| self.item(*at)).collect()
+    }
+
+    fn run_item(&self, at: usize) -> Result<RunItem, String> {
+        let item = self.run_items.get(at).cloned();
+        item.ok_or_else(|| {
+            format!("the stored run refers to run item {at}, which it does not hold")
+        })
+    }
+
+    fn run_items(&self, at: &[usize]) -> Result<Vec<RunItem>, String> {
+        at.iter().map(|at| self.run_item(*at)).collect()
+    }
+
+    fn tools(&self, calls: Vec<(Arc<str>, usize)>) -> Result<Vec<ToolCall>, String> {
+        let calls = calls.into_iter();
+        calls
+            .map(|(tool, at)| {
+                let call = self.item(at)?;
+                Ok(ToolCall { tool, call })
+            })
+            .collect()
+    }
+
+    fn turn(&self, turn: SavedTurn) -> Result<Turn, String> {
+        let handoffs = turn.handoffs.into_iter().map(|(tool, agent, at)| {
+            let call = self.item(at)?;
+            Ok::<_, String>(HandoffCall { tool, agent, call })
+        });
+        let results = turn.results.into_iter().map(|(tool, output)| ToolResult {
+            tool,
+            output: ToolOutput::from(output),
+        });
+        Ok(Turn {
+            items: self.run_items(&turn.items)?,
+            tools: self.tools(turn.tools)?,
+            unknown_tools: self.tools(turn.unknown_tools)?,
+            handoffs: handoffs.collect::<Result<_, _>>()?,
+            results: results.collect(),
+            used_tools: turn.used_tools,
+            ends_at_tool: turn.ends_at_tool,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Run {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let saved = Saved::deserialize(deserializer)?;
+        restore(saved).map_err(serde::de::Error::custom)
+    }
+}
+
+fn restore(saved: Saved) -> Result<Run, String> {
+    if saved.version != VERSION {
+        return Err(format!(
+            "the run was stored in form {}, this version reads form {VERSION}",
+            saved.version
+        ));
+    }
+    let mut found = Found {
+        items: saved.items,
+        run_items: Vec::with_capacity(saved.run_items.len()),
+    };
+    for made in saved.run_items {
+        let item = found.item(made.item)?;
+        let made = RunItem::made(made.kind, made.agent, item, made.occurrence);
+        found.run_items.push(made);
+    }
+    let input = match saved.input {
+        SavedInput::Text(text) => Input::Text(text),
+        SavedInput::Items(at) => Input::Items(found.items(&at)?.into()),
+    };
+    let responses = saved.responses.into_iter().map(|response| {
+        Ok::<_, String>(ModelResponse {
+            output: found.items(&response.output)?,
+            usage: response.usage,
+            response_id: response.response_id,
+            request_id: response.request_id,
+        })
+    });
+    let responses = responses.collect::<Result<_, _>>()?;
+    let phase = match saved.phase {
+        SavedPhase::Model => Phase::Model,
+        SavedPhase::Tools(turn) => Phase::Tools(found.turn(turn)?),
+        SavedPhase::Judge(turn) => Phase::Judge(found.turn(turn)?),
+        SavedPhase::Handoff(turn) => Phase::Handoff(found.turn(turn)?),
+        SavedPhase::Output(turn, output) => Phase::Output(found.turn(turn)?, output),
+        SavedPhase::Done(output) => Phase::Done(output),
+    };
+    let owned = saved.owned.into_iter().map(|(input_item, run_item)| {
+        Ok::<_, String>(Owned {
+            input_item: found.item(input_item)?,
+            run_item: found.run_item(run_item)?,
+        })
+    });
+    let mut calls = Calls::default();
+    for (at, is_handoff) in saved.calls {
+        let item = found.item(at)?;
+        calls.insert(vec![KnownCall { item, is_handoff }]);
+    }
+    Ok(Run {
+        agent: saved.agent,
+        input,
+        generated: found.run_items(&saved.generated)?.into(),
+        record: found.run_items(&saved.record)?.into(),
+        owned: owned.collect::<Result<_, _>>()?,
+        responses,
+        usage: saved.usage,
+        turn: saved.turn,
+        calls,
+        tool_users: saved.tool_users,
+        agent_started: saved.agent_started,
+        input_checked: saved.input_checked,
+        input_guardrails: saved.input_guardrails,
+        output_guardrails: saved.output_guardrails,
+        unsaved: found.items(&saved.unsaved)?,
+        saved_early: saved.saved_early,
+        has_session: false,
+        phase,
+        made_items: saved.made_items,
+        view: None,
+    })
+}

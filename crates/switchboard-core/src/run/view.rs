@@ -1,0 +1,232 @@
+//! What the model is shown: the conversation so far, with every call answered and nothing twice.
+//!
+//! Almost always that is simply the input and then what the run made, so it is kept as one
+//! shared list that grows by what each turn adds. Only where a call lacks its output or an item
+//! comes up twice is the list made anew.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::items::{Item, ItemKind, Items, RunItem, RunItems};
+
+/// The prepared list, and what tells whether it can be shown as it is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    items: Items,
+    in_input: FxHashSet<u64>,
+    made: FxHashSet<u64>,
+    /// Calls that have no output yet, by the identity that output will have.
+    open: FxHashSet<u64>,
+    /// Something that only the whole list can settle.
+    needs_care: bool,
+}
+
+impl View {
+    /// The view of an input that a run starts from or a handoff leads to.
+    pub(super) fn new(input: &Items, made: &RunItems) -> Self {
+        let mut view = Self::default();
+        view.in_input.reserve(input.len());
+        let mut as_is = true;
+        for item in input {
+            let shown = item.without_internal_fields();
+            as_is &= shown.is_same(item);
+            let identity = item.identity();
+            view.needs_care |= identity != 0 && !view.in_input.insert(identity);
+        }
+        view.items = if as_is {
+            input.clone()
+        } else {
+            input.iter().map(Item::without_internal_fields).collect()
+        };
+        view.extend(made);
+        view
+    }
+
+    /// Adds what a turn made.
+    pub(super) fn extend<'a>(&mut self, made: impl IntoIterator<Item = &'a RunItem>) {
+        let added: Vec<Item> = made.into_iter().map(RunItem::to_input_item).collect();
+        for item in &added {
+            self.note(item);
+        }
+        self.items.extend(added);
+    }
+
+    fn note(&mut self, item: &Item) {
+        let identity = item.identity();
+        if identity != 0 {
+            let new = self.made.insert(identity) && !self.in_input.contains(&identity);
+            self.needs_care |= !new;
+        }
+        let kind = item.kind();
+        if kind.output_kind().is_some() {
+            match item.output_identity() {
+                0 => self.needs_care = true,
+                output if !self.made.contains(&output) => {
+                    self.open.insert(output);
+                }
+                _ => {}
+            }
+        } else if kind.is_output() {
+            self.open.remove(&identity);
+        }
+    }
+
+    /// The list as it is, where it can be shown so.
+    pub(super) fn ready(&self) -> Option<&Items> {
+        (!self.needs_care && self.open.is_empty()).then_some(&self.items)
+    }
+}
+
+/// The same list made with care: unanswered calls among what the run made are dropped, and of
+/// items that come up twice the latest counts.
+pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
+    let mut items: Vec<Item> = input.iter().map(Item::without_internal_fields).collect();
+    let made: Vec<Item> = made.iter().map(RunItem::to_input_item).collect();
+    items.extend(without_orphans(&made, |_| true));
+    latest_only(items).into()
+}
+
+/// What a run with a session starts from: what the session holds, and then the new input.
+pub(super) fn continued(history: &Items, new: &Items) -> Items {
+    let stored = history.len();
+    let all: Vec<Item> = history
+        .iter()
+        .chain(new)
+        .map(Item::without_internal_fields)
+        .collect();
+    latest_only(without_orphans(&all, |index| index < stored)).into()
+}
+
+/// The items without calls that have no output, and without the reasoning that led to them.
+/// Only calls at a place that `may_drop` allows are dropped.
+pub(super) fn without_orphans(items: &[Item], may_drop: impl Fn(usize) -> bool) -> Vec<Item> {
+    let answered: FxHashSet<u64> = items
+        .iter()
+        .filter(|item| item.kind().is_output())
+        .map(Item::identity)
+        .collect();
+    let mut anonymous_outputs = 0_usize;
+    let mut dropped = vec![false; items.len()];
+    // From the back, so that an anonymous search finds the output that follows it.
+    for (index, item) in items.iter().enumerate().rev() {
+        let kind = item.kind();
+        if kind == ItemKind::ToolSearchOutput && item.call_id().is_none() {
+            anonymous_outputs += 1;
+        }
+        if kind.output_kind().is_none() || !may_drop(index) {
+            continue;
+        }
+        let output = item.output_identity();
+        if output == 0 && kind == ItemKind::ToolSearchCall && anonymous_outputs > 0 {
+            anonymous_outputs -= 1;
+            continue;
+        }
+        dropped[index] = output == 0 || !answered.contains(&output);
+    }
+    if !dropped.contains(&true) {
+        return items.to_vec();
+    }
+    // Reasoning belongs to the next item that is not reasoning, and goes with it.
+    let mut next_is_dropped = false;
+    for (index, item) in items.iter().enumerate().rev() {
+        if item.kind() == ItemKind::Reasoning {
+            dropped[index] |= next_is_dropped;
+        } else {
+            next_is_dropped = dropped[index];
+        }
+    }
+    let kept = items.iter().zip(dropped).filter(|(_, dropped)| !dropped);
+    kept.map(|(item, _)| item.clone()).collect()
+}
+
+/// The items with each identity once: the latest value, at the earliest place for what others
+/// must follow (calls, reasoning) and at the latest place for the rest.
+pub(super) fn latest_only(items: Vec<Item>) -> Vec<Item> {
+    let mut latest: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
+    let mut repeated = false;
+    for (index, item) in items.iter().enumerate() {
+        let identity = item.identity();
+        if identity == 0 {
+            continue;
+        }
+        let kind = item.kind();
+        let stays_first = kind.output_kind().is_some()
+            || matches!(kind, ItemKind::McpApprovalRequest | ItemKind::Reasoning);
+        latest
+            .entry(identity)
+            .and_modify(|(place, value)| {
+                repeated = true;
+                *value = index;
+                if !stays_first {
+                    *place = index;
+                }
+            })
+            .or_insert((index, index));
+    }
+    if !repeated {
+        return items;
+    }
+    let kept =
+        items
+            .iter()
+            .enumerate()
+            .filter_map(|(index, item)| match latest.get(&item.identity()) {
+                Some((place, value)) if *place == index => Some(items[*value].clone()),
+                Some(_) => None,
+                None => Some(item.clone()),
+            });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::RunItemKind;
+
+    fn reasoning(id: &str) -> Item {
+        Item::from_json(format!(
+            r#"{{"type":"reasoning","id":"{id}","summary":[]}}"#
+        ))
+        .unwrap()
+    }
+
+    fn made(items: &[Item]) -> RunItems {
+        let made = items.iter();
+        made.map(|item| RunItem::new(RunItemKind::Other, "A", item.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn a_call_without_output_is_not_shown_nor_its_reasoning() {
+        let items = [
+            reasoning("r1"),
+            Item::function_call("c1", "f", "{}"),
+            reasoning("r2"),
+            Item::function_call("c2", "f", "{}"),
+            Item::function_call_output("c2", "done"),
+        ];
+        let input = vec![Item::user("hi"), Item::function_call("old", "f", "{}")].into();
+        let view = View::new(&input, &made(&items));
+        assert_eq!(view.ready(), None);
+        let shown = with_care(&input, &made(&items));
+        let expected: Items = input.iter().chain(&items[2..]).cloned().collect();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_repeated_output_counts_once_with_its_latest_value() {
+        let call = Item::function_call("c", "f", "{}");
+        let first = Item::function_call_output("c", "1");
+        let second = Item::function_call_output("c", "2");
+        let kept = latest_only(vec![call.clone(), first, Item::user("x"), second.clone()]);
+        assert_eq!(kept, [call, Item::user("x"), second]);
+    }
+
+    #[test]
+    fn a_view_grows_by_what_is_added_and_stays_ready() {
+        let mut view = View::new(&vec![Item::user("hi")].into(), &RunItems::new());
+        view.extend(&made(&[Item::function_call("c", "f", "{}")]));
+        assert_eq!(view.ready(), None);
+        view.extend(&made(&[Item::function_call_output("c", "1")]));
+        assert_eq!(view.ready().map(Items::len), Some(3));
+    }
+}

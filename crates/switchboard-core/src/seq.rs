@@ -1,0 +1,297 @@
+//! A list that shares its storage with every list it was made from.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// An immutable list whose clones and extensions share their elements.
+///
+/// Cloning costs one reference count. Extending costs what is added, also while older clones are
+/// alive: they keep seeing what they saw. That is what lets a run hand its whole history to the
+/// model each turn, and lets somebody keep every request, without copying the history once.
+///
+/// ```
+/// use switchboard_core::Seq;
+///
+/// let mut list: Seq<u32> = Seq::from(vec![1, 2]);
+/// let before = list.clone();
+/// list.extend([3]);
+/// assert_eq!(before.iter().collect::<Vec<_>>(), [&1, &2]);
+/// assert_eq!(list.iter().collect::<Vec<_>>(), [&1, &2, &3]);
+/// ```
+pub struct Seq<T> {
+    last: Option<Arc<Segment<T>>>,
+    len: usize,
+}
+
+struct Segment<T> {
+    before: Option<Arc<Segment<T>>>,
+    elements: Vec<T>,
+    /// How many segments lie before this one, so that iteration allocates once.
+    depth: usize,
+}
+
+impl<T> Seq<T> {
+    /// An empty list.
+    pub const fn new() -> Self {
+        Self { last: None, len: 0 }
+    }
+
+    /// How many elements there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements from first to last.
+    pub fn iter(&self) -> Iter<'_, T> {
+        let segments = self.last.as_ref().map_or(0, |last| last.depth + 1);
+        let mut later = Vec::with_capacity(segments.saturating_sub(1));
+        let mut at = self.last.as_deref();
+        let mut current: &[T] = &[];
+        while let Some(segment) = at {
+            if segment.before.is_some() {
+                later.push(segment.elements.as_slice());
+            } else {
+                current = &segment.elements;
+            }
+            at = segment.before.as_deref();
+        }
+        Iter {
+            current: current.iter(),
+            later,
+            left: self.len,
+        }
+    }
+
+    /// The last element.
+    pub fn last(&self) -> Option<&T> {
+        self.last.as_ref()?.elements.last()
+    }
+
+    /// The element at `index`.
+    pub fn get(&self, index: usize) -> Option<&T> {
+        let mut end = self.len;
+        let mut at = self.last.as_deref();
+        if index >= end {
+            return None;
+        }
+        while let Some(segment) = at {
+            let start = end - segment.elements.len();
+            if index >= start {
+                return segment.elements.get(index - start);
+            }
+            end = start;
+            at = segment.before.as_deref();
+        }
+        None
+    }
+
+    /// The elements from `start` on, found from the end.
+    pub(crate) fn tail(&self, start: usize) -> Vec<&T> {
+        let mut tail = Vec::with_capacity(self.len.saturating_sub(start));
+        let mut end = self.len;
+        let mut at = self.last.as_deref();
+        while let Some(segment) = at.filter(|_| end > start) {
+            let first = end - segment.elements.len();
+            let wanted = &segment.elements[start.saturating_sub(first)..];
+            tail.extend(wanted.iter().rev());
+            end = first;
+            at = segment.before.as_deref();
+        }
+        tail.reverse();
+        tail
+    }
+
+    /// The elements from `start` on, without the ones before.
+    pub fn skip(&self, start: usize) -> Self
+    where
+        T: Clone,
+    {
+        if start == 0 {
+            return self.clone();
+        }
+        self.iter().skip(start).cloned().collect()
+    }
+
+    /// This list and then `other`; the longer history is shared, the other one copied by reference.
+    pub fn concat(&self, other: &Self) -> Self
+    where
+        T: Clone,
+    {
+        if self.is_empty() {
+            return other.clone();
+        }
+        let mut joined = self.clone();
+        joined.extend(other.iter().cloned());
+        joined
+    }
+}
+
+impl<T> Extend<T> for Seq<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        // While nobody else looks at the last segment it grows in place, like a vector.
+        if let Some(segment) = self.last.as_mut().and_then(Arc::get_mut) {
+            let before = segment.elements.len();
+            segment.elements.extend(elements);
+            self.len += segment.elements.len() - before;
+            return;
+        }
+        let elements: Vec<T> = elements.into_iter().collect();
+        if elements.is_empty() {
+            return;
+        }
+        let before = self.last.take();
+        self.len += elements.len();
+        self.last = Some(Arc::new(Segment {
+            depth: before.as_ref().map_or(0, |segment| segment.depth + 1),
+            before,
+            elements,
+        }));
+    }
+}
+
+impl<T> Drop for Segment<T> {
+    /// Unlinks a long chain step by step: dropping it recursively would use a stack frame each.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(segment) = next {
+            match Arc::into_inner(segment) {
+                Some(mut segment) => next = segment.before.take(),
+                None => break,
+            }
+        }
+    }
+}
+
+impl<T> Clone for Seq<T> {
+    fn clone(&self) -> Self {
+        Self {
+            last: self.last.clone(),
+            len: self.len,
+        }
+    }
+}
+
+impl<T> Default for Seq<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Seq<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Seq<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl<T> From<Vec<T>> for Seq<T> {
+    fn from(elements: Vec<T>) -> Self {
+        let len = elements.len();
+        let last = (len > 0).then(|| {
+            Arc::new(Segment {
+                before: None,
+                elements,
+                depth: 0,
+            })
+        });
+        Self { last, len }
+    }
+}
+
+impl<T> FromIterator<T> for Seq<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        elements.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Seq<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// Goes through a [`Seq`] from first to last.
+#[derive(Debug, Clone)]
+pub struct Iter<'a, T> {
+    current: std::slice::Iter<'a, T>,
+    later: Vec<&'a [T]>,
+    left: usize,
+}
+
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
+        loop {
+            if let Some(element) = self.current.next() {
+                self.left -= 1;
+                return Some(element);
+            }
+            self.current = self.later.pop()?.iter();
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<T> ExactSizeIterator for Iter<'_, T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_leaves_older_clones_as_they_were() {
+        let mut list = Seq::new();
+        let mut snapshots = Vec::new();
+        for n in 0..100 {
+            list.extend([n, n]);
+            snapshots.push(list.clone());
+        }
+        for (n, snapshot) in snapshots.iter().enumerate() {
+            assert_eq!(snapshot.len(), 2 * (n + 1));
+            assert_eq!(snapshot.iter().count(), snapshot.len());
+            assert_eq!(snapshot.last(), Some(&n));
+            assert_eq!(snapshot.get(2 * n), Some(&n));
+        }
+        assert_eq!(list.get(200), None);
+    }
+
+    #[test]
+    fn a_chain_of_a_million_segments_drops_without_recursion() {
+        let mut list = Seq::new();
+        for n in 0..1_000_000 {
+            let _shared = list.clone();
+            list.extend([n]);
+        }
+        assert_eq!(list.len(), 1_000_000);
+        drop(list);
+    }
+
+    #[test]
+    fn concat_and_skip_keep_the_order() {
+        let a = Seq::from(vec![1, 2]);
+        let b = Seq::from(vec![3]);
+        assert_eq!(a.concat(&b), Seq::from(vec![1, 2, 3]));
+        assert_eq!(a.concat(&b).skip(1), Seq::from(vec![2, 3]));
+        assert_eq!(Seq::new().concat(&b), b);
+        assert_eq!(a.concat(&b).tail(1), [&2, &3]);
+        assert_eq!(a.concat(&b).tail(2), [&3]);
+        assert!(a.concat(&b).tail(3).is_empty());
+    }
+}

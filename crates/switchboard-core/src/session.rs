@@ -1,0 +1,139 @@
+//! Where a conversation is kept between runs.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::callback::{BoxError, BoxFuture};
+use crate::items::{Item, Items};
+
+/// Where a conversation is kept between runs.
+///
+/// A run loads the conversation when it starts, appends the user's message, and then appends
+/// once per turn: a crash loses at most the turn in flight, and what is stored are whole turns.
+pub trait Session: Send + Sync + 'static {
+    /// The conversation so far, oldest first. With a limit, the latest `limit` items.
+    fn load(&self, limit: Option<usize>) -> impl Future<Output = Result<Items, BoxError>> + Send;
+
+    /// Adds items at the end, all or none of them.
+    fn append(&self, items: &[Item]) -> impl Future<Output = Result<(), BoxError>> + Send;
+
+    /// Takes the last item out.
+    fn pop(&self) -> impl Future<Output = Result<Option<Item>, BoxError>> + Send;
+
+    /// Forgets the conversation.
+    fn clear(&self) -> impl Future<Output = Result<(), BoxError>> + Send;
+}
+
+/// A session in memory. Clones are the same session.
+///
+/// ```
+/// use switchboard_core::{Item, MemorySession, Session};
+///
+/// # futures_util::FutureExt::now_or_never(async {
+/// let session = MemorySession::new();
+/// session.append(&[Item::user("Hi")]).await?;
+/// assert_eq!(session.load(None).await?.len(), 1);
+/// # Ok::<(), switchboard_core::BoxError>(())
+/// # }).unwrap().unwrap();
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct MemorySession(Arc<Mutex<Items>>);
+
+impl MemorySession {
+    /// An empty session.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What it holds.
+    pub fn items(&self) -> Items {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Items> {
+        // Nothing panics while the lock is held, so a poisoned lock still guards whole items.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session for MemorySession {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        let items = self.items();
+        let skipped = limit.map_or(0, |limit| items.len().saturating_sub(limit));
+        Ok(items.skip(skipped))
+    }
+
+    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        self.lock().extend(items.iter().cloned());
+        Ok(())
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        let mut held = self.lock();
+        let last = held.last().cloned();
+        let kept = held.len().saturating_sub(1);
+        *held = held.iter().take(kept).cloned().collect();
+        Ok(last)
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        *self.lock() = Items::new();
+        Ok(())
+    }
+}
+
+/// A session behind a cheap handle.
+///
+/// A reference to any [`Session`] that can be cloned converts into it, as does an [`Arc`] of one.
+#[derive(Clone)]
+pub struct SessionHandle(Arc<dyn DynSession>);
+
+impl SessionHandle {
+    /// A handle of `session`.
+    pub fn new(session: impl Session) -> Self {
+        Self(Arc::new(session))
+    }
+
+    pub(crate) async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        self.0.load_dyn(limit).await
+    }
+
+    pub(crate) async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        self.0.append_dyn(items).await
+    }
+}
+
+impl<S: Session + Clone> From<&S> for SessionHandle {
+    fn from(session: &S) -> Self {
+        Self::new(session.clone())
+    }
+}
+
+impl<S: Session> From<Arc<S>> for SessionHandle {
+    fn from(session: Arc<S>) -> Self {
+        Self(session)
+    }
+}
+
+impl fmt::Debug for SessionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionHandle")
+    }
+}
+
+/// [`Session`] behind a pointer.
+trait DynSession: Send + Sync {
+    fn load_dyn(&self, limit: Option<usize>) -> BoxFuture<'_, Result<Items, BoxError>>;
+    fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>>;
+}
+
+impl<S: Session> DynSession for S {
+    fn load_dyn(&self, limit: Option<usize>) -> BoxFuture<'_, Result<Items, BoxError>> {
+        Box::pin(self.load(limit))
+    }
+
+    fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(self.append(items))
+    }
+}

@@ -1,0 +1,212 @@
+//! Agents that refer to each other by name.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Index;
+use std::sync::Arc;
+
+use crate::agent::{Agent, Definition};
+use crate::error::{Error, ErrorKind};
+use crate::handoff::{Handoff, Target};
+
+/// A checked set of agents that may refer to each other by name, cycles included.
+///
+/// ```
+/// use switchboard_core::{Agent, Team, handoff};
+///
+/// let team: Team = Team::new()
+///     .agent(Agent::new("Triage").handoff("Billing"))
+///     .agent(Agent::new("Billing").handoff(handoff("Triage").tool_name("back")))
+///     .build()?;
+/// assert_eq!(team["Billing"].handoffs()[0].tool_name(), "back");
+/// # Ok::<(), switchboard_core::Error>(())
+/// ```
+pub struct Team<C = ()> {
+    agents: Vec<Agent<C>>,
+    by_name: HashMap<Arc<str>, usize>,
+}
+
+/// What the members of a team know of each other.
+///
+/// Agents hold the registry and the registry holds definitions, which name other members by
+/// their place: there is no way from a definition back to an agent, so no cycle can leak.
+pub(crate) struct Registry<C> {
+    definitions: Vec<Arc<Definition<C>>>,
+    by_name: HashMap<Arc<str>, usize>,
+}
+
+impl<C> Registry<C> {
+    pub(crate) fn member(self: &Arc<Self>, index: usize) -> Option<Agent<C>> {
+        let definition = self.definitions.get(index)?;
+        Some(Agent::member(definition.clone(), self.clone()))
+    }
+
+    pub(crate) fn by_name(self: &Arc<Self>, name: &str) -> Option<Agent<C>> {
+        self.member(*self.by_name.get(name)?)
+    }
+}
+
+impl Team {
+    /// Begins a team.
+    #[expect(clippy::new_ret_no_self, reason = "a team is only had by building it")]
+    pub fn new<C>() -> TeamBuilder<C> {
+        TeamBuilder { agents: Vec::new() }
+    }
+}
+
+impl<C> Team<C> {
+    /// The agent of this name.
+    pub fn get(&self, name: &str) -> Option<&Agent<C>> {
+        self.agents.get(*self.by_name.get(name)?)
+    }
+
+    /// All agents, in the order they were added.
+    pub fn agents(&self) -> &[Agent<C>] {
+        &self.agents
+    }
+}
+
+impl<C> Index<&str> for Team<C> {
+    type Output = Agent<C>;
+
+    /// The agent of this name.
+    ///
+    /// # Panics
+    /// Where the team has none; [`Team::get`] asks without panicking.
+    fn index(&self, name: &str) -> &Agent<C> {
+        match self.get(name) {
+            Some(agent) => agent,
+            None => panic!("{}", no_such_agent(name, self.by_name.keys())),
+        }
+    }
+}
+
+impl<C> fmt::Debug for Team<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.agents.iter().map(Agent::name))
+            .finish()
+    }
+}
+
+/// A team in the making; see [`Team::new`].
+#[derive(Debug)]
+pub struct TeamBuilder<C = ()> {
+    agents: Vec<Agent<C>>,
+}
+
+impl<C> TeamBuilder<C> {
+    /// Adds an agent. The agents it hands off to by value come along.
+    #[must_use]
+    pub fn agent(mut self, agent: Agent<C>) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    /// The team, if every name leads somewhere.
+    ///
+    /// # Errors
+    /// Where two agents share a name, a handoff names an agent the team does not have, or an
+    /// agent was built in a way that cannot work. All that is wrong is in the one message.
+    pub fn build(self) -> Result<Team<C>, Error> {
+        let (members, by_name, mut problems) = collect(self.agents);
+        let definitions: Vec<Arc<Definition<C>>> = members
+            .iter()
+            .map(|agent| {
+                let mut definition = (**agent.def()).clone();
+                for handoff in &mut definition.handoffs {
+                    match linked(handoff, &members, &by_name) {
+                        Ok(linked) => *handoff = linked,
+                        Err(name) => problems.push(format!(
+                            "agent \"{}\" hands off to \"{name}\": {}",
+                            agent.name(),
+                            no_such_agent(&name, by_name.keys())
+                        )),
+                    }
+                }
+                Arc::new(definition)
+            })
+            .collect();
+        problems.extend(
+            members.iter().filter_map(|agent| {
+                Some(format!("agent \"{}\": {}", agent.name(), agent.problem()?))
+            }),
+        );
+        if !problems.is_empty() {
+            let message = format!("this team cannot work: {}", problems.join("; "));
+            return Err(Error::new(ErrorKind::Configuration, message));
+        }
+        let count = definitions.len();
+        let registry = Arc::new(Registry {
+            definitions,
+            by_name: by_name.clone(),
+        });
+        let agents = (0..count).filter_map(|index| registry.member(index));
+        Ok(Team {
+            agents: agents.collect(),
+            by_name,
+        })
+    }
+}
+
+type Collected<C> = (Vec<Agent<C>>, HashMap<Arc<str>, usize>, Vec<String>);
+
+/// The agents given and those they hand off to by value, each once.
+fn collect<C>(given: Vec<Agent<C>>) -> Collected<C> {
+    let mut members: Vec<Agent<C>> = Vec::new();
+    let mut by_name: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut problems = Vec::new();
+    // Agents given come first, in their order; those they lead to follow.
+    let mut waiting: std::collections::VecDeque<Agent<C>> = given.into();
+    while let Some(agent) = waiting.pop_front() {
+        match by_name.get(agent.name_arc()) {
+            Some(at) if members[*at].is_same(&agent) => continue,
+            Some(_) => {
+                problems.push(format!(
+                    "two different agents are named \"{}\"; give each its own name",
+                    agent.name()
+                ));
+                continue;
+            }
+            None => by_name.insert(agent.name_arc().clone(), members.len()),
+        };
+        for handoff in agent.handoffs() {
+            match handoff.target() {
+                Target::Agent(target) => waiting.push_back(target.clone()),
+                Target::Member(index) => {
+                    let member = agent.team().and_then(|team| team.member(*index));
+                    waiting.extend(member);
+                }
+                Target::Name(_) | Target::Custom(_) => {}
+            }
+        }
+        members.push(agent);
+    }
+    (members, by_name, problems)
+}
+
+/// The handoff with its target found in the team; `Err` with the name that is not there.
+fn linked<C>(
+    handoff: &Handoff<C>,
+    members: &[Agent<C>],
+    by_name: &HashMap<Arc<str>, usize>,
+) -> Result<Handoff<C>, Arc<str>> {
+    if let Target::Custom(_) = handoff.target() {
+        return Ok(handoff.clone());
+    }
+    let name = &handoff.spec().agent_name;
+    let Some(&at) = by_name.get(name) else {
+        return Err(name.clone());
+    };
+    let target = &members[at];
+    Ok(handoff.to_member(at, target.name_arc(), target.description()))
+}
+
+fn no_such_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<str>>) -> String {
+    let mut known: Vec<String> = known.map(|name| format!("\"{name}\"")).collect();
+    known.sort();
+    format!(
+        "the team has no agent \"{name}\", only {}",
+        known.join(", ")
+    )
+}

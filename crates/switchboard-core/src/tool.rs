@@ -1,0 +1,390 @@
+//! What agents can do besides talking.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::agent::Agent;
+use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::model::ToolSpec;
+use crate::schema;
+
+/// What the model is told when a tool fails and says nothing else about it.
+pub(crate) const DEFAULT_FAILURE: &str =
+    "An error occurred while running the tool. Please try again.";
+
+/// A function an agent's model may call.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use switchboard_core::{Agent, tool};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Lookup {
+///     /// The account's number.
+///     account: u32,
+/// }
+///
+/// let agent: Agent = Agent::new("Billing").tool(
+///     tool("lookup")
+///         .description("Looks an account up.")
+///         .run(|_ctx, args: Lookup| async move { format!("account {}", args.account) }),
+/// );
+/// ```
+pub struct Tool<C = ()>(Arc<Inner<C>>);
+
+type Invoke<C> = dyn Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync;
+type Failure<C> = dyn Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync;
+
+struct Inner<C> {
+    spec: ToolSpec,
+    invoke: Box<Invoke<C>>,
+    failure: Option<Arc<Failure<C>>>,
+    enabled: Enabled<C>,
+    problem: Option<String>,
+}
+
+impl<C> Tool<C> {
+    /// The name the model calls it by.
+    pub fn name(&self) -> &str {
+        &self.0.spec.name
+    }
+
+    /// What it is for, as the model is told.
+    pub fn description(&self) -> &str {
+        &self.0.spec.description
+    }
+
+    /// The tool as a model sees it.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.0.spec
+    }
+
+    pub(crate) fn enabled(&self) -> &Enabled<C> {
+        &self.0.enabled
+    }
+
+    /// What is wrong with how the tool was built.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.0.problem.as_deref()
+    }
+
+    pub(crate) fn invoke(&self, ctx: ToolContext<C>) -> Outcome<ToolOutput> {
+        (self.0.invoke)(ctx)
+    }
+
+    /// What the model is told of a failure.
+    pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
+        match &self.0.failure {
+            Some(failure) => failure(ctx, error),
+            None => DEFAULT_FAILURE.to_owned(),
+        }
+    }
+}
+
+impl<C> Clone for Tool<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for Tool<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tool({})", self.0.spec.name)
+    }
+}
+
+/// Begins a tool; [`ToolBuilder::run`] completes it.
+pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
+    ToolBuilder {
+        name: name.into(),
+        description: "".into(),
+        enabled: Enabled::Always,
+        failure: None,
+    }
+}
+
+/// A tool in the making; see [`tool`].
+pub struct ToolBuilder<C = ()> {
+    name: Arc<str>,
+    description: Arc<str>,
+    enabled: Enabled<C>,
+    failure: Option<Arc<Failure<C>>>,
+}
+
+impl<C> ToolBuilder<C> {
+    /// What the tool is for; the model reads it to decide.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Offers the tool to the model only while `condition` holds; asked every turn.
+    #[must_use]
+    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.enabled = Enabled::when(condition);
+        self
+    }
+
+    /// What the model is told when the tool fails. Without it, only that it failed: the error
+    /// itself may hold what a model should not see.
+    #[must_use]
+    pub fn failure_text<F>(mut self, text: F) -> Self
+    where
+        F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
+    {
+        self.failure = Some(Arc::new(text));
+        self
+    }
+
+    /// The tool, with its code. The type of the arguments is the schema the model is given.
+    ///
+    /// The code may return anything that converts into a [`ToolOutput`], a `Result` of it, or a
+    /// future of either. An error is told to the model, which can go on with it.
+    pub fn run<T, F, R, M>(self, code: F) -> Tool<C>
+    where
+        T: JsonSchema + DeserializeOwned,
+        F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let (parameters, problem) = match schema::strict(schema::of::<T>()) {
+            Ok(schema) => (schema, None),
+            Err(error) => (Value::Null, Some(error.to_string())),
+        };
+        let invoke = move |ctx: ToolContext<C>| match serde_json::from_str::<T>(ctx.arguments()) {
+            Ok(arguments) => code(ctx, arguments).into_outcome(),
+            Err(error) => Outcome::Ready(Err(error.into())),
+        };
+        self.finish(schema::raw(&parameters), true, problem, invoke)
+    }
+
+    /// The tool with a JSON schema written by hand and code that reads the arguments itself, with
+    /// [`ToolContext::arguments`]. The schema is passed on as it is.
+    pub fn run_raw<F, R, M>(self, parameters: &Value, code: F) -> Tool<C>
+    where
+        F: Fn(ToolContext<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let invoke = move |ctx| code(ctx).into_outcome();
+        self.finish(schema::raw(parameters), false, None, invoke)
+    }
+
+    fn finish(
+        self,
+        parameters: Arc<RawValue>,
+        strict: bool,
+        problem: Option<String>,
+        invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
+    ) -> Tool<C> {
+        Tool(Arc::new(Inner {
+            spec: ToolSpec {
+                name: self.name,
+                description: self.description,
+                parameters,
+                strict,
+            },
+            invoke: Box::new(invoke),
+            failure: self.failure,
+            enabled: self.enabled,
+            problem,
+        }))
+    }
+}
+
+impl<C> fmt::Debug for ToolBuilder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ToolBuilder({})", self.name)
+    }
+}
+
+/// What a tool's code is given: the run's context, and which call this is.
+///
+/// It dereferences to the application's state.
+pub struct ToolContext<C = ()> {
+    run: RunContext<C>,
+    agent: Arc<str>,
+    tool: Arc<str>,
+    call_id: Arc<str>,
+    arguments: Arc<str>,
+}
+
+impl<C> ToolContext<C> {
+    pub(crate) fn new(
+        run: RunContext<C>,
+        agent: Arc<str>,
+        tool: Arc<str>,
+        call_id: Arc<str>,
+        arguments: Arc<str>,
+    ) -> Self {
+        Self {
+            run,
+            agent,
+            tool,
+            call_id,
+            arguments,
+        }
+    }
+
+    /// The run's context.
+    pub fn run(&self) -> &RunContext<C> {
+        &self.run
+    }
+
+    /// The agent whose model called the tool.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The tool's name.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The call's identifier: stable over retries, so it can serve as an idempotency key.
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// The arguments as the model wrote them.
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+}
+
+impl<C> Deref for ToolContext<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.run
+    }
+}
+
+impl<C> Clone for ToolContext<C> {
+    fn clone(&self) -> Self {
+        Self {
+            run: self.run.clone(),
+            agent: self.agent.clone(),
+            tool: self.tool.clone(),
+            call_id: self.call_id.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
+}
+
+impl<C> fmt::Debug for ToolContext<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("tool", &self.tool)
+            .field("call_id", &self.call_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolOutput {
+    /// Text for the model.
+    Text(String),
+    /// A value; the model reads it as JSON.
+    Json(Value),
+}
+
+impl ToolOutput {
+    /// The output as the model reads it.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Json(value) => Cow::Owned(value.to_string()),
+        }
+    }
+
+    /// The output as JSON: text becomes a string.
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Text(text) => Value::String(text),
+            Self::Json(value) => value,
+        }
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<Value> for ToolOutput {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text),
+            value => Self::Json(value),
+        }
+    }
+}
+
+/// Whether a tool or a handoff is offered to the model.
+pub(crate) enum Enabled<C> {
+    Always,
+    Never,
+    When(Arc<Condition<C>>),
+}
+
+type Condition<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<bool> + Send + Sync;
+
+impl<C> Enabled<C> {
+    pub(crate) fn when<F, R, M>(condition: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        Self::When(Arc::new(move |ctx, agent| {
+            condition(ctx, agent).into_outcome()
+        }))
+    }
+
+    /// The answer, with `agent` the one whose model would be offered it.
+    pub(crate) async fn check(
+        &self,
+        ctx: &RunContext<C>,
+        agent: &Agent<C>,
+    ) -> Result<bool, BoxError> {
+        match self {
+            Self::Always => Ok(true),
+            Self::Never => Ok(false),
+            Self::When(condition) => condition(ctx.clone(), agent.clone()).get().await,
+        }
+    }
+
+    pub(crate) fn is_always(&self) -> bool {
+        matches!(self, Self::Always)
+    }
+}
+
+impl<C> Clone for Enabled<C> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Always => Self::Always,
+            Self::Never => Self::Never,
+            Self::When(condition) => Self::When(condition.clone()),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! x
+pub use switchboard_core::*;
