@@ -288,7 +288,11 @@ pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> 
 
 /// What the call of a handoff is answered with.
 pub fn transfer_message(agent_name: &str) -> String {
-    format!("{{\"assistant\": {}}}", json::quote_ascii(agent_name))
+    let mut message = String::with_capacity(agent_name.len() + 20);
+    message.push_str("{\"assistant\": ");
+    json::quote_ascii_into(&mut message, agent_name);
+    message.push('}');
+    message
 }
 
 #[cfg(test)]

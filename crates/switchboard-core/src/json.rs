@@ -8,50 +8,43 @@ use std::fmt::Write as _;
 /// Appends `text` as a JSON string literal.
 pub(crate) fn quote_into(out: &mut String, text: &str) {
     out.push('"');
-    let mut plain_from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0x00..=0x1f => "",
-            _ => continue,
-        };
-        out.push_str(&text[plain_from..at]);
-        if escape.is_empty() {
-            push_unicode_escape(out, u16::from(byte));
-        } else {
-            out.push_str(escape);
+    let mut rest = text;
+    let must_escape = |byte: &u8| matches!(byte, b'"' | b'\\' | 0x00..=0x1f);
+    while let Some(at) = rest.as_bytes().iter().position(must_escape) {
+        out.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            0x08 => out.push_str("\\b"),
+            0x0c => out.push_str("\\f"),
+            control => push_unicode_escape(out, u16::from(control)),
         }
-        plain_from = at + 1;
+        rest = &rest[at + 1..];
     }
-    out.push_str(&text[plain_from..]);
+    out.push_str(rest);
     out.push('"');
 }
 
-/// `text` as a JSON string literal with everything outside ASCII escaped.
-pub(crate) fn quote_ascii(text: &str) -> String {
+/// Appends `text` as a JSON string literal with everything outside ASCII escaped.
+pub(crate) fn quote_ascii_into(out: &mut String, text: &str) {
+    if text.is_ascii() {
+        return quote_into(out, text);
+    }
     let mut quoted = String::with_capacity(text.len() + 2);
     quote_into(&mut quoted, text);
-    if quoted.is_ascii() {
-        return quoted;
-    }
-    let mut ascii = String::with_capacity(quoted.len() * 2);
     let mut units = [0; 2];
     for character in quoted.chars() {
         if character.is_ascii() {
-            ascii.push(character);
+            out.push(character);
             continue;
         }
         for unit in character.encode_utf16(&mut units) {
-            push_unicode_escape(&mut ascii, *unit);
+            push_unicode_escape(out, *unit);
         }
     }
-    ascii
 }
 
 fn push_unicode_escape(out: &mut String, unit: u16) {
@@ -147,8 +140,10 @@ mod tests {
         let mut quoted = String::new();
         quote_into(&mut quoted, text);
         assert_eq!(unquote(&quoted).unwrap(), text);
-        assert_eq!(unquote(&quote_ascii(text)).unwrap(), text);
-        assert!(quote_ascii(text).is_ascii());
+        let mut ascii = String::new();
+        quote_ascii_into(&mut ascii, text);
+        assert_eq!(unquote(&ascii).unwrap(), text);
+        assert!(ascii.is_ascii());
     }
 
     #[test]

@@ -12,16 +12,19 @@ use crate::tool::Tool;
 
 /// The tools and handoffs of one turn. Clones share everything.
 #[derive(Debug, Clone)]
-pub(crate) struct Offer {
+pub(crate) struct Offer(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) handoffs: Arc<[HandoffSpec]>,
     /// Where each of them stands in the agent's own lists.
-    tool_at: Arc<[usize]>,
-    handoff_at: Arc<[usize]>,
+    tool_at: Vec<usize>,
+    handoff_at: Vec<usize>,
     /// What two of them share a name, in words.
-    collision: Option<Arc<str>>,
+    collision: Option<String>,
     /// What is wrong with how the agent was built.
-    problem: Option<Arc<str>>,
+    problem: Option<String>,
 }
 
 impl Offer {
@@ -82,7 +85,7 @@ impl Offer {
             handoffs
                 .retain(|at| owner.get(agent.handoffs()[*at].tool_name()) == Some(&(true, *at)));
         }
-        Self {
+        Self(Arc::new(Inner {
             tools: tools
                 .iter()
                 .map(|at| agent.tools()[*at].spec().clone())
@@ -91,11 +94,11 @@ impl Offer {
                 .iter()
                 .map(|at| agent.handoffs()[*at].spec().clone())
                 .collect(),
-            tool_at: tools.into(),
-            handoff_at: handoffs.into(),
-            collision: collision.map(Into::into),
-            problem: agent.problem().map(Into::into),
-        }
+            tool_at: tools,
+            handoff_at: handoffs,
+            collision,
+            problem: agent.problem(),
+        }))
     }
 
     /// What shares a name with what, in words.
@@ -121,5 +124,13 @@ impl Offer {
             .iter()
             .position(|spec| &*spec.tool_name == name)?;
         agent.handoffs().get(*self.handoff_at.get(at)?)
+    }
+}
+
+impl std::ops::Deref for Offer {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome};
@@ -150,7 +150,8 @@ impl<C> ToolBuilder<C> {
         self
     }
 
-    /// The tool, with its code. The type of the arguments is the schema the model is given.
+    /// The tool, with its code. The type of the arguments is the schema the model is given; a tool
+    /// without arguments takes `()`.
     ///
     /// The code may return anything that converts into a [`ToolOutput`], a `Result` of it, or a
     /// future of either. An error is told to the model, which can go on with it.
@@ -160,13 +161,22 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let (parameters, problem) = match schema::strict(schema::of::<T>()) {
+        let mut described = schema::of::<T>();
+        // `()` stands for no arguments, whatever the model sends.
+        let takes_none = described["type"] == "null";
+        if takes_none {
+            described = json!({});
+        }
+        let (parameters, problem) = match schema::strict(described) {
             Ok(schema) => (schema, None),
             Err(error) => (Value::Null, Some(error.to_string())),
         };
-        let invoke = move |ctx: ToolContext<C>| match serde_json::from_str::<T>(ctx.arguments()) {
-            Ok(arguments) => code(ctx, arguments).into_outcome(),
-            Err(error) => Outcome::Ready(Err(error.into())),
+        let invoke = move |ctx: ToolContext<C>| {
+            let arguments = if takes_none { "null" } else { ctx.arguments() };
+            match serde_json::from_str::<T>(arguments) {
+                Ok(arguments) => code(ctx, arguments).into_outcome(),
+                Err(error) => Outcome::Ready(Err(error.into())),
+            }
         };
         self.finish(schema::raw(&parameters), true, problem, invoke)
     }

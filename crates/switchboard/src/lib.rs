@@ -1,2 +1,4 @@
-//! x
+#![doc = include_str!("../../../README.md")]
+
+#[doc(inline)]
 pub use switchboard_core::*;

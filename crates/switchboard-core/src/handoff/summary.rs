@@ -128,11 +128,12 @@ fn parse(record: &str) -> Option<Item> {
     }
     let (role, name) = role_and_name(speaker);
     let content = strip(content);
-    if !content.is_empty() && !KNOWN_ROLES.contains(&role) {
-        if let Ok(item) = Item::from_json(content) {
-            let item = item.without_provider_data().with_field("type", role);
-            return Some(item.without_internal_fields());
-        }
+    if !content.is_empty()
+        && !KNOWN_ROLES.contains(&role)
+        && let Ok(item) = Item::from_json(content)
+    {
+        let item = item.without_provider_data().with_field("type", role);
+        return Some(item.without_internal_fields());
     }
     Some(message(role, name, content))
 }

@@ -22,8 +22,12 @@ pub(super) struct Place {
 impl Place {
     fn of(part: &str, whole: &str) -> Self {
         let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+        Self::at(start..start + part.len())
+    }
+
+    fn at(range: Range<usize>) -> Self {
         // An item past 4 GiB has no view; its text is carried along all the same.
-        match (u32::try_from(start), u32::try_from(start + part.len())) {
+        match (u32::try_from(range.start), u32::try_from(range.end)) {
             (Ok(start), Ok(end)) => Self { start, end },
             _ => Self::default(),
         }
@@ -101,7 +105,30 @@ impl Head {
         Ok(head)
     }
 
-    fn find_identity(&mut self, raw: &str) {
+    /// Notes a string field that was written at `range`.
+    pub(super) fn note(&mut self, name: &str, range: Range<usize>) {
+        self.set(&Field::named(name), Place::at(range), "");
+    }
+
+    fn set(&mut self, field: &Field, place: Place, token: &str) {
+        match field {
+            Field::Type => self.type_name = place,
+            Field::Role => self.role = place,
+            Field::Id => self.id = place,
+            Field::CallId => self.call_id = place,
+            Field::Name => self.name = place,
+            Field::Arguments => self.arguments = place,
+            Field::Output => self.output = place,
+            Field::Content => self.content = place,
+            Field::Status => self.has_null_status = token == "null",
+            Field::ProviderData => self.has_provider_data = true,
+            Field::Internal => self.has_internal_fields = true,
+            Field::Other => {}
+        }
+    }
+
+    /// Finds what follows from the fields.
+    pub(super) fn find_identity(&mut self, raw: &str) {
         let kind = self.kind(raw);
         self.kind = Some(kind);
         if !self.role.is_absent() && self.role.token(raw) != Some("null")
@@ -167,20 +194,7 @@ impl<'de> Visitor<'de> for HeadVisitor<'de> {
         while let Some(field) = map.next_key::<Field>()? {
             let token: &'de RawValue = map.next_value()?;
             let place = Place::of(token.get(), self.raw);
-            match field {
-                Field::Type => head.type_name = place,
-                Field::Role => head.role = place,
-                Field::Id => head.id = place,
-                Field::CallId => head.call_id = place,
-                Field::Name => head.name = place,
-                Field::Arguments => head.arguments = place,
-                Field::Output => head.output = place,
-                Field::Content => head.content = place,
-                Field::Status => head.has_null_status = token.get() == "null",
-                Field::ProviderData => head.has_provider_data = true,
-                Field::Internal => head.has_internal_fields = true,
-                Field::Other => {}
-            }
+            head.set(&field, place, token.get());
         }
         Ok(head)
     }
@@ -201,6 +215,25 @@ enum Field {
     Other,
 }
 
+impl Field {
+    fn named(name: &str) -> Self {
+        match name {
+            "type" => Self::Type,
+            "role" => Self::Role,
+            "id" => Self::Id,
+            "call_id" => Self::CallId,
+            "name" => Self::Name,
+            "arguments" => Self::Arguments,
+            "output" => Self::Output,
+            "content" => Self::Content,
+            "status" => Self::Status,
+            "provider_data" => Self::ProviderData,
+            name if INTERNAL_FIELDS.contains(&name) => Self::Internal,
+            _ => Self::Other,
+        }
+    }
+}
+
 impl<'de> de::Deserialize<'de> for Field {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FieldVisitor;
@@ -212,20 +245,7 @@ impl<'de> de::Deserialize<'de> for Field {
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Field, E> {
-                Ok(match name {
-                    "type" => Field::Type,
-                    "role" => Field::Role,
-                    "id" => Field::Id,
-                    "call_id" => Field::CallId,
-                    "name" => Field::Name,
-                    "arguments" => Field::Arguments,
-                    "output" => Field::Output,
-                    "content" => Field::Content,
-                    "status" => Field::Status,
-                    "provider_data" => Field::ProviderData,
-                    name if INTERNAL_FIELDS.contains(&name) => Field::Internal,
-                    _ => Field::Other,
-                })
+                Ok(Field::named(name))
             }
         }
         deserializer.deserialize_identifier(FieldVisitor)

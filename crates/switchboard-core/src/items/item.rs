@@ -34,7 +34,7 @@ use crate::json;
 pub struct Item(Arc<Inner>);
 
 struct Inner {
-    raw: Box<str>,
+    raw: String,
     head: Head,
 }
 
@@ -50,10 +50,7 @@ impl Item {
             trimmed => trimmed.to_owned(),
         };
         let head = Head::parse(&raw).map_err(InvalidItem)?;
-        Ok(Self(Arc::new(Inner {
-            raw: raw.into_boxed_str(),
-            head,
-        })))
+        Ok(Self(Arc::new(Inner { raw, head })))
     }
 
     /// An item from a JSON value, which must be an object.
@@ -121,26 +118,29 @@ impl Item {
         Self::trusted(raw)
     }
 
+    /// An item of these string fields. The head is made along the way: reading back what was just
+    /// written would be half the cost of a handoff.
     fn built(fields: &[(&str, &str)]) -> Self {
         let size: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
         let mut raw = String::with_capacity(size);
+        let mut head = Head::default();
         for (name, value) in fields {
-            raw.push(if raw.is_empty() { '{' } else { ',' });
-            json::quote_into(&mut raw, name);
-            raw.push(':');
+            raw.push_str(if raw.is_empty() { "{\"" } else { ",\"" });
+            raw.push_str(name);
+            raw.push_str("\":");
+            let start = raw.len();
             json::quote_into(&mut raw, value);
+            head.note(name, start..raw.len());
         }
         raw.push('}');
-        Self::trusted(raw)
+        head.find_identity(&raw);
+        Self(Arc::new(Inner { raw, head }))
     }
 
     /// An item from text this crate has written itself.
     fn trusted(raw: String) -> Self {
         let head = Head::parse(&raw).unwrap_or_default();
-        Self(Arc::new(Inner {
-            raw: raw.into_boxed_str(),
-            head,
-        }))
+        Self(Arc::new(Inner { raw, head }))
     }
 
     /// The item's JSON, as it came.

@@ -66,12 +66,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes the run as far as it goes.
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
         let outcome = self.go().await;
-        if let Err(error) = &outcome {
-            self.mark_failure(error);
-            self.keep_completed_tools().await;
-        }
-        self.turn_span = OpenSpan::default();
-        self.agent_span = OpenSpan::default();
+        self.wind_up(&outcome).await;
         outcome
     }
 
@@ -83,6 +78,28 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
+    /// Takes one step of the run.
+    pub(super) async fn drive_one_step(&mut self) -> Result<(), Error> {
+        let outcome = async {
+            self.continue_session().await?;
+            self.save().await?;
+            self.take_step().await?;
+            self.save().await
+        };
+        let outcome = outcome.await;
+        self.wind_up(&outcome).await;
+        outcome
+    }
+
+    async fn wind_up(&mut self, outcome: &Result<(), Error>) {
+        if let Err(error) = outcome {
+            self.mark_failure(error);
+            self.keep_completed_tools().await;
+        }
+        self.turn_span = OpenSpan::default();
+        self.agent_span = OpenSpan::default();
+    }
+
     async fn go(&mut self) -> Result<(), Error> {
         self.tell(|driver| StreamEvent::AgentUpdated(driver.agent.clone()))
             .await;
@@ -90,22 +107,26 @@ impl<C: Send + Sync + 'static> Driver<C> {
         loop {
             self.save().await?;
             match self.run.step() {
-                Step::CallModel => {
-                    self.turn_span = OpenSpan::default();
-                    if self.events.as_ref().is_some_and(Events::stops_after_turn) {
-                        return Ok(());
-                    }
-                    self.call_model().await?;
-                }
-                Step::RunTools(_) => self.run_tools().await?,
-                Step::JudgeTools(_) => self.judge_tools().await?,
-                Step::TakeHandoff(_) => self.take_handoff().await?,
-                Step::Conclude(_) => self.conclude().await?,
                 Step::Done(_) => {
                     self.status = RunStatus::Completed;
                     return Ok(());
                 }
+                Step::CallModel if self.events.as_ref().is_some_and(Events::stops_after_turn) => {
+                    return Ok(());
+                }
+                _ => self.take_step().await?,
             }
+        }
+    }
+
+    async fn take_step(&mut self) -> Result<(), Error> {
+        match self.run.step() {
+            Step::CallModel => self.call_model().await,
+            Step::RunTools(_) => self.run_tools().await,
+            Step::JudgeTools(_) => self.judge_tools().await,
+            Step::TakeHandoff(_) => self.take_handoff().await,
+            Step::Conclude(_) => self.conclude().await,
+            Step::Done(_) => Ok(()),
         }
     }
 
@@ -114,9 +135,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(session) = self.config.session.clone() else {
             return Ok(());
         };
-        let resumed = self.run.has_session || self.run.turns() > 0;
-        self.run.has_session = true;
-        if resumed {
+        if self.run.has_session || self.run.turns() > 0 {
+            self.run.has_session = true;
             return Ok(());
         }
         let loaded = session.load(self.config.session_limit).await;
@@ -130,6 +150,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .map(|item| item.without_internal_fields())
             .collect();
         self.run.input = Input::Items(view::continued(&history, &new));
+        self.run.has_session = true;
         Ok(())
     }
 
@@ -172,8 +193,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.config.hooks.as_ref().map(|hooks| &*hooks.0)
     }
 
-    /// How the machine must see the current agent.
-    fn facts<'a>(agent: &'a Agent<C>, config: &RunConfig<C>) -> Facts<'a> {
+    /// How the machine must see the current agent. It borrows nothing of the run, which moves on.
+    fn facts<'a>(agent: &'a Agent<C>, config: &RunConfig<C>, is_watched: bool) -> Facts<'a> {
         Facts {
             name: agent.name_arc(),
             output: agent.output_type(),
@@ -184,6 +205,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 ToolUseKind::StopAtTools(names) => ToolUseRule::StopAtTools(names),
                 ToolUseKind::Function(_) => ToolUseRule::AskDriver,
             },
+            is_watched,
         }
     }
 
@@ -243,7 +265,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Tells who listens, and waits until they have heard.
     async fn tell(&self, event: impl FnOnce(&Self) -> StreamEvent<C>) {
         if let Some(events) = &self.events {
-            events.send(event(self)).await;
+            // Boxed, so that plain runs do not carry room for it; likewise below.
+            Box::pin(events.send(event(self))).await;
         }
     }
 
@@ -251,15 +274,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.events.is_none() {
             return;
         }
-        for item in items {
-            if self.told.iter().any(|told| told.is_same(&item)) {
-                continue;
+        let telling = async {
+            for item in items {
+                if self.told.iter().any(|told| told.is_same(&item)) {
+                    continue;
+                }
+                self.told.push(item.clone());
+                if let Some(event) = StreamEvent::of(item) {
+                    self.tell(|_| event).await;
+                }
             }
-            self.told.push(item.clone());
-            if let Some(event) = StreamEvent::of(item) {
-                self.tell(|_| event).await;
-            }
-        }
+        };
+        Box::pin(telling).await;
     }
 
     /// Tells of what the turn added to the record after the model's own items.

@@ -132,6 +132,8 @@ pub(super) struct Facts<'a> {
     pub(super) output: Option<&'a OutputType>,
     pub(super) unknown_tool: UnknownTool,
     pub(super) tool_use: ToolUseRule<'a>,
+    /// Whether anybody wants to be told of the items of an answer.
+    pub(super) is_watched: bool,
 }
 
 /// What happens after tools have run.
@@ -302,7 +304,10 @@ impl Run {
             .calls
             .admit(turn)
             .map_err(|error| rejected(error, false, Vec::new()))?;
-        let items = turn.items.clone();
+        let items = match facts.is_watched {
+            true => turn.items.clone(),
+            false => Vec::new(),
+        };
         let output = match turn.has_calls() {
             true => None,
             false => settle(&turn, skipped, facts)

@@ -23,10 +23,10 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
     let mut waiting = VecDeque::from([start.clone()]);
     while let Some(agent) = waiting.pop_front() {
         for handoff in agent.handoffs() {
-            if let Some(next) = target(&agent, handoff) {
-                if seen.insert(Arc::as_ptr(next.def())) {
-                    waiting.push_back(next);
-                }
+            if let Some(next) = target(&agent, handoff)
+                && seen.insert(Arc::as_ptr(next.def()))
+            {
+                waiting.push_back(next);
             }
         }
         found.push(agent);

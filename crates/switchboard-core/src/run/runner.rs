@@ -221,16 +221,48 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
         &self,
         input: I,
     ) -> impl Future<Output = Result<RunResult<C>, Error>> + Send + 'static + use<C, S, I> {
-        let key = roster::key(&self.agent, &self.agent);
-        let run = Run::new(key, input.into());
-        let driver = self.driver(run, self.agent.clone(), None);
-        to_the_end(driver)
+        to_the_end(self.driver(self.begin(input), self.agent.clone(), None))
     }
 
     /// Runs the conversation and tells what happens as it happens.
     pub fn stream(&self, input: impl Into<Input>) -> RunStream<C> {
-        let key = roster::key(&self.agent, &self.agent);
-        self.streamed(Run::new(key, input.into()), self.agent.clone())
+        self.streamed(self.begin(input), self.agent.clone())
+    }
+
+    /// A run that has not taken a step yet, to be driven with [`Runner::step`].
+    pub fn begin(&self, input: impl Into<Input>) -> Run {
+        Run::new(roster::key(&self.agent, &self.agent), input.into())
+    }
+
+    /// Takes one step of a run: one model call, one response's tools, one handoff.
+    ///
+    /// This is how a run is driven from outside, by something that stores it between steps.
+    /// [`Run::step`] tells what comes next, and when it is over.
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, Run, Runner, Step};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let agent: Agent = Agent::new("Greeter");
+    /// let runner = Runner::new(&agent).model(ScriptedModel::new().say("Hello!"));
+    /// let mut run = runner.begin("Hi");
+    /// while !matches!(run.step(), Step::Done(_)) {
+    ///     run = runner.step(run).await?;
+    ///     let stored = serde_json::to_string(&run).unwrap();
+    ///     run = serde_json::from_str(&stored).unwrap();
+    /// }
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// What went wrong, with the run as it was before the step.
+    pub async fn step(&self, run: Run) -> Result<Run, Error> {
+        let (run, agent) = self.found(run)?;
+        let mut driver = self.driver(run, agent, None);
+        let outcome = driver.drive_one_step().await;
+        driver.finish(outcome).map(RunResult::into_run)
     }
 
     /// Goes on with a run that stopped or failed, from where it stood.
@@ -287,20 +319,21 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
         RunStream::new(Box::pin(future), listener)
     }
 
-    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Driver<C> {
-        Driver::new(
+    /// Boxed: a future that owned the driver would keep two copies of it.
+    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Box<Driver<C>> {
+        Box::new(Driver::new(
             run,
             self.agent.clone(),
             agent,
             self.config.clone(),
             self.context.context(),
             events,
-        )
+        ))
     }
 }
 
 async fn to_the_end<C: Send + Sync + 'static>(
-    mut driver: Driver<C>,
+    mut driver: Box<Driver<C>>,
 ) -> Result<RunResult<C>, Error> {
     let outcome = driver.drive().await;
     driver.finish(outcome)

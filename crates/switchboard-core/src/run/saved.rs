@@ -39,6 +39,7 @@ struct Saved {
     calls: Vec<(usize, bool)>,
     unsaved: Vec<usize>,
     saved_early: Vec<usize>,
+    has_session: bool,
     responses: Vec<SavedResponse>,
     phase: SavedPhase,
 }
@@ -189,9 +190,10 @@ impl Serialize for Run {
         });
         let owned = owned.collect();
         let calls = self.calls.iter();
-        let calls = calls
-            .map(|call| (table.item(&call.item), call.is_handoff))
-            .collect();
+        let calls = calls.map(|call| (table.item(&call.item), call.is_handoff));
+        let mut calls: Vec<(usize, bool)> = calls.collect();
+        // The same run is always stored as the same text.
+        calls.sort_unstable();
         let saved = Saved {
             version: VERSION,
             agent: self.agent.clone(),
@@ -210,6 +212,7 @@ impl Serialize for Run {
             calls,
             unsaved: table.items(&self.unsaved),
             saved_early: self.saved_early.clone(),
+            has_session: self.has_session,
             responses,
             phase,
             items: table.items,
@@ -349,7 +352,7 @@ fn restore(saved: Saved) -> Result<Run, String> {
         output_guardrails: saved.output_guardrails,
         unsaved: found.items(&saved.unsaved)?,
         saved_early: saved.saved_early,
-        has_session: false,
+        has_session: saved.has_session,
         phase,
         made_items: saved.made_items,
         view: None,

@@ -16,11 +16,12 @@ use crate::run::config::NameCollision;
 use crate::run::events::StreamEvent;
 use crate::run::machine::{Rejected, Step, ToolCall};
 use crate::tool::ToolContext;
-use crate::trace::SpanData;
+use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the model, and lets the machine decide what its answer means.
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
+        self.turn_span = OpenSpan::default();
         self.open_agent_span();
         let turn = self.run.next_turn(self.config.max_turns)?;
         let name = self.agent.name_arc();
@@ -38,7 +39,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run.input_checked = true;
 
         let offer = self.offer().await?;
-        let facts = Self::facts(&self.agent, &self.config);
+        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
         let seen = (!self.hooks_are_off()).then(|| response.clone());
         match self.run.answered(response, &offer, facts) {
@@ -233,7 +234,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             });
         let answer = match &self.events {
             None => model.respond(request).await,
-            Some(_) => self.listen(model, request).await,
+            Some(_) => Box::pin(self.listen(model, request)).await,
         };
         match answer {
             Ok(response) => {
@@ -325,7 +326,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 results
             }
         };
-        let facts = Self::facts(&self.agent, &self.config);
+        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
         self.run.tools_ran(results, facts);
         if let Step::CallModel = self.run.step() {
@@ -455,7 +456,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let told: Result<(), BoxError> = told.await;
             told.map_err(|error| self.user_error("a hook on the agent's end", error))?;
         }
-        self.turn_span = crate::trace::OpenSpan::default();
+        self.turn_span = OpenSpan::default();
         self.run.output_guardrails.clear();
         let guardrails = self.agent.output_guardrails().iter();
         let guardrails = guardrails.chain(&self.config.output_guardrails);
@@ -463,7 +464,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let verdict = guardrail.check(self.ctx(), self.agent.clone(), output.clone());
             self.run_guardrail(guardrail.name_arc(), verdict)
         });
-        let found = self.until_one_trips(checks.collect()).await?;
+        let found = Box::pin(self.until_one_trips(checks.collect())).await?;
         if tripped(&found).is_some() {
             let withheld = self.run.withheld_items();
             if !withheld.is_empty() && self.run.has_session {
@@ -500,7 +501,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let verdict = guardrail.check(self.ctx(), self.agent.clone(), input);
             self.run_guardrail(guardrail.name_arc(), verdict)
         });
-        self.until_one_trips(checks.collect()).await
+        let checks: FuturesUnordered<_> = checks.collect();
+        if checks.is_empty() {
+            return Ok(Vec::new());
+        }
+        Box::pin(self.until_one_trips(checks)).await
     }
 
     async fn run_guardrail(

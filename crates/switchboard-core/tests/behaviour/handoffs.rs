@@ -1,0 +1,344 @@
+//! Taking a handoff: payloads, callbacks, conditions, custom targets, and what errors leave.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, ErrorKind, Handoff, HandoffInputData, IntoHandoff as _, Item, RunContext, Runner, Step,
+    filters, handoff, tool,
+};
+
+use crate::{kinds, told};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Escalation {
+    reason: String,
+    level: u8,
+}
+
+#[derive(Default)]
+struct App {
+    calls: AtomicUsize,
+    open: std::sync::atomic::AtomicBool,
+}
+
+#[tokio::test]
+async fn the_payload_arrives_in_the_users_type() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).payload::<Escalation>().on_handoff(
+        move |_ctx, escalation: Escalation| {
+            noted
+                .lock()
+                .unwrap()
+                .push((escalation.reason, escalation.level));
+        },
+    ));
+    let model = ScriptedModel::new()
+        .call(
+            "transfer_to_boss",
+            r#"{"reason": "angry", "level": 2, "extra": null}"#,
+        )
+        .say("Sorry.");
+    let result = Runner::new(&clerk).model(model).run("!!!").await.unwrap();
+    assert_eq!(result.last_agent().name(), "Boss");
+    assert_eq!(*seen.lock().unwrap(), [("angry".to_owned(), 2)]);
+}
+
+#[tokio::test]
+async fn a_bad_payload_is_refused_before_any_side_effect_and_the_run_is_kept() {
+    for payload in [
+        "",
+        "{}",
+        "[\"angry\", 2]",
+        r#"{"reason":"x","level":"2"}"#,
+        "{\"reason\":",
+    ] {
+        let boss = Agent::<App>::new("Boss");
+        let clerk = Agent::new("Clerk").handoff(handoff(&boss).payload::<Escalation>().on_handoff(
+            |ctx, _| {
+                ctx.calls.fetch_add(1, Ordering::SeqCst);
+            },
+        ));
+        let app = Arc::new(App::default());
+        let model = ScriptedModel::new().call("transfer_to_boss", payload);
+        let runner = Runner::new(&clerk).context(app.clone()).model(model);
+        let error = runner.run("!!!").await.unwrap_err();
+        assert!(error.is_model_behavior(), "{error}");
+        assert_eq!(
+            (error.agent(), error.handoff()),
+            (Some("Clerk"), Some("transfer_to_boss"))
+        );
+        assert_eq!(app.calls.load(Ordering::SeqCst), 0);
+        let run = error.run().unwrap();
+        assert_eq!(run.agent(), "Clerk");
+        assert!(
+            matches!(run.step(), Step::TakeHandoff([_])),
+            "{:?}",
+            run.step()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failing_callback_leaves_the_run_before_the_handoff_and_a_retry_takes_it() {
+    let boss = Agent::<App>::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).on_handoff(|ctx| {
+        match ctx.calls.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("the ticket system is down"),
+            _ => Ok(()),
+        }
+    }));
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("Solved.");
+    let runner = Runner::new(&clerk)
+        .context(App::default())
+        .model(model.clone());
+    let error = runner.run("Help").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UserCode);
+    assert_eq!(
+        error.to_string(),
+        "agent \"Clerk\", handoff \"transfer_to_boss\": the on_handoff callback failed: \
+         the ticket system is down"
+    );
+    let result = runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(result.last_agent().name(), "Boss");
+    assert_eq!(
+        model.requests().len(),
+        2,
+        "the first answer is not asked for again"
+    );
+}
+
+#[tokio::test]
+async fn a_failing_filter_leaves_the_run_before_the_handoff() {
+    let boss: Agent = Agent::new("Boss");
+    let filter = |_: HandoffInputData| Err::<HandoffInputData, _>("no");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(filter));
+    let model = ScriptedModel::new().call("transfer_to_boss", "{}");
+    let error = Runner::new(&clerk)
+        .model(model)
+        .run("Help")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UserCode);
+    let run = error.run().unwrap();
+    assert_eq!((run.agent(), run.new_items().len()), ("Clerk", 0));
+}
+
+#[tokio::test]
+async fn a_schema_written_by_hand_is_made_strict_and_checked() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"rating": {"type": "integer", "minimum": 1, "maximum": 5}},
+        "required": ["rating"]
+    });
+    let boss: Agent = Agent::new("Boss");
+    let edge = handoff(&boss)
+        .payload_schema(schema)
+        .on_handoff(|_ctx, payload: Value| assert_eq!(payload["rating"], 5));
+    let clerk = Agent::new("Clerk").handoff(edge);
+    let sent: Value = serde_json::from_str(clerk.handoffs()[0].input_json_schema().get()).unwrap();
+    assert_eq!(sent["additionalProperties"], false);
+    assert!(clerk.handoffs()[0].strict_json_schema());
+
+    let good = ScriptedModel::new()
+        .call("transfer_to_boss", r#"{"rating": 5}"#)
+        .say("Thanks.");
+    Runner::new(&clerk).model(good).run("x").await.unwrap();
+    let bad = ScriptedModel::new().call("transfer_to_boss", r#"{"rating": 6}"#);
+    let error = Runner::new(&clerk).model(bad).run("x").await.unwrap_err();
+    assert!(
+        error.is_model_behavior() && error.to_string().contains("/rating"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_strict_is_said_before_the_model_is_asked() {
+    let boss: Agent = Agent::new("Boss");
+    let open = json!({"type": "object", "additionalProperties": true});
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).payload_schema(open.clone()));
+    let model = ScriptedModel::new().say("never");
+    let error = Runner::new(&clerk)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap_err();
+    assert!(error.is_configuration(), "{error}");
+    assert_eq!(model.requests().len(), 0);
+
+    let loose = handoff(&boss)
+        .payload_schema_not_strict(open)
+        .into_handoff();
+    assert!(!loose.strict_json_schema());
+    let clerk = Agent::new("Clerk").handoff(loose);
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", r#"{"a": 1}"#)
+        .say("ok");
+    Runner::new(&clerk).model(model).run("x").await.unwrap();
+}
+
+#[tokio::test]
+async fn code_can_pick_the_agent_at_call_time() {
+    let day: Agent = Agent::new("Day");
+    let night: Agent = Agent::new("Night");
+    let pick = Handoff::custom(
+        "to_shift",
+        "Shift",
+        &json!({}),
+        move |_ctx, args: String| {
+            let agent = if args.contains("night") {
+                night.clone()
+            } else {
+                day.clone()
+            };
+            async move { Ok::<_, std::io::Error>(agent) }
+        },
+    );
+    let desk = Agent::new("Desk").handoff(pick);
+    let model = ScriptedModel::new()
+        .call("to_shift", r#"{"when":"night"}"#)
+        .say("Good night.");
+    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    assert_eq!(result.last_agent().name(), "Night");
+    let outputs = told(&result.to_input_list());
+    assert!(
+        outputs.contains(&r#"output of call_1: {"assistant": "Night"}"#.to_owned()),
+        "{outputs:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_condition_is_asked_every_turn_with_the_agent_that_would_hand_off() {
+    let boss = Agent::<App>::new("Boss");
+    let clerk = Agent::new("Clerk")
+        .tool(
+            tool("open").run(|ctx: switchboard_core::ToolContext<App>, (): ()| {
+                ctx.open.store(true, Ordering::SeqCst);
+                "opened"
+            }),
+        )
+        .handoff(
+            handoff(&boss).enabled_if(|ctx, agent: Agent<App>| async move {
+                assert_eq!(agent.name(), "Clerk");
+                ctx.open.load(Ordering::SeqCst)
+            }),
+        );
+    let model = ScriptedModel::new()
+        .call("open", "{}")
+        .call("transfer_to_boss", "{}")
+        .say("Hi.");
+    let runner = Runner::new(&clerk)
+        .context(App::default())
+        .model(model.clone());
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(result.last_agent().name(), "Boss");
+    let offered: Vec<usize> = model.requests().iter().map(|r| r.handoffs.len()).collect();
+    assert_eq!(offered, [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn a_condition_that_the_same_responses_tools_ended_refuses_the_handoff() {
+    let boss = Agent::<App>::new("Boss");
+    let clerk = Agent::new("Clerk")
+        .tool(
+            tool("close").run(|ctx: switchboard_core::ToolContext<App>, (): ()| {
+                ctx.open.store(false, Ordering::SeqCst);
+                "closed"
+            }),
+        )
+        .handoff(
+            handoff(&boss)
+                .enabled_if(|ctx, _| ctx.open.load(Ordering::SeqCst))
+                .on_handoff(|ctx: RunContext<App>| {
+                    ctx.calls.fetch_add(1, Ordering::SeqCst);
+                }),
+        );
+    let app = Arc::new(App::default());
+    app.open.store(true, Ordering::SeqCst);
+    let model = ScriptedModel::new().calls([("close", "{}"), ("transfer_to_boss", "{}")]);
+    let runner = Runner::new(&clerk).context(app.clone()).model(model);
+    let error = runner.run("x").await.unwrap_err();
+    assert!(error.is_model_behavior(), "{error}");
+    assert_eq!(app.calls.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_filter_changes_the_models_view_and_input_items_leave_the_record_alone() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk =
+        Agent::new("Clerk")
+            .tool(tool("lookup").run(|_ctx, (): ()| "42"))
+            .handoff(handoff(&boss).filter(|data: HandoffInputData| {
+                data.with_input_items([]).with_pre_handoff_items([])
+            }));
+    let model = ScriptedModel::new()
+        .call("lookup", "{}")
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    let result = Runner::new(&clerk)
+        .model(model.clone())
+        .run("Hi")
+        .await
+        .unwrap();
+    assert_eq!(told(&model.requests()[2].input), ["user: Hi"]);
+    assert_eq!(
+        kinds(result.new_items()),
+        [
+            "Clerk tool_call_item",
+            "Clerk tool_call_output_item",
+            "Clerk handoff_call_item",
+            "Clerk handoff_output_item",
+            "Boss message_output_item",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn filters_chain_sync_and_async_in_order() {
+    let add = |word: &'static str| {
+        move |data: HandoffInputData| {
+            let mut items: Vec<Item> = data.history_items().iter().cloned().collect();
+            items.push(Item::system(word));
+            data.with_input_history(items)
+        }
+    };
+    let slow = |data: HandoffInputData| async move {
+        tokio::task::yield_now().await;
+        data
+    };
+    let boss: Agent = Agent::new("Boss");
+    let chain = filters::remove_all_tools()
+        .then(add("one"))
+        .then(slow)
+        .then(add("two"));
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(chain));
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    Runner::new(&clerk)
+        .model(model.clone())
+        .run("Hi")
+        .await
+        .unwrap();
+    assert_eq!(
+        told(&model.requests()[1].input),
+        ["user: Hi", "system: one", "system: two"]
+    );
+}
+
+#[tokio::test]
+async fn an_agent_handed_to_by_name_without_a_team_is_a_clear_error() {
+    let lost: Agent = Agent::new("Lost").handoff("Nowhere");
+    let model = ScriptedModel::new().call("transfer_to_nowhere", "{}");
+    let error = Runner::new(&lost).model(model).run("x").await.unwrap_err();
+    assert!(error.is_configuration(), "{error}");
+    assert!(error.to_string().contains("Team"), "{error}");
+}

@@ -1,0 +1,37 @@
+//! How runs behave, through the public API. One module for each concern.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod cancelling;
+mod guardrails;
+mod handoffs;
+mod hostile;
+mod resuming;
+mod sessions;
+mod settings;
+mod streams;
+mod teams;
+mod tools;
+mod traces;
+
+use switchboard_core::{Items, RunItems};
+
+/// What items say, in short: `user: Hi`, `call lookup`, `output of call_1: 42`.
+fn told(items: &Items) -> Vec<String> {
+    let tell = |item: &switchboard_core::Item| match (item.role(), item.name(), item.output()) {
+        (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
+        (None, Some(name), _) => format!("call {name}"),
+        (None, None, Some(output)) => {
+            format!("output of {}: {output}", item.call_id().unwrap_or_default())
+        }
+        _ => item.as_json().to_owned(),
+    };
+    items.iter().map(tell).collect()
+}
+
+/// The kinds of run items and who made them.
+fn kinds(made: &RunItems) -> Vec<String> {
+    let tell =
+        |made: &switchboard_core::RunItem| format!("{} {}", made.agent(), made.kind().as_str());
+    made.iter().map(tell).collect()
+}

@@ -1,0 +1,131 @@
+//! Conversations kept between runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, BoxError, ErrorKind, Item, Items, MemorySession, Runner, Session, tool,
+};
+
+use crate::told;
+
+#[tokio::test]
+async fn the_next_run_goes_on_where_the_last_one_ended() {
+    let agent: Agent = Agent::new("A");
+    let session = MemorySession::new();
+    let model = ScriptedModel::new().say("Hello Ann.").say("Ann.");
+    let runner = Runner::new(&agent).model(model.clone()).session(&session);
+    runner.run("I am Ann").await.unwrap();
+    runner.run("Who am I?").await.unwrap();
+    let seen = told(&model.requests()[1].input);
+    assert_eq!(
+        seen,
+        ["user: I am Ann", "assistant: Hello Ann.", "user: Who am I?"]
+    );
+    assert_eq!(session.items().len(), 4);
+}
+
+#[tokio::test]
+async fn a_session_pops_clears_and_loads_the_latest() {
+    let session = MemorySession::new();
+    session
+        .append(&[Item::user("1"), Item::user("2"), Item::user("3")])
+        .await
+        .unwrap();
+    assert_eq!(
+        told(&session.load(Some(2)).await.unwrap()),
+        ["user: 2", "user: 3"]
+    );
+    assert_eq!(session.pop().await.unwrap(), Some(Item::user("3")));
+    assert_eq!(session.items().len(), 2);
+    session.clear().await.unwrap();
+    assert_eq!(session.pop().await.unwrap(), None);
+}
+
+/// A session that fails while it is told to, and counts what it is given.
+#[derive(Clone, Default)]
+struct Flaky {
+    held: MemorySession,
+    fails: Arc<AtomicBool>,
+}
+
+impl Session for Flaky {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        self.held.load(limit).await
+    }
+
+    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        match self.fails.load(Ordering::SeqCst) {
+            true => Err("disk full".into()),
+            false => self.held.append(items).await,
+        }
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        self.held.pop().await
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        self.held.clear().await
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_written_loses_nothing() {
+    let session = Flaky::default();
+    let fails = session.fails.clone();
+    let agent: Agent = Agent::new("A").tool(tool("t").run(move |_ctx, (): ()| {
+        fails.store(true, Ordering::SeqCst);
+        "1"
+    }));
+    let model = ScriptedModel::new().call("t", "{}").say("ok");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    let error = runner.run("x").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Session);
+    assert!(error.to_string().contains("disk full"), "{error}");
+    assert_eq!(told(&session.held.items()), ["user: x"]);
+
+    session.fails.store(false, Ordering::SeqCst);
+    runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(
+        told(&session.held.items()),
+        ["user: x", "call t", "output of call_1: 1", "assistant: ok"]
+    );
+}
+
+#[tokio::test]
+async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
+    let boss: Agent = Agent::new("Boss");
+    let tries = Arc::new(AtomicBool::new(false));
+    let agent = Agent::new("A")
+        .tool(tool("t").run(|_ctx, (): ()| "1"))
+        .handoff(switchboard_core::handoff(&boss).on_handoff(move |_ctx| {
+            match tries.swap(true, Ordering::SeqCst) {
+                false => Err("not yet"),
+                true => Ok(()),
+            }
+        }));
+    let session = MemorySession::new();
+    let model = ScriptedModel::new()
+        .calls([("t", "{}"), ("transfer_to_boss", "{}")])
+        .say("ok");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    let error = runner.run("x").await.unwrap_err();
+    assert_eq!(
+        told(&session.items()),
+        ["user: x", "call t", "output of call_1: 1"]
+    );
+    runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(
+        told(&session.items()),
+        [
+            "user: x",
+            "call t",
+            "output of call_1: 1",
+            "call transfer_to_boss",
+            r#"output of call_2: {"assistant": "Boss"}"#,
+            "assistant: ok"
+        ]
+    );
+}

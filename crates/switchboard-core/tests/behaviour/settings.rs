@@ -1,0 +1,149 @@
+//! What the model is asked with: settings, instructions, limits, usage.
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, Item, ModelResponse, ModelSettings, NameCollision, RunConfig, Runner, ToolChoice, Usage,
+    tool,
+};
+
+#[tokio::test]
+async fn the_runs_settings_override_the_agents_field_by_field() {
+    let agent: Agent = Agent::new("A").model_settings(ModelSettings {
+        temperature: Some(0.1),
+        max_tokens: Some(100),
+        ..ModelSettings::default()
+    });
+    let model = ScriptedModel::new().say("ok");
+    let run = ModelSettings {
+        temperature: Some(0.9),
+        ..ModelSettings::default()
+    };
+    Runner::new(&agent)
+        .model(model.clone())
+        .model_settings(run)
+        .run("x")
+        .await
+        .unwrap();
+    let asked = &model.requests()[0].settings;
+    assert_eq!(
+        (asked.temperature, asked.max_tokens),
+        (Some(0.9), Some(100))
+    );
+}
+
+#[tokio::test]
+async fn a_forced_tool_choice_is_reset_once_the_agent_used_a_tool() {
+    let forced = || {
+        Agent::<()>::new("A")
+            .tool(tool("t").run(|_ctx, (): ()| "1"))
+            .model_settings(ModelSettings {
+                tool_choice: Some(ToolChoice::Required),
+                ..ModelSettings::default()
+            })
+    };
+    let choices = |model: &ScriptedModel| -> Vec<Option<ToolChoice>> {
+        model
+            .requests()
+            .iter()
+            .map(|r| r.settings.tool_choice.clone())
+            .collect()
+    };
+    let model = ScriptedModel::new().call("t", "{}").say("ok");
+    Runner::new(&forced())
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(choices(&model), [Some(ToolChoice::Required), None]);
+
+    let model = ScriptedModel::new().call("t", "{}").say("ok");
+    Runner::new(&forced().keep_tool_choice())
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(
+        choices(&model),
+        [Some(ToolChoice::Required), Some(ToolChoice::Required)]
+    );
+}
+
+#[tokio::test]
+async fn usage_adds_up_and_callbacks_see_it() {
+    let agent = Agent::<()>::new("A")
+        .instructions_fn(|ctx, agent| async move {
+            format!(
+                "{} has used {} tokens.",
+                agent.name(),
+                ctx.usage().total_tokens()
+            )
+        })
+        .tool(tool("t").run(|_ctx, (): ()| "1"));
+    let usage = Usage {
+        requests: 1,
+        input_tokens: 10,
+        output_tokens: 5,
+        ..Usage::default()
+    };
+    let model = ScriptedModel::new()
+        .respond_with(ModelResponse::new([Item::function_call("c", "t", "{}")]).usage(usage))
+        .respond_with(ModelResponse::new([Item::output_message("m", "ok")]).usage(usage));
+    let result = Runner::new(&agent)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(*result.usage(), usage + usage);
+    let asked = model.requests()[1].instructions.clone();
+    assert_eq!(asked.as_deref(), Some("A has used 15 tokens."));
+}
+
+#[tokio::test]
+async fn too_many_turns_end_the_run_with_all_it_made() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let model = ScriptedModel::new()
+        .call("t", "{}")
+        .call("t", "{}")
+        .say("never");
+    let runner = Runner::new(&agent).model(model.clone()).max_turns(2);
+    let error = runner.run("x").await.unwrap_err();
+    assert!(error.is_max_turns());
+    assert!(error.to_string().contains("2 turns"), "{error}");
+    let run = error.into_run().unwrap();
+    assert_eq!((run.turns(), run.new_items().len()), (2, 4));
+    let more = Runner::new(&agent).model(model).max_turns(3);
+    assert_eq!(more.resume(run).await.unwrap().final_text(), "never");
+}
+
+#[tokio::test]
+async fn without_a_model_the_error_says_how_to_give_one() {
+    let agent: Agent = Agent::new("A");
+    let error = Runner::new(&agent).run("x").await.unwrap_err();
+    assert!(
+        error.is_configuration() && error.to_string().contains("Runner::model"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn names_that_collide_can_be_an_error() {
+    let b: Agent = Agent::new("B");
+    let agent = Agent::new("A")
+        .handoff(&b)
+        .tool(tool("transfer_to_b").run(|_ctx, (): ()| "1"));
+    let config = RunConfig {
+        name_collision: NameCollision::Fail,
+        ..RunConfig::default()
+    };
+    let model = ScriptedModel::new().say("never");
+    let error = Runner::new(&agent)
+        .config(config)
+        .model(model)
+        .run("x")
+        .await
+        .unwrap_err();
+    assert!(
+        error.is_configuration() && error.to_string().contains("transfer_to_b"),
+        "{error}"
+    );
+}

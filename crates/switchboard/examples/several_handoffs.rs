@@ -1,0 +1,57 @@
+//! The model asks for three handoffs in one answer: the first is taken, the others are answered
+//! and ignored, and the trace says so.
+//!
+//! `cargo run --example several_handoffs`
+
+use switchboard::testing::ScriptedModel;
+use switchboard::{Agent, MemoryTracer, RunItemKind, Runner, SpanData};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = ScriptedModel::new()
+        .calls([
+            ("transfer_to_technical", "{}"),
+            ("transfer_to_sales", "{}"),
+            ("transfer_to_support", "{}"),
+        ])
+        .say("I see the error in your logs. After that I can tell you about the bigger plan, too.");
+
+    let front_desk: Agent = Agent::new("Front desk")
+        .instructions("Pass the customer to the right colleague.")
+        .handoff(Agent::new("Technical").handoff_description("Errors and outages."))
+        .handoff(Agent::new("Sales").handoff_description("Plans and prices."))
+        .handoff(Agent::new("Support").handoff_description("Everything else."));
+
+    let tracer = MemoryTracer::new();
+    let result = Runner::new(&front_desk)
+        .model(model)
+        .tracer(tracer.clone())
+        .run("The API answers 500, and what does the bigger plan cost?")
+        .await?;
+
+    for made in result.new_items() {
+        let said = match made.kind() {
+            RunItemKind::HandoffCall => format!("calls {}", made.item().name().unwrap_or_default()),
+            RunItemKind::HandoffOutput { target, .. } => format!("hands over to {target}"),
+            RunItemKind::ToolCallOutput { output } => format!("is told {output}"),
+            _ => made.item().text().unwrap_or_default().into_owned(),
+        };
+        println!("{}: {said}", made.agent());
+    }
+    for span in tracer.spans() {
+        if let (
+            SpanData::Handoff {
+                from_agent,
+                to_agent,
+                ..
+            },
+            Some(error),
+        ) = (&span.data, &span.error)
+        {
+            let to_agent = to_agent.as_deref().unwrap_or("nobody");
+            println!("span: {from_agent} → {to_agent}: {}", error.message);
+            println!("span: asked for {:?}", error.requested_agents);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! A handoff with a payload in the application's own type, a callback that uses it, and a filter
+//! on what the next agent sees.
+//!
+//! `cargo run --example typed_payload`
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use switchboard::testing::ScriptedModel;
+use switchboard::{
+    Agent, HandoffInputData, HookResult, Item, RunContext, RunHooks, Runner, filters, handoff, tool,
+};
+
+/// What the coordinator must say when it asks for an analysis. The type is the schema the model
+/// is given; what the model sends is parsed into it before anything happens.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AnalysisRequest {
+    /// What to look at.
+    query: String,
+    period: Quarter,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+enum Quarter {
+    Q1,
+    Q2,
+    Q3,
+    Q4,
+}
+
+/// The application's own state. Models never see it.
+#[derive(Default)]
+struct App {
+    requests: Mutex<Vec<AnalysisRequest>>,
+}
+
+impl App {
+    fn requests(&self) -> MutexGuard<'_, Vec<AnalysisRequest>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct PrintHandoffs;
+
+impl RunHooks<App> for PrintHandoffs {
+    async fn on_handoff(
+        &self,
+        _ctx: &RunContext<App>,
+        from: &Agent<App>,
+        to: &Agent<App>,
+    ) -> HookResult {
+        println!("hook: {} → {}", from.name(), to.name());
+        Ok(())
+    }
+}
+
+/// Puts a note with the payload in front of what the next agent sees.
+fn note_the_request(data: HandoffInputData<App>) -> HandoffInputData<App> {
+    let note = format!("Requests so far: {:?}", data.run_context().requests());
+    let mut history = vec![Item::system(note)];
+    history.extend(data.history_items().iter().cloned());
+    data.with_input_history(history)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = ScriptedModel::new()
+        .call("find_tables", r#"{"topic": "sales"}"#)
+        .call(
+            "transfer_to_analyst",
+            r#"{"query": "sales", "period": "Q3"}"#,
+        )
+        .say("Sales grew by 12 % in the third quarter.");
+
+    let analyst = Agent::<App>::new("Analyst").instructions("You analyse data.");
+    let coordinator = Agent::new("Coordinator")
+        .instructions("Plan the work and pass it on.")
+        .tool(
+            tool("find_tables")
+                .description("Finds tables by topic.")
+                .run(|_ctx, topic: Topic| format!("{}_2026, {}_2025", topic.topic, topic.topic)),
+        )
+        .handoff(
+            handoff(&analyst)
+                .payload::<AnalysisRequest>()
+                .on_handoff(|ctx, request| async move {
+                    println!("callback: {} in {:?}", request.query, request.period);
+                    ctx.requests().push(request);
+                })
+                .filter(filters::remove_all_tools().then(note_the_request)),
+        );
+
+    let result = Runner::new(&coordinator)
+        .context(App::default())
+        .model(model.clone())
+        .hooks(PrintHandoffs)
+        .run("How did sales do in the third quarter?")
+        .await?;
+
+    println!("{}: {}", result.last_agent().name(), result.final_text());
+    println!("The analyst's model saw:");
+    for item in &model.requests()[2].input {
+        println!("  {}", item.as_json());
+    }
+    Ok(())
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Topic {
+    topic: String,
+}
