@@ -218,6 +218,10 @@ impl Item {
     /// What the model said when it refused to answer.
     pub fn refusal(&self) -> Option<Cow<'_, str>> {
         let content = self.0.head.content.token(&self.0.raw)?;
+        // Refusals are rare; most messages are done with after this.
+        if !content.contains("refusal") {
+            return None;
+        }
         joined(content, |part| part.refusal.map(RawValue::get))
     }
 
@@ -239,6 +243,10 @@ impl Item {
     /// For a call: the identity its output will have; 0 otherwise.
     pub(crate) fn output_identity(&self) -> u64 {
         self.0.head.output_identity
+    }
+
+    pub(crate) fn has_internal_fields(&self) -> bool {
+        self.0.head.has_internal_fields
     }
 
     /// The item without fields that are not for a model.

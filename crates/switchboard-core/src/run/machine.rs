@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 use super::view::{self, View};
@@ -42,7 +42,7 @@ pub struct Run {
     pub(super) turn: u32,
     pub(super) calls: Calls,
     /// Agents that have used a tool in this run.
-    pub(super) tool_users: Vec<Arc<str>>,
+    pub(super) tool_users: FxHashSet<Arc<str>>,
     /// Whether the current agent has been told that it has the conversation.
     pub(super) agent_started: bool,
     pub(super) input_checked: bool,
@@ -178,7 +178,7 @@ impl Run {
             usage: Usage::default(),
             turn: 0,
             calls: Calls::default(),
-            tool_users: Vec::new(),
+            tool_users: FxHashSet::default(),
             agent_started: false,
             input_checked: false,
             input_guardrails: Vec::new(),
@@ -300,7 +300,7 @@ impl Run {
         let mut made_items = self.made_items;
         let turn = classify(&response, offer, facts, &mut made_items)
             .map_err(|error| rejected(error, true, Vec::new()))?;
-        let (turn, new_calls, skipped) = self
+        let (turn, skipped) = self
             .calls
             .admit(turn)
             .map_err(|error| rejected(error, false, Vec::new()))?;
@@ -313,12 +313,12 @@ impl Run {
             false => settle(&turn, skipped, facts)
                 .map_err(|error| rejected(error, true, items.clone()))?,
         };
-        self.calls.insert(new_calls);
+        self.calls.note(&turn);
         self.made_items = made_items;
         self.turn = self.turn.saturating_add(1);
         self.responses.push(response);
         if turn.made_calls() && !self.has_used_tools() {
-            self.tool_users.push(self.agent.clone());
+            self.tool_users.insert(self.agent.clone());
         }
         if !turn.tools.is_empty() || !turn.unknown_tools.is_empty() {
             self.phase = Phase::Tools(turn);
@@ -393,7 +393,8 @@ impl Run {
         let Phase::Handoff(turn) = &self.phase else {
             return Vec::new();
         };
-        let mut items = turn.items.clone();
+        let mut items = Vec::with_capacity(turn.items.len() + turn.handoffs.len());
+        items.extend_from_slice(&turn.items);
         let mut occurrence = self.made_items;
         let mut made = |kind, item| {
             occurrence += 1;
@@ -727,25 +728,25 @@ pub(super) struct KnownCall {
 }
 
 impl Calls {
-    pub(super) fn insert(&mut self, calls: Vec<KnownCall>) {
-        let calls = calls.into_iter();
-        self.0
-            .extend(calls.map(|call| (call.item.identity(), call)));
+    pub(super) fn insert(&mut self, call: KnownCall) {
+        self.0.insert(call.item.identity(), call);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &KnownCall> {
         self.0.values()
     }
 
-    /// The turn without calls that were answered before, the calls it adds, and whether any call
-    /// was left out.
-    fn admit(&self, mut turn: Turn) -> Result<(Turn, Vec<KnownCall>, bool), Error> {
-        let mut new: Vec<KnownCall> = Vec::new();
-        let mut dropped: Vec<Item> = Vec::new();
-        let tools = turn.tools.iter().chain(&turn.unknown_tools);
-        let tools = tools.map(|call| (&call.call, false));
-        let handoffs = turn.handoffs.iter().map(|call| (&call.call, true));
-        for (item, is_handoff) in tools.chain(handoffs) {
+    fn note(&mut self, turn: &Turn) {
+        for (item, is_handoff) in turn.calls() {
+            let item = item.clone();
+            self.insert(KnownCall { item, is_handoff });
+        }
+    }
+
+    /// The turn without calls that were answered before, and whether any was left out.
+    fn admit(&self, mut turn: Turn) -> Result<(Turn, bool), Error> {
+        let mut repeated: Vec<Item> = Vec::new();
+        for (at, (item, is_handoff)) in turn.calls().enumerate() {
             if item.call_id().is_none_or(|id| id.is_empty()) {
                 return Err(Error::new(
                     ErrorKind::ModelBehavior,
@@ -755,16 +756,17 @@ impl Calls {
                     ),
                 ));
             }
-            let in_response = new
-                .iter()
-                .find(|call| call.item.call_id() == item.call_id());
-            match self.0.get(&item.identity()).or(in_response) {
-                None => new.push(KnownCall {
-                    item: item.clone(),
-                    is_handoff,
-                }),
-                Some(known) if known.is_handoff == is_handoff && same_call(&known.item, item) => {
-                    dropped.push(item.clone());
+            let known = self.0.get(&item.identity());
+            let known = known.map(|known| (&known.item, known.is_handoff));
+            let mut earlier = turn.calls().take(at);
+            let known =
+                known.or_else(|| earlier.find(|(other, _)| other.identity() == item.identity()));
+            match known {
+                None => {}
+                Some((known, was_handoff))
+                    if was_handoff == is_handoff && same_call(known, item) =>
+                {
+                    repeated.push(item.clone());
                 }
                 Some(_) => {
                     return Err(Error::new(
@@ -777,14 +779,21 @@ impl Calls {
                 }
             }
         }
-        if !dropped.is_empty() {
-            turn.leave_out(&dropped);
+        if !repeated.is_empty() {
+            turn.leave_out(&repeated);
         }
-        Ok((turn, new, !dropped.is_empty()))
+        Ok((turn, !repeated.is_empty()))
     }
 }
 
 impl Turn {
+    /// All calls, tools before handoffs, and whether each asks for a handoff.
+    fn calls(&self) -> impl Iterator<Item = (&Item, bool)> {
+        let tools = self.tools.iter().chain(&self.unknown_tools);
+        let tools = tools.map(|call| (&call.call, false));
+        tools.chain(self.handoffs.iter().map(|call| (&call.call, true)))
+    }
+
     /// Whether there is anything to run or to hand over.
     fn has_calls(&self) -> bool {
         !(self.tools.is_empty() && self.unknown_tools.is_empty() && self.handoffs.is_empty())

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -192,7 +193,6 @@ impl Serialize for Run {
         let calls = self.calls.iter();
         let calls = calls.map(|call| (table.item(&call.item), call.is_handoff));
         let mut calls: Vec<(usize, bool)> = calls.collect();
-        // The same run is always stored as the same text.
         calls.sort_unstable();
         let saved = Saved {
             version: VERSION,
@@ -202,7 +202,7 @@ impl Serialize for Run {
             usage: self.usage,
             agent_started: self.agent_started,
             input_checked: self.input_checked,
-            tool_users: self.tool_users.clone(),
+            tool_users: sorted(&self.tool_users),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
             input,
@@ -220,6 +220,13 @@ impl Serialize for Run {
         };
         saved.serialize(serializer)
     }
+}
+
+/// The same run is always stored as the same text.
+fn sorted(names: &FxHashSet<Arc<str>>) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = names.iter().cloned().collect();
+    names.sort_unstable();
+    names
 }
 
 /// The items a stored run refers to.
@@ -333,7 +340,7 @@ fn restore(saved: Saved) -> Result<Run, String> {
     let mut calls = Calls::default();
     for (at, is_handoff) in saved.calls {
         let item = found.item(at)?;
-        calls.insert(vec![KnownCall { item, is_handoff }]);
+        calls.insert(KnownCall { item, is_handoff });
     }
     Ok(Run {
         agent: saved.agent,
@@ -345,7 +352,7 @@ fn restore(saved: Saved) -> Result<Run, String> {
         usage: saved.usage,
         turn: saved.turn,
         calls,
-        tool_users: saved.tool_users,
+        tool_users: saved.tool_users.into_iter().collect(),
         agent_started: saved.agent_started,
         input_checked: saved.input_checked,
         input_guardrails: saved.input_guardrails,

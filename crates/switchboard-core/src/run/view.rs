@@ -12,6 +12,12 @@ use crate::items::{Item, ItemKind, Items, RunItem, RunItems};
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
     items: Items,
+    noted: Noted,
+}
+
+/// What is in the list, by the identity of items.
+#[derive(Debug, Clone, Default)]
+struct Noted {
     in_input: FxHashSet<u64>,
     made: FxHashSet<u64>,
     /// Calls that have no output yet, by the identity that output will have.
@@ -23,34 +29,46 @@ pub(super) struct View {
 impl View {
     /// The view of an input that a run starts from or a handoff leads to.
     pub(super) fn new(input: &Items, made: &RunItems) -> Self {
-        let mut view = Self::default();
-        view.in_input.reserve(input.len());
+        let mut noted = Noted::default();
+        noted.in_input.reserve(input.len());
         let mut as_is = true;
         for item in input {
-            let shown = item.without_internal_fields();
-            as_is &= shown.is_same(item);
-            let identity = item.identity();
-            view.needs_care |= identity != 0 && !view.in_input.insert(identity);
+            as_is &= !item.has_internal_fields();
+            noted.add_input(item);
         }
-        view.items = if as_is {
+        let items = if as_is {
             input.clone()
         } else {
             input.iter().map(Item::without_internal_fields).collect()
         };
+        let mut view = Self { items, noted };
         view.extend(made);
         view
     }
 
     /// Adds what a turn made.
     pub(super) fn extend<'a>(&mut self, made: impl IntoIterator<Item = &'a RunItem>) {
-        let added: Vec<Item> = made.into_iter().map(RunItem::to_input_item).collect();
-        for item in &added {
-            self.note(item);
-        }
-        self.items.extend(added);
+        let noted = &mut self.noted;
+        self.items.extend(made.into_iter().map(|made| {
+            let item = made.to_input_item();
+            noted.add_made(&item);
+            item
+        }));
     }
 
-    fn note(&mut self, item: &Item) {
+    /// The list as it is, where it can be shown so.
+    pub(super) fn ready(&self) -> Option<&Items> {
+        (!self.noted.needs_care && self.noted.open.is_empty()).then_some(&self.items)
+    }
+}
+
+impl Noted {
+    fn add_input(&mut self, item: &Item) {
+        let identity = item.identity();
+        self.needs_care |= identity != 0 && !self.in_input.insert(identity);
+    }
+
+    fn add_made(&mut self, item: &Item) {
         let identity = item.identity();
         if identity != 0 {
             let new = self.made.insert(identity) && !self.in_input.contains(&identity);
@@ -68,11 +86,6 @@ impl View {
         } else if kind.is_output() {
             self.open.remove(&identity);
         }
-    }
-
-    /// The list as it is, where it can be shown so.
-    pub(super) fn ready(&self) -> Option<&Items> {
-        (!self.needs_care && self.open.is_empty()).then_some(&self.items)
     }
 }
 

@@ -34,7 +34,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             payload: None,
             carried_items: None,
         });
-        let requested: Vec<Arc<str>> = calls.iter().map(|call| call.agent.clone()).collect();
+        let requested: Vec<Arc<str>> = match calls {
+            [_] => Vec::new(),
+            several => several.iter().map(|call| call.agent.clone()).collect(),
+        };
         let Some(handoff) = offer.handoff(&self.agent, &taken.tool).cloned() else {
             return Err(Error::new(
                 ErrorKind::Configuration,
@@ -111,7 +114,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 *to_agent = Some(target.name_arc().clone());
             }
         });
-        if requested.len() > 1 {
+        if !requested.is_empty() {
             span.fail("Multiple handoffs requested", requested.to_vec());
         }
         self.handoff_hooks(&target).await?;
