@@ -286,6 +286,11 @@ pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> 
     format!("Handoff to the {agent_name} agent to handle the request. {description}")
 }
 
+/// A conversation as text, a numbered record each item.
+pub(crate) fn transcript(items: &crate::items::Items) -> String {
+    summary::transcript(items)
+}
+
 /// What the call of a handoff is answered with.
 pub fn transfer_message(agent_name: &str) -> String {
     let mut message = String::with_capacity(agent_name.len() + 20);

@@ -130,6 +130,90 @@ pub(crate) fn on_one_line(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The string tokens of a JSON text, with where they stand.
+pub(crate) struct Strings<'a> {
+    raw: &'a str,
+    at: usize,
+    /// For each open container: whether it is an object, and its current key.
+    open: Vec<(bool, Option<&'a str>)>,
+    expects_key: bool,
+}
+
+/// One string token of a JSON text.
+pub(crate) struct StringToken<'a> {
+    pub(crate) token: &'a str,
+    pub(crate) at: usize,
+    pub(crate) is_key: bool,
+    /// How many containers it is in.
+    pub(crate) depth: usize,
+    /// The key it is the value of, as it is written.
+    pub(crate) key: Option<&'a str>,
+}
+
+impl<'a> Strings<'a> {
+    /// `raw` must be JSON.
+    pub(crate) fn new(raw: &'a str) -> Self {
+        Self {
+            raw,
+            at: 0,
+            open: Vec::new(),
+            expects_key: false,
+        }
+    }
+
+    pub(crate) fn next_string(&mut self) -> Option<StringToken<'a>> {
+        let bytes = self.raw.as_bytes();
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                b'{' | b'[' => {
+                    self.open.push((*byte == b'{', None));
+                    self.expects_key = *byte == b'{';
+                }
+                b'}' | b']' => {
+                    self.open.pop();
+                    self.expects_key = false;
+                }
+                b',' => {
+                    self.expects_key = self.open.last().is_some_and(|(is_object, _)| *is_object)
+                }
+                b'"' => return self.string(),
+                _ => {}
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    fn string(&mut self) -> Option<StringToken<'a>> {
+        let start = self.at;
+        let bytes = self.raw.as_bytes();
+        let mut end = start + 1;
+        while *bytes.get(end)? != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        self.at = end + 1;
+        let token = self.raw.get(start..=end)?;
+        let is_key = self.expects_key;
+        self.expects_key = false;
+        let depth = self.open.len();
+        let key = match self.open.last_mut() {
+            Some((true, key)) if is_key => {
+                *key = token.get(1..token.len() - 1);
+                None
+            }
+            Some((_, key)) => *key,
+            None => None,
+        };
+        Some(StringToken {
+            token,
+            at: start,
+            is_key,
+            depth,
+            key,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

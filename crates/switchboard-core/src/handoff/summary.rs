@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::history::HistoryMarkers;
-use crate::items::{Item, ItemKind};
+use crate::items::{Item, ItemKind, Items};
 use crate::json;
 
 const PREAMBLE: &str =
@@ -25,14 +25,25 @@ pub(super) fn write(transcript: &[Item], markers: &HistoryMarkers) -> Item {
     if transcript.is_empty() {
         text.push_str("\n(no previous turns recorded)");
     }
-    for (index, item) in transcript.iter().enumerate() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\n{}. ", index + 1);
-        write_record(&mut text, item);
-    }
+    write_records(&mut text, transcript.iter());
     text.push('\n');
     text.push_str(&markers.end);
     Item::assistant(text)
+}
+
+/// The records alone.
+pub(super) fn transcript(items: &Items) -> String {
+    let mut text = String::new();
+    write_records(&mut text, items.iter());
+    text
+}
+
+fn write_records<'a>(text: &mut String, items: impl Iterator<Item = &'a Item>) {
+    for (index, item) in items.enumerate() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n{}. ", index + 1);
+        write_record(text, item);
+    }
 }
 
 fn write_record(text: &mut String, item: &Item) {

@@ -13,8 +13,19 @@
 //!     ));
 //! ```
 
+mod carried;
+mod compose;
+mod redact;
+mod trim;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use compose::{note, summarize, when};
+pub use redact::{InvalidPattern, Redaction, redact_pii};
+pub use trim::{
+    drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, token_budget, token_budget_by,
+};
 
 use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome};
 use crate::handoff::{HandoffInputData, HistoryMarkers, nest_handoff_history};

@@ -1,0 +1,117 @@
+//! Adding to what is carried over, and deciding when to filter.
+
+use std::sync::Arc;
+
+use super::carried::Carried;
+use super::{Filter, IntoFilter};
+use crate::callback::{BoxError, Outcome};
+use crate::handoff::HandoffInputData;
+use crate::items::{Item, Items};
+use crate::model::{ModelHandle, ModelRequest, ModelSettings};
+
+/// Puts a note in front of what the next agent sees, as a message of the developer.
+///
+/// ```
+/// use switchboard_core::{HandoffInputData, filters};
+///
+/// struct App { tier: &'static str }
+///
+/// let filter = filters::note(|data: &HandoffInputData<App>| {
+///     format!("The customer's tier is {}.", data.run_context().tier)
+/// });
+/// ```
+pub fn note<C: 'static, R: Into<String>>(
+    write: impl Fn(&HandoffInputData<C>) -> R + Send + Sync + 'static,
+) -> Filter<C> {
+    Filter::new(move |data: HandoffInputData<C>| {
+        let note = Item::developer(write(&data).into());
+        Carried::of(&data).with_front([note]).into_data(data)
+    })
+}
+
+/// Applies a filter only where `condition` holds for the data.
+pub fn when<C, M>(
+    condition: impl Fn(&HandoffInputData<C>) -> bool + Send + Sync + 'static,
+    filter: impl IntoFilter<C, M>,
+) -> Filter<C>
+where
+    C: Send + Sync + 'static,
+{
+    let filter = filter.into_filter();
+    Filter::from_apply(move |data| match condition(&data) {
+        true => filter.start(data),
+        false => Outcome::Ready(Ok(data)),
+    })
+}
+
+/// Replaces the older part of the conversation by a summary that `model` writes; the last
+/// `keep_last` items stay as they are.
+///
+/// Nothing is asked where there is nothing older. Where the model fails, the handoff fails with
+/// its error and the run stays where it was.
+pub fn summarize<C>(model: impl Into<ModelHandle>, keep_last: usize) -> Filter<C>
+where
+    C: Send + Sync + 'static,
+{
+    let model = model.into();
+    Filter::from_apply(move |data| {
+        let carried = Carried::of(&data);
+        let older = carried.entries().len().saturating_sub(keep_last);
+        if older == 0 {
+            return Outcome::Ready(Ok(data));
+        }
+        let items: Items = carried.entries()[..older]
+            .iter()
+            .map(|entry| entry.item().clone())
+            .collect();
+        let model = model.clone();
+        Outcome::Later(Box::pin(async move {
+            let summary = ask_for_summary(&model, &items).await?;
+            let summary = Item::assistant(format!("Summary of the conversation so far: {summary}"));
+            let kept = Carried::of(&data).keep(|at, _| at >= older);
+            Ok(kept.with_front([summary]).into_data(data))
+        }))
+    })
+}
+
+const SUMMARY_INSTRUCTIONS: &str = "\
+Summarise the conversation for the colleague who takes it over. Keep what the customer wants, what \
+was found out, what was promised, and every number, date and name. Leave out greetings. Write plain \
+sentences.";
+
+async fn ask_for_summary(model: &ModelHandle, items: &Items) -> Result<String, BoxError> {
+    let transcript = crate::handoff::transcript(items);
+    let request = ModelRequest {
+        instructions: Some(SUMMARY_INSTRUCTIONS.into()),
+        input: vec![Item::user(transcript)].into(),
+        settings: Arc::new(ModelSettings::default()),
+        tools: Arc::default(),
+        handoffs: Arc::default(),
+        output: None,
+    };
+    let response = model.respond(request).await?;
+    let said: Vec<String> = response
+        .output
+        .iter()
+        .filter_map(|item| item.text().map(|text| text.into_owned()))
+        .collect();
+    match said.is_empty() {
+        true => Err("the model that writes the summary said nothing".into()),
+        false => Ok(said.join("\n")),
+    }
+}
+
+impl<C> Filter<C> {
+    /// A filter from a function that starts the work.
+    fn from_apply<F>(apply: F) -> Self
+    where
+        F: Fn(HandoffInputData<C>) -> Outcome<HandoffInputData<C>> + Send + Sync + 'static,
+    {
+        Self(Arc::new(apply))
+    }
+
+    /// Starts applying the filter.
+    fn start(&self, data: HandoffInputData<C>) -> Outcome<HandoffInputData<C>> {
+        (self.0)(data)
+    }
+}
