@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::callback::{BoxError, IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
-use crate::handoff::{Handoff, IntoHandoff};
+use crate::handoff::{Handoff, IntoHandoff, ToolNames};
 use crate::hooks::{AgentHooks, DynAgentHooks};
 use crate::model::{ModelHandle, ModelSettings};
 use crate::offer::Offer;
@@ -54,8 +54,9 @@ pub(crate) struct Definition<C> {
     settings: Arc<ModelSettings>,
     tool_use: ToolUse<C>,
     keeps_tool_choice: bool,
-    /// What the model is offered, where that does not depend on conditions.
-    offer: OnceLock<Offer>,
+    /// What the model is offered under each policy of names, where that does not depend on
+    /// conditions.
+    offers: [OnceLock<Offer>; 2],
     /// Whether no two agents this one leads to share a name.
     pub(crate) names_are_unique: OnceLock<bool>,
 }
@@ -159,7 +160,7 @@ impl<C> Agent<C> {
                 settings: Arc::default(),
                 tool_use: ToolUse::run_model_again(),
                 keeps_tool_choice: false,
-                offer: OnceLock::new(),
+                offers: Default::default(),
                 names_are_unique: OnceLock::new(),
             }),
             team: None,
@@ -293,7 +294,7 @@ impl<C> Agent<C> {
         let mut def = Arc::try_unwrap(self.def).unwrap_or_else(|shared| (*shared).clone());
         change(&mut def);
         // A changed agent is a new one: it no longer is the member of a team it came from.
-        def.offer = OnceLock::new();
+        def.offers = Default::default();
         def.names_are_unique = OnceLock::new();
         self.def = Arc::new(def);
         self
@@ -361,8 +362,11 @@ impl<C> Agent<C> {
         self.def.keeps_tool_choice
     }
 
-    pub(crate) fn cached_offer(&self) -> &OnceLock<Offer> {
-        &self.def.offer
+    pub(crate) fn cached_offer(&self, names: ToolNames) -> &OnceLock<Offer> {
+        match names {
+            ToolNames::Reference => &self.def.offers[0],
+            ToolNames::Readable => &self.def.offers[1],
+        }
     }
 
     /// What was wrong when the agent was built.
@@ -426,7 +430,7 @@ impl<C> Clone for Definition<C> {
             settings: self.settings.clone(),
             tool_use: self.tool_use.clone(),
             keeps_tool_choice: self.keeps_tool_choice,
-            offer: OnceLock::new(),
+            offers: Default::default(),
             names_are_unique: OnceLock::new(),
         }
     }

@@ -3,6 +3,7 @@
 mod builder;
 mod data;
 pub(crate) mod history;
+mod names;
 pub(crate) mod owned;
 mod summary;
 
@@ -16,6 +17,8 @@ pub use builder::{HandoffBuilder, IntoHandoff, IntoTarget, handoff};
 pub use data::HandoffInputData;
 pub(crate) use data::Parts;
 pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
+
+pub use names::{ToolNames, default_tool_name};
 
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
@@ -169,6 +172,11 @@ impl<C> Handoff<C> {
         &self.0.spec
     }
 
+    /// Whether the tool's name was given rather than made from the agent's.
+    pub(crate) fn has_given_name(&self) -> bool {
+        self.0.tool_name_given
+    }
+
     pub(crate) fn enabled(&self) -> &Enabled<C> {
         &self.0.enabled
     }
@@ -265,19 +273,6 @@ impl<C> fmt::Debug for Handoff<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Handoff({} → {})", self.tool_name(), self.agent_name())
     }
-}
-
-/// The name a handoff's tool has unless it is given another.
-///
-/// ```
-/// assert_eq!(switchboard_core::default_tool_name("L2-Support"), "transfer_to_l2_support");
-/// ```
-pub fn default_tool_name(agent_name: &str) -> String {
-    let suffix = agent_name.chars().map(|c| match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' => c.to_ascii_lowercase(),
-        _ => '_',
-    });
-    "transfer_to_".chars().chain(suffix).collect()
 }
 
 /// What a model is told of a handoff unless it is given other words.

@@ -58,8 +58,8 @@ pub use error::{Error, ErrorKind};
 pub use guardrail::{GuardrailResult, GuardrailVerdict, InputGuardrail, OutputGuardrail};
 pub use handoff::{
     Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,
-    IntoHandoff, IntoTarget, default_history_mapper, default_tool_description, default_tool_name,
-    handoff, nest_handoff_history, transfer_message,
+    IntoHandoff, IntoTarget, ToolNames, default_history_mapper, default_tool_description,
+    default_tool_name, handoff, nest_handoff_history, transfer_message,
 };
 pub use hooks::{AgentHooks, HookResult, RunHooks};
 pub use items::{Input, InvalidItem, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};

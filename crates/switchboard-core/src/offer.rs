@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
-use crate::handoff::Handoff;
+use crate::handoff::{Handoff, ToolNames};
 use crate::model::{HandoffSpec, ToolSpec};
 use crate::tool::Tool;
 
@@ -29,17 +29,21 @@ pub(crate) struct Inner {
 
 impl Offer {
     /// What `agent`'s model is offered now; conditions are asked.
-    pub(crate) async fn of<C>(agent: &Agent<C>, ctx: &RunContext<C>) -> Result<Self, BoxError> {
+    pub(crate) async fn of<C>(
+        agent: &Agent<C>,
+        ctx: &RunContext<C>,
+        names: ToolNames,
+    ) -> Result<Self, BoxError> {
         let always = agent.tools().iter().all(|tool| tool.enabled().is_always())
             && agent
                 .handoffs()
                 .iter()
                 .all(|edge| edge.enabled().is_always());
         if always {
-            let offer = agent.cached_offer().get_or_init(|| {
+            let offer = agent.cached_offer(names).get_or_init(|| {
                 let tools = 0..agent.tools().len();
                 let handoffs = 0..agent.handoffs().len();
-                Self::resolve(agent, tools.collect(), handoffs.collect())
+                Self::resolve(agent, names, tools.collect(), handoffs.collect())
             });
             return Ok(offer.clone());
         }
@@ -55,19 +59,24 @@ impl Offer {
                 handoffs.push(index);
             }
         }
-        Ok(Self::resolve(agent, tools, handoffs))
+        Ok(Self::resolve(agent, names, tools, handoffs))
     }
 
     /// Gives each name to one owner: handoffs before tools, later ones before earlier ones.
-    fn resolve<C>(agent: &Agent<C>, mut tools: Vec<usize>, mut handoffs: Vec<usize>) -> Self {
+    fn resolve<C>(
+        agent: &Agent<C>,
+        names: ToolNames,
+        mut tools: Vec<usize>,
+        mut handoffs: Vec<usize>,
+    ) -> Self {
+        // Over all handoffs, so that a name does not depend on which are enabled.
+        let names = names.names_of(agent.handoffs());
         let mut owner: HashMap<&str, (bool, usize)> = HashMap::new();
         let mut collision = None;
         let named_tools = tools
             .iter()
             .map(|at| (agent.tools()[*at].name(), (false, *at)));
-        let named_handoffs = handoffs
-            .iter()
-            .map(|at| (agent.handoffs()[*at].tool_name(), (true, *at)));
+        let named_handoffs = handoffs.iter().map(|at| (&*names[*at], (true, *at)));
         for (name, entry) in named_tools.chain(named_handoffs) {
             if owner.insert(name, entry).is_some() {
                 collision.get_or_insert_with(|| {
@@ -82,18 +91,18 @@ impl Offer {
         if let Some(collision) = &collision {
             tracing::warn!("{collision}");
             tools.retain(|at| owner.get(agent.tools()[*at].name()) == Some(&(false, *at)));
-            handoffs
-                .retain(|at| owner.get(agent.handoffs()[*at].tool_name()) == Some(&(true, *at)));
+            handoffs.retain(|at| owner.get(&*names[*at]) == Some(&(true, *at)));
         }
+        let spec = |at: &usize| HandoffSpec {
+            tool_name: names[*at].clone(),
+            ..agent.handoffs()[*at].spec().clone()
+        };
         Self(Arc::new(Inner {
             tools: tools
                 .iter()
                 .map(|at| agent.tools()[*at].spec().clone())
                 .collect(),
-            handoffs: handoffs
-                .iter()
-                .map(|at| agent.handoffs()[*at].spec().clone())
-                .collect(),
+            handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,
             collision,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::machine::UnknownTool;
 use crate::filters::Filter;
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
-use crate::handoff::{HistoryMapper, HistoryMarkers};
+use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::{DynRunHooks, RunHooks};
 use crate::model::{ModelHandle, ModelSettings};
 use crate::session::SessionHandle;
@@ -59,7 +59,9 @@ pub struct RunConfig<C = ()> {
     pub tool_concurrency: Option<NonZeroUsize>,
     /// What happens when the model calls a tool that is not there.
     pub unknown_tool: UnknownTool,
-    /// What happens when tools or handoffs of an agent share a name.
+    /// How the tools of handoffs are named where no name is given.
+    pub tool_names: ToolNames,
+    /// What happens when tools or handoffs of an agent share a name that was given to them.
     pub name_collision: NameCollision,
     /// Where the spans of the run go.
     pub tracing: Tracing,
@@ -117,6 +119,7 @@ impl<C> Default for RunConfig<C> {
             session_limit: None,
             tool_concurrency: None,
             unknown_tool: UnknownTool::default(),
+            tool_names: ToolNames::default(),
             name_collision: NameCollision::default(),
             tracing: Tracing::default(),
             trace_sensitive_data: true,
@@ -141,6 +144,7 @@ impl<C> Clone for RunConfig<C> {
             session_limit: self.session_limit,
             tool_concurrency: self.tool_concurrency,
             unknown_tool: self.unknown_tool,
+            tool_names: self.tool_names,
             name_collision: self.name_collision,
             tracing: self.tracing.clone(),
             trace_sensitive_data: self.trace_sensitive_data,
@@ -162,6 +166,7 @@ impl<C> fmt::Debug for RunConfig<C> {
             .field("session", &self.session)
             .field("tool_concurrency", &self.tool_concurrency)
             .field("unknown_tool", &self.unknown_tool)
+            .field("tool_names", &self.tool_names)
             .field("name_collision", &self.name_collision)
             .field("tracing", &self.tracing)
             .finish_non_exhaustive()

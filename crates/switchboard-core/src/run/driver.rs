@@ -214,7 +214,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Some(offer) = &self.offer {
             return Ok(offer.clone());
         }
-        let offer = Offer::of(&self.agent, &self.ctx()).await;
+        let offer = Offer::of(&self.agent, &self.ctx(), self.config.tool_names).await;
         let offer = offer.map_err(|error| self.user_error("a condition", error))?;
         self.offer = Some(offer.clone());
         Ok(offer)

@@ -18,7 +18,7 @@ use crate::agent::Agent;
 use crate::error::{Error, ErrorKind};
 use crate::filters::IntoFilter;
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
-use crate::handoff::{HistoryMapper, HistoryMarkers};
+use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::RunHooks;
 use crate::items::{Input, Item};
 use crate::model::{ModelHandle, ModelSettings};
@@ -188,6 +188,12 @@ impl<C, S> Runner<C, S> {
     #[must_use]
     pub fn tool_concurrency(self, limit: NonZeroUsize) -> Self {
         self.with(|config| config.tool_concurrency = Some(limit))
+    }
+
+    /// How the tools of handoffs are named where no name is given.
+    #[must_use]
+    pub fn tool_names(self, names: ToolNames) -> Self {
+        self.with(|config| config.tool_names = names)
     }
 
     /// Where the spans of the run go.

@@ -1,0 +1,156 @@
+//! The names of the tools that stand for handoffs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Handoff;
+
+const PREFIX: &str = "transfer_to_";
+
+/// The longest name of a tool that providers take.
+pub(crate) const LONGEST_NAME: usize = 64;
+
+/// How the tools of handoffs are named where no name is given.
+///
+/// Under either policy two agents whose names come to the same tool name both stay reachable: the
+/// first one declared keeps the plain name, the next get `_2`, `_3`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolNames {
+    /// As the reference: every character that is not an ASCII letter or digit becomes `_`.
+    #[default]
+    Reference,
+    /// Readable: other scripts are transliterated, and names are cut to 64 characters.
+    Readable,
+}
+
+impl ToolNames {
+    /// The name of the tool that leads to an agent of this name.
+    ///
+    /// ```
+    /// use switchboard_core::ToolNames;
+    ///
+    /// assert_eq!(ToolNames::Reference.default_name("账单专家"), "transfer_to_____");
+    /// assert_eq!(ToolNames::Readable.default_name("账单专家"), "transfer_to_zhang_dan_zhuan_jia");
+    /// ```
+    pub fn default_name(self, agent_name: &str) -> String {
+        match self {
+            Self::Reference => default_tool_name(agent_name),
+            Self::Readable => {
+                let ascii = deunicode::deunicode_with_tofu(agent_name, "_");
+                let mut name = default_tool_name(ascii.trim());
+                name.truncate(LONGEST_NAME);
+                name
+            }
+        }
+    }
+
+    /// The names of these handoffs, in their order.
+    pub(crate) fn names_of<C>(self, handoffs: &[Handoff<C>]) -> Vec<Arc<str>> {
+        let mut taken: HashMap<Arc<str>, usize> = HashMap::new();
+        let name = |handoff: &Handoff<C>| {
+            if handoff.has_given_name() {
+                return handoff.spec().tool_name.clone();
+            }
+            let plain: Arc<str> = match self {
+                Self::Reference => handoff.spec().tool_name.clone(),
+                Self::Readable => self.default_name(handoff.agent_name()).into(),
+            };
+            let count = taken.entry(plain.clone()).or_default();
+            *count += 1;
+            match *count {
+                1 => plain,
+                n => self.with_suffix(&plain, n).into(),
+            }
+        };
+        handoffs.iter().map(name).collect()
+    }
+
+    fn with_suffix(self, name: &str, n: usize) -> String {
+        let suffix = format!("_{n}");
+        let room = match self {
+            Self::Reference => name.len(),
+            Self::Readable => LONGEST_NAME - suffix.len(),
+        };
+        // Default names are ASCII, so any cut is at a character.
+        format!("{}{suffix}", &name[..name.len().min(room)])
+    }
+}
+
+/// The name a handoff's tool has in the reference, unless it is given another.
+///
+/// ```
+/// assert_eq!(switchboard_core::default_tool_name("L2-Support"), "transfer_to_l2_support");
+/// ```
+pub fn default_tool_name(agent_name: &str) -> String {
+    let suffix = agent_name.chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => c.to_ascii_lowercase(),
+        _ => '_',
+    });
+    PREFIX.chars().chain(suffix).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Agent;
+    use crate::handoff::handoff;
+
+    fn names(policy: ToolNames, agents: &[&str]) -> Vec<String> {
+        let mut start: Agent = Agent::new("Start");
+        for name in agents {
+            start = start.handoff(Agent::new(*name));
+        }
+        let names = policy.names_of(start.handoffs());
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    #[test]
+    fn agents_whose_names_come_to_the_same_are_told_apart() {
+        assert_eq!(
+            names(
+                ToolNames::Reference,
+                &["账单", "技术", "销售", "FAQ bot", "faq-bot"]
+            ),
+            [
+                "transfer_to___",
+                "transfer_to____2",
+                "transfer_to____3",
+                "transfer_to_faq_bot",
+                "transfer_to_faq_bot_2"
+            ]
+        );
+        assert_eq!(
+            names(ToolNames::Readable, &["账单", "技术", "账单"]),
+            [
+                "transfer_to_zhang_dan",
+                "transfer_to_ji_shu",
+                "transfer_to_zhang_dan_2"
+            ]
+        );
+    }
+
+    #[test]
+    fn readable_names_are_never_too_long() {
+        let long = "x".repeat(100);
+        let names = names(
+            ToolNames::Readable,
+            &[&long, &long, "短".repeat(80).as_str()],
+        );
+        assert!(
+            names.iter().all(|name| name.len() <= 64 && name.is_ascii()),
+            "{names:?}"
+        );
+        assert!(names[1].ends_with("x_2"), "{names:?}");
+    }
+
+    #[test]
+    fn given_names_are_left_alone() {
+        let b: Agent = Agent::new("B");
+        let a = Agent::new("A")
+            .handoff(handoff(&b).tool_name("go"))
+            .handoff(handoff(&b).tool_name("go"));
+        let names = ToolNames::Readable.names_of(a.handoffs());
+        assert_eq!(names.iter().map(|n| &**n).collect::<Vec<_>>(), ["go", "go"]);
+    }
+}
