@@ -5,7 +5,8 @@ mod filters;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Deserialize as _;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
@@ -15,6 +16,7 @@ use switchboard_core::{
     StreamEvent, Team, Tool, ToolOutput, ToolUse, Tracing, handoff, tool,
 };
 
+use crate::compare;
 use crate::types::{
     AgentCase, Case, DetailedHandoff, EnabledCase, Escalation, HandoffCase, Order, Query, Ticket,
     ToolCase, TypeName,
@@ -143,7 +145,7 @@ async fn play(case: &Case, mode: Mode) -> Result<Value, String> {
 fn write_outcome(outcome: &Result<RunResult<World>, Error>) -> Value {
     match outcome {
         Ok(result) => json!({
-            "final_output": result.final_output().map(FinalOutput::to_value),
+            "final_output": result.final_output().map(|output| typed(result.last_agent(), output)),
             "last_agent": result.last_agent().name(),
             "responses": result.raw_responses().len(),
             "new_items": written::run_items(result.new_items()),
@@ -153,6 +155,21 @@ fn write_outcome(outcome: &Result<RunResult<World>, Error>) -> Value {
             "error": {"type": written::error_type(error.kind()), "message": error.to_string()},
         }),
     }
+}
+
+/// A final output as its type has it, without fields the type does not know.
+fn typed(agent: &Agent<World>, output: &FinalOutput) -> Value {
+    fn through<T: Serialize + DeserializeOwned>(output: &FinalOutput) -> Option<Value> {
+        serde_json::to_value(output.parse::<T>().ok()?).ok()
+    }
+    let value = match agent.output_type().map(|output| output.name()) {
+        Some("Escalation") => through::<Escalation>(output),
+        Some("Query") => through::<Query>(output),
+        Some("Ticket") => through::<Ticket>(output),
+        Some("Order") => through::<Order>(output),
+        _ => None,
+    };
+    value.unwrap_or_else(|| output.to_value())
 }
 
 fn event_name(event: &StreamEvent<World>) -> Option<Value> {
@@ -183,12 +200,54 @@ fn items_of(items: &[Value]) -> Result<Vec<Item>, String> {
         .map_err(|error| error.to_string())
 }
 
+/// The reference reads a model's answer into types, which write their fields in their own order.
+/// That shows where a nested record is read back in pieces.
+fn as_typed(output: &[Value]) -> Vec<Value> {
+    output.iter().map(in_type_order).collect()
+}
+
+fn in_type_order(item: &Value) -> Value {
+    let order: &[&str] = match item["type"].as_str().unwrap_or_default() {
+        "message" => &["id", "content", "role", "status", "type"],
+        "output_text" => &["annotations", "text", "type", "logprobs"],
+        "refusal" => &["refusal", "type"],
+        "function_call" => &["arguments", "call_id", "name", "type", "id"],
+        "reasoning" => &[
+            "id",
+            "summary",
+            "type",
+            "content",
+            "encrypted_content",
+            "status",
+        ],
+        "summary_text" => &["text", "type"],
+        _ => &[],
+    };
+    match item {
+        Value::Object(fields) => {
+            let first = order.iter().filter_map(|name| fields.get_key_value(*name));
+            let rest = fields
+                .iter()
+                .filter(|(name, _)| !order.contains(&name.as_str()));
+            let all = first.chain(rest);
+            Value::Object(
+                all.map(|(name, value)| (name.clone(), in_type_order(value)))
+                    .collect(),
+            )
+        }
+        Value::Array(list) => list.iter().map(in_type_order).collect(),
+        other => other.clone(),
+    }
+}
+
 fn script(case: &Case) -> Result<ScriptedModel, String> {
     let mut model = ScriptedModel::new();
     for answer in &case.model {
         model = match (&answer.output, &answer.error) {
             (_, Some(error)) => model.fail(error),
-            (Some(output), None) => model.respond_with(ModelResponse::new(items_of(output)?)),
+            (Some(output), None) => {
+                model.respond_with(ModelResponse::new(items_of(&as_typed(output))?))
+            }
             (None, None) => return Err("an answer must have an output or an error".to_owned()),
         };
     }
@@ -300,9 +359,9 @@ fn build_handoff(case: &HandoffCase, markers: &HistoryMarkers) -> Result<Handoff
     builder = match case.is_enabled.clone() {
         None => builder,
         Some(EnabledCase::Fixed(enabled)) => builder.enabled(enabled),
-        Some(EnabledCase::Context { context, equals }) => {
-            builder.enabled_if(move |ctx, _agent| ctx.context[&context] == equals)
-        }
+        Some(EnabledCase::Context { context, equals }) => builder.enabled_if(move |ctx, _agent| {
+            compare::plain(&equals, &ctx.context[&context]).is_none()
+        }),
     };
     macro_rules! typed {
         ($type:ty) => {{
@@ -356,7 +415,7 @@ impl RunHooks<World> for LoggingHooks {
         agent: &Agent<World>,
         output: &FinalOutput,
     ) -> HookResult {
-        let output = output.to_value();
+        let output = typed(agent, output);
         ctx.log(json!({"run_hook": "agent_end", "agent": agent.name(), "output": output}));
         Ok(())
     }

@@ -59,6 +59,8 @@ pub(crate) struct Definition<C> {
     offers: [OnceLock<Offer>; 2],
     /// Whether no two agents this one leads to share a name.
     pub(crate) names_are_unique: OnceLock<bool>,
+    /// Whether code picks any of the agents this one leads to.
+    pub(crate) picks_agents: OnceLock<bool>,
 }
 
 enum Instructions<C> {
@@ -162,6 +164,7 @@ impl<C> Agent<C> {
                 keeps_tool_choice: false,
                 offers: Default::default(),
                 names_are_unique: OnceLock::new(),
+                picks_agents: OnceLock::new(),
             }),
             team: None,
         }
@@ -285,6 +288,11 @@ impl<C> Agent<C> {
         &self.def.handoffs
     }
 
+    /// The form of the agent's final answer, where it is not plain text.
+    pub fn output_type(&self) -> Option<&OutputType> {
+        self.def.output.as_ref()?.as_ref().ok()
+    }
+
     /// Whether both are the same agent, not merely of the same name.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.def, &other.def)
@@ -293,9 +301,10 @@ impl<C> Agent<C> {
     fn with(mut self, change: impl FnOnce(&mut Definition<C>)) -> Self {
         let mut def = Arc::try_unwrap(self.def).unwrap_or_else(|shared| (*shared).clone());
         change(&mut def);
-        // A changed agent is a new one: it no longer is the member of a team it came from.
+        // What was worked out for the agent as it was does not hold for the changed one.
         def.offers = Default::default();
         def.names_are_unique = OnceLock::new();
+        def.picks_agents = OnceLock::new();
         self.def = Arc::new(def);
         self
     }
@@ -340,10 +349,6 @@ impl<C> Agent<C> {
 
     pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
         self.def.hooks.as_deref()
-    }
-
-    pub(crate) fn output_type(&self) -> Option<&OutputType> {
-        self.def.output.as_ref()?.as_ref().ok()
     }
 
     pub(crate) fn own_model(&self) -> Option<&ModelHandle> {
@@ -432,6 +437,7 @@ impl<C> Clone for Definition<C> {
             keeps_tool_choice: self.keeps_tool_choice,
             offers: Default::default(),
             names_are_unique: OnceLock::new(),
+            picks_agents: OnceLock::new(),
         }
     }
 }

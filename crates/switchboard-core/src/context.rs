@@ -21,7 +21,7 @@ use crate::model::Usage;
 ///     ctx.transfers.fetch_add(1, Ordering::Relaxed);
 /// }
 /// ```
-pub struct RunContext<C> {
+pub struct RunContext<C = ()> {
     state: Arc<C>,
     usage: Usage,
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::callback::BoxError;
 use crate::guardrail::GuardrailResult;
+use crate::model::ModelResponse;
 use crate::run::Run;
 
 /// Why a run ended without a result.
@@ -23,6 +24,7 @@ struct Inner {
     agent: Option<String>,
     handoff: Option<String>,
     guardrail: Option<GuardrailResult>,
+    rejected: Option<ModelResponse>,
     run: Option<Run>,
 }
 
@@ -60,6 +62,7 @@ impl Error {
             agent: None,
             handoff: None,
             guardrail: None,
+            rejected: None,
             run: None,
         }))
     }
@@ -84,6 +87,11 @@ impl Error {
         self
     }
 
+    pub(crate) fn with_rejected(mut self, response: ModelResponse) -> Self {
+        self.0.rejected = Some(response);
+        self
+    }
+
     pub(crate) fn with_run(mut self, run: Run) -> Self {
         self.0.run = Some(run);
         self
@@ -92,6 +100,12 @@ impl Error {
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// What user code, a provider or a store returned as its error, to downcast. Its text is part
+    /// of this error's own, so [`source`](std::error::Error::source) goes on behind it.
+    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.0.source.as_deref()
     }
 
     /// The agent that had the conversation.
@@ -134,6 +148,31 @@ impl Error {
         self.0.kind == ErrorKind::Configuration
     }
 
+    /// Whether the model refused to answer.
+    pub fn is_model_refusal(&self) -> bool {
+        self.0.kind == ErrorKind::ModelRefusal
+    }
+
+    /// Whether the model or its provider failed.
+    pub fn is_model(&self) -> bool {
+        self.0.kind == ErrorKind::Model
+    }
+
+    /// Whether code of the application failed.
+    pub fn is_user_code(&self) -> bool {
+        self.0.kind == ErrorKind::UserCode
+    }
+
+    /// Whether the session could not be read or written.
+    pub fn is_session(&self) -> bool {
+        self.0.kind == ErrorKind::Session
+    }
+
+    /// The answer of the model that could not be taken, where that is what went wrong.
+    pub fn rejected_response(&self) -> Option<&ModelResponse> {
+        self.0.rejected.as_ref()
+    }
+
     /// Whether a guardrail tripped.
     pub fn is_guardrail(&self) -> bool {
         matches!(
@@ -170,7 +209,6 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let source = self.0.source.as_deref()?;
-        Some(source)
+        self.0.source.as_deref()?.source()
     }
 }

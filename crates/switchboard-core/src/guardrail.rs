@@ -20,7 +20,7 @@ pub struct GuardrailVerdict {
     /// Whether the run must stop.
     pub tripped: bool,
     /// What the guardrail wants to say about it.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(with = "crate::json::on_its_own")]
     pub info: Value,
 }
 

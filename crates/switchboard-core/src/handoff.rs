@@ -26,7 +26,7 @@ use crate::context::RunContext;
 use crate::filters::Filter;
 use crate::json;
 use crate::model::HandoffSpec;
-use crate::schema::{self, InvalidPayload, Payload};
+use crate::schema::{InvalidPayload, Payload};
 use crate::tool::Enabled;
 
 /// An edge to another agent: a tool the model calls to pass the conversation on.
@@ -40,6 +40,8 @@ struct Inner<C> {
     tool_name_given: bool,
     description_given: bool,
     target: Target<C>,
+    /// The payload's schema as it was given, before it was made strict.
+    described: Option<Value>,
     payload: Option<Payload>,
     callback: Callback<C>,
     filter: Option<Filter<C>>,
@@ -56,11 +58,36 @@ pub(crate) enum Target<C> {
     Name(Arc<str>),
     /// The team's agent at this place, once the team is built.
     Member(usize),
-    /// Whom this code picks.
-    Custom(Arc<Pick<C>>),
+    /// Whom code picks.
+    Custom(Custom<C>),
+}
+
+/// Code that picks an agent, and the agents it may pick.
+pub(crate) struct Custom<C> {
+    pick: Arc<Pick<C>>,
+    candidates: Vec<Agent<C>>,
 }
 
 type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
+
+impl<C> Custom<C> {
+    pub(crate) fn pick(&self, ctx: RunContext<C>, arguments: String) -> Outcome<Agent<C>> {
+        (self.pick)(ctx, arguments)
+    }
+
+    pub(crate) fn candidates(&self) -> &[Agent<C>] {
+        &self.candidates
+    }
+}
+
+impl<C> Clone for Custom<C> {
+    fn clone(&self) -> Self {
+        Self {
+            pick: self.pick.clone(),
+            candidates: self.candidates.clone(),
+        }
+    }
+}
 
 /// What runs when the handoff is taken.
 pub(crate) enum Callback<C> {
@@ -86,50 +113,37 @@ impl From<()> for HandoffDecision {
 impl<C> Handoff<C> {
     /// A handoff whose own code picks the agent when the model calls it.
     ///
-    /// `agent_name` is what traces and errors call the target; `schema` describes the arguments
-    /// and is passed on as it is. `pick` gets the arguments as the model wrote them and returns
-    /// an agent, a `Result` of one, or a future of either.
+    /// `agent_name` is what traces and errors call the target, and what the tool is named after.
+    /// `pick` gets the arguments as the model wrote them and returns an agent, a `Result` of one, or
+    /// a future of either. Say with [`HandoffBuilder::may_lead_to`] whom it may pick: a run that
+    /// was stored after such a handoff finds its agent again only among those.
     ///
     /// ```
-    /// use serde_json::json;
     /// use switchboard_core::{Agent, Handoff};
     ///
     /// let day: Agent = Agent::new("Day shift");
     /// let night: Agent = Agent::new("Night shift");
-    /// let handoff = Handoff::custom("transfer_to_shift", "Shift", &json!({}), move |_ctx, args| {
-    ///     if args.contains("night") { night.clone() } else { day.clone() }
-    /// });
+    /// let (by_day, by_night) = (day.clone(), night.clone());
+    /// let handoff = Handoff::custom("Shift", move |_ctx, args| {
+    ///     if args.contains("night") { by_night.clone() } else { by_day.clone() }
+    /// })
+    /// .may_lead_to(&day)
+    /// .may_lead_to(&night);
     /// # let _: Agent = Agent::new("Triage").handoff(handoff);
     /// ```
     pub fn custom<F, R, M>(
-        tool_name: impl Into<Arc<str>>,
         agent_name: impl Into<Arc<str>>,
-        schema: &Value,
         pick: F,
-    ) -> Self
+    ) -> HandoffBuilder<C, builder::Picked>
     where
         F: Fn(RunContext<C>, String) -> R + Send + Sync + 'static,
         R: IntoOutcome<Agent<C>, M>,
     {
-        let agent_name = agent_name.into();
-        Self(Arc::new(Inner {
-            spec: HandoffSpec {
-                tool_name: tool_name.into(),
-                tool_description: default_tool_description(&agent_name, None).into(),
-                input_json_schema: schema::raw(schema),
-                strict: false,
-                agent_name,
-            },
-            tool_name_given: true,
-            description_given: true,
-            target: Target::Custom(Arc::new(move |ctx, args| pick(ctx, args).into_outcome())),
-            payload: None,
-            callback: Callback::None,
-            filter: None,
-            nest_history: None,
-            enabled: Enabled::Always,
-            problem: None,
-        }))
+        let custom = Custom {
+            pick: Arc::new(move |ctx, args| pick(ctx, args).into_outcome()),
+            candidates: Vec::new(),
+        };
+        builder::begin(Target::Custom(custom), agent_name.into(), None).becomes()
     }
 
     /// The name of the tool that stands for the handoff.
@@ -232,6 +246,7 @@ impl<C> Inner<C> {
             tool_name_given: self.tool_name_given,
             description_given: self.description_given,
             target: self.target.clone(),
+            described: self.described.clone(),
             payload: self.payload.clone(),
             callback: self.callback.clone(),
             filter: self.filter.clone(),
@@ -248,7 +263,7 @@ impl<C> Clone for Target<C> {
             Self::Agent(agent) => Self::Agent(agent.clone()),
             Self::Name(name) => Self::Name(name.clone()),
             Self::Member(index) => Self::Member(*index),
-            Self::Custom(pick) => Self::Custom(pick.clone()),
+            Self::Custom(custom) => Self::Custom(custom.clone()),
         }
     }
 }

@@ -18,7 +18,7 @@ macro_rules! hooks {
     }) => {
         $(#[$doc])*
         #[expect(unused_variables, reason = "the names document the arguments of each hook")]
-        pub trait $hooks<C: Send + Sync + 'static>: Send + Sync + 'static {
+        pub trait $hooks<C: Send + Sync + 'static = ()>: Send + Sync + 'static {
             $($(#[$method_doc])*
             fn $method(
                 &self,

@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 /// Appends `text` as a JSON string literal.
 pub(crate) fn quote_into(out: &mut String, text: &str) {
     out.push('"');
@@ -128,6 +130,69 @@ pub(crate) fn on_one_line(raw: &str) -> Cow<'_, str> {
         out.push(character);
     }
     Cow::Owned(out)
+}
+
+/// Stores a value as a document of its own, so that it may be as deep as any and not only as deep
+/// as what it is part of leaves room for. What is deeper than can be read comes back as its text.
+pub(crate) mod on_its_own {
+    use serde::de::Deserialize as _;
+    use serde::{Deserializer, Serialize as _, Serializer};
+    use serde_json::Value;
+    use serde_json::value::{RawValue, to_raw_value};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &Value,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let raw = to_raw_value(value).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Value, D::Error> {
+        let raw: Box<RawValue> = Box::deserialize(deserializer)?;
+        let value = serde_json::from_str(raw.get());
+        Ok(value.unwrap_or_else(|_| Value::String(raw.get().to_owned())))
+    }
+}
+
+/// A value in the form of Python's `json.dumps(.., ensure_ascii=False)`: a space after each comma
+/// and colon.
+pub(crate) fn as_python_writes(value: &Value) -> String {
+    let mut out = String::new();
+    write_as_python(&mut out, value);
+    out
+}
+
+fn write_as_python(out: &mut String, value: &Value) {
+    let mut separator = "";
+    match value {
+        Value::Object(fields) => {
+            out.push('{');
+            for (key, value) in fields {
+                out.push_str(separator);
+                quote_into(out, key);
+                out.push_str(": ");
+                write_as_python(out, value);
+                separator = ", ";
+            }
+            out.push('}');
+        }
+        Value::Array(elements) => {
+            out.push('[');
+            for element in elements {
+                out.push_str(separator);
+                write_as_python(out, element);
+                separator = ", ";
+            }
+            out.push(']');
+        }
+        Value::String(text) => quote_into(out, text),
+        scalar => {
+            let _ = write!(out, "{scalar}");
+        }
+    }
 }
 
 /// The string tokens of a JSON text, with where they stand.

@@ -73,8 +73,8 @@ pub use run::{
     RunItemEvent, RunResult, RunStatus, RunStream, Runner, SharedHooks, Step, Stopper, StreamEvent,
     ToolCall, UnknownTool, WithContext,
 };
-pub use seq::Seq;
+pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};
 pub use team::{Team, TeamBuilder};
-pub use tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
+pub use tool::{Json, Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};

@@ -60,6 +60,7 @@ pub trait Model: Send + Sync + 'static {
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ModelRequest {
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
@@ -73,6 +74,20 @@ pub struct ModelRequest {
     pub handoffs: Arc<[HandoffSpec]>,
     /// The form of a final answer, where it is not plain text.
     pub output: Option<OutputType>,
+}
+
+impl ModelRequest {
+    /// A request that is only a conversation; the other fields can be set on it.
+    pub fn new(input: impl Into<Items>) -> Self {
+        Self {
+            instructions: None,
+            input: input.into(),
+            settings: Arc::default(),
+            tools: Arc::default(),
+            handoffs: Arc::default(),
+            output: None,
+        }
+    }
 }
 
 /// A tool as a model sees it.
@@ -107,6 +122,7 @@ pub struct HandoffSpec {
 
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ModelResponse {
     /// The items of the answer.
     pub output: Vec<Item>,
@@ -198,17 +214,13 @@ impl ModelHandle {
         self.0.name_dyn()
     }
 
-    pub(crate) fn respond(
-        &self,
-        request: ModelRequest,
-    ) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
+    /// Answers a request as a whole; for models made of other models.
+    pub fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
         self.0.respond_dyn(request)
     }
 
-    pub(crate) fn stream(
-        &self,
-        request: ModelRequest,
-    ) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
+    /// Answers a request piece by piece; for models made of other models.
+    pub fn stream(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
         self.0.stream_dyn(request)
     }
 }

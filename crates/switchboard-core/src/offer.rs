@@ -21,6 +21,8 @@ pub(crate) struct Inner {
     /// Where each of them stands in the agent's own lists.
     tool_at: Vec<usize>,
     handoff_at: Vec<usize>,
+    /// The names of all handoffs of the agent, offered or not.
+    names: Vec<Arc<str>>,
     /// What two of them share a name, in words.
     collision: Option<String>,
     /// What is wrong with how the agent was built.
@@ -105,6 +107,7 @@ impl Offer {
             handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,
+            names,
             collision,
             problem: agent.problem(),
         }))
@@ -120,19 +123,31 @@ impl Offer {
         self.problem.as_deref()
     }
 
-    /// The tool that a call of `name` goes to.
+    /// The tool that a call of `name` goes to. A call may have been made when more was on offer.
     pub(crate) fn tool<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Tool<C>> {
-        let at = self.tools.iter().position(|spec| &*spec.name == name)?;
-        agent.tools().get(*self.tool_at.get(at)?)
+        match self.tools.iter().position(|spec| &*spec.name == name) {
+            Some(at) => agent.tools().get(*self.tool_at.get(at)?),
+            None => agent.tools().iter().rfind(|tool| tool.name() == name),
+        }
     }
 
-    /// The handoff that a call of `name` asks for.
+    /// Whether a call of `name` asks for a handoff.
+    pub(crate) fn is_handoff(&self, name: &str) -> bool {
+        self.handoffs.iter().any(|spec| *spec.tool_name == *name)
+    }
+
+    /// The handoff that a call of `name` asks for. A call may have been made when more was on
+    /// offer.
     pub(crate) fn handoff<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Handoff<C>> {
-        let at = self
-            .handoffs
-            .iter()
-            .position(|spec| &*spec.tool_name == name)?;
-        agent.handoffs().get(*self.handoff_at.get(at)?)
+        let offered = self.handoffs.iter();
+        let at = match offered
+            .into_iter()
+            .position(|spec| &*spec.tool_name == name)
+        {
+            Some(at) => *self.handoff_at.get(at)?,
+            None => self.names.iter().rposition(|known| &**known == name)?,
+        };
+        agent.handoffs().get(at)
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::schema::{self, InvalidPayload, Payload, StrictSchemaError};
 
@@ -19,7 +19,7 @@ pub enum FinalOutput {
     /// An answer in words.
     Text(Arc<str>),
     /// An answer in the form the agent was asked for, or the value of a tool the run stopped at.
-    Json(Value),
+    Json(#[serde(with = "crate::json::on_its_own")] Value),
 }
 
 impl FinalOutput {
@@ -77,18 +77,36 @@ struct Inner {
     name: String,
     schema: Arc<RawValue>,
     payload: Payload,
+    /// Whether the value is inside an object, because the type is none: models answer in objects.
+    is_wrapped: bool,
 }
 
+/// The field a value that is no object is put into.
+const WRAPPER: &str = "response";
+
 impl OutputType {
-    /// The type `T` as the form of the answer.
+    /// The type `T` as the form of the answer. A type that is no object (a list, a number, an enum)
+    /// is put into one for the model, and taken out of it again.
     ///
     /// # Errors
     /// Where `T`'s schema cannot be made strict.
     pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
+        let mut schema = schema::of::<T>();
+        let is_wrapped = schema["type"] != "object";
+        let payload = match is_wrapped {
+            false => Payload::typed::<T>(),
+            true => {
+                schema = wrapped(schema);
+                Payload::new(schema.clone(), |value| {
+                    T::deserialize(&value[WRAPPER]).map(drop)
+                })
+            }
+        };
         Ok(Self(Arc::new(Inner {
             name: T::schema_name().into_owned(),
-            schema: schema::raw(&schema::strict(schema::of::<T>())?),
-            payload: Payload::typed::<T>(),
+            schema: schema::raw(&schema::strict(schema)?),
+            payload,
+            is_wrapped,
         })))
     }
 
@@ -104,8 +122,28 @@ impl OutputType {
 
     /// A model's text as an answer in this form.
     pub(crate) fn validate(&self, text: &str) -> Result<FinalOutput, InvalidPayload> {
-        self.0.payload.check(text).map(FinalOutput::Json)
+        let mut value = self.0.payload.check(text)?;
+        if self.0.is_wrapped {
+            value = value[WRAPPER].take();
+        }
+        Ok(FinalOutput::Json(value))
     }
+}
+
+/// An object with one field that keeps to `schema`.
+fn wrapped(mut schema: Value) -> Value {
+    let definitions = schema
+        .as_object_mut()
+        .and_then(|schema| schema.shift_remove("$defs"));
+    let mut wrapped = json!({
+        "type": "object",
+        "properties": {WRAPPER: schema},
+        "required": [WRAPPER],
+    });
+    if let Some(definitions) = definitions {
+        wrapped["$defs"] = definitions;
+    }
+    wrapped
 }
 
 impl fmt::Debug for OutputType {

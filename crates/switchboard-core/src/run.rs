@@ -1,5 +1,7 @@
 //! Running agents: the machine, its driver in this process, and what users hold of both.
 
+mod answer;
+mod calls;
 mod config;
 mod driver;
 mod events;
@@ -9,11 +11,13 @@ mod roster;
 mod runner;
 mod saved;
 mod stream;
+mod turn;
 mod view;
 
 pub use config::{DEFAULT_MAX_TURNS, NameCollision, RunConfig, SharedHooks};
 pub use events::{RunItemEvent, StreamEvent};
-pub use machine::{HandoffCall, Run, Step, ToolCall, UnknownTool};
+pub use machine::{Run, Step, UnknownTool};
 pub use result::{RunResult, RunStatus};
 pub use runner::{ContextSource, NoContext, Runner, WithContext};
 pub use stream::{RunStream, Stopper};
+pub use turn::{HandoffCall, ToolCall};

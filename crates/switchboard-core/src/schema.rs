@@ -50,7 +50,10 @@ impl Payload {
         Self::new(schema, |_| Ok(()))
     }
 
-    fn new(schema: Value, deserializes: fn(&Value) -> Result<(), serde_json::Error>) -> Self {
+    pub(crate) fn new(
+        schema: Value,
+        deserializes: fn(&Value) -> Result<(), serde_json::Error>,
+    ) -> Self {
         Self(Arc::new(Inner {
             schema,
             validator: OnceLock::new(),
@@ -77,7 +80,12 @@ impl Payload {
             let at = if path.is_empty() { "/" } else { path };
             return Err(InvalidPayload(format!("at {at}: {}", error.masked())));
         }
-        (self.0.deserializes)(&value).map_err(|error| InvalidPayload(error.to_string()))?;
+        // What serde says may quote the value.
+        (self.0.deserializes)(&value).map_err(|_| {
+            InvalidPayload(
+                "it keeps to the schema, but does not make a value of the type".to_owned(),
+            )
+        })?;
         Ok(value)
     }
 

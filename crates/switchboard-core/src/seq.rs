@@ -117,7 +117,7 @@ impl<T> Seq<T> {
         self.iter().skip(start).cloned().collect()
     }
 
-    /// This list and then `other`; the longer history is shared, the other one copied by reference.
+    /// This list and then `other`. This one's storage is shared; the other's elements are cloned.
     pub fn concat(&self, other: &Self) -> Self
     where
         T: Clone,
@@ -173,6 +173,30 @@ impl<T> Clone for Seq<T> {
             last: self.last.clone(),
             len: self.len,
         }
+    }
+}
+
+/// The element at a place.
+///
+/// # Panics
+/// Where there is none; [`Seq::get`] asks without panicking.
+impl<T> std::ops::Index<usize> for Seq<T> {
+    type Output = T;
+
+    fn index(&self, index: usize) -> &T {
+        match self.get(index) {
+            Some(element) => element,
+            None => panic!("there is no element {index} in a list of {}", self.len),
+        }
+    }
+}
+
+impl<T: Clone> IntoIterator for Seq<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter().cloned().collect::<Vec<T>>().into_iter()
     }
 }
 

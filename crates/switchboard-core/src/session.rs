@@ -95,12 +95,36 @@ impl SessionHandle {
         Self(Arc::new(session))
     }
 
-    pub(crate) async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+    /// See [`Session::load`].
+    ///
+    /// # Errors
+    /// What the session returned as its error.
+    pub async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
         self.0.load_dyn(limit).await
     }
 
-    pub(crate) async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+    /// See [`Session::append`].
+    ///
+    /// # Errors
+    /// What the session returned as its error.
+    pub async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
         self.0.append_dyn(items).await
+    }
+
+    /// See [`Session::pop`].
+    ///
+    /// # Errors
+    /// What the session returned as its error.
+    pub async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        self.0.pop_dyn().await
+    }
+
+    /// See [`Session::clear`].
+    ///
+    /// # Errors
+    /// What the session returned as its error.
+    pub async fn clear(&self) -> Result<(), BoxError> {
+        self.0.clear_dyn().await
     }
 }
 
@@ -126,6 +150,8 @@ impl fmt::Debug for SessionHandle {
 trait DynSession: Send + Sync {
     fn load_dyn(&self, limit: Option<usize>) -> BoxFuture<'_, Result<Items, BoxError>>;
     fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>>;
+    fn pop_dyn(&self) -> BoxFuture<'_, Result<Option<Item>, BoxError>>;
+    fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>>;
 }
 
 impl<S: Session> DynSession for S {
@@ -135,5 +161,13 @@ impl<S: Session> DynSession for S {
 
     fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(self.append(items))
+    }
+
+    fn pop_dyn(&self) -> BoxFuture<'_, Result<Option<Item>, BoxError>> {
+        Box::pin(self.pop())
+    }
+
+    fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(self.clear())
     }
 }

@@ -46,15 +46,13 @@ impl<C> Registry<C> {
     }
 }
 
-impl Team {
+impl<C> Team<C> {
     /// Begins a team.
     #[expect(clippy::new_ret_no_self, reason = "a team is only had by building it")]
-    pub fn new<C>() -> TeamBuilder<C> {
+    pub fn new() -> TeamBuilder<C> {
         TeamBuilder { agents: Vec::new() }
     }
-}
 
-impl<C> Team<C> {
     /// The agent of this name.
     pub fn get(&self, name: &str) -> Option<&Agent<C>> {
         self.agents.get(*self.by_name.get(name)?)
@@ -177,7 +175,8 @@ fn collect<C>(given: Vec<Agent<C>>) -> Collected<C> {
                     let member = agent.team().and_then(|team| team.member(*index));
                     waiting.extend(member);
                 }
-                Target::Name(_) | Target::Custom(_) => {}
+                Target::Custom(custom) => waiting.extend(custom.candidates().iter().cloned()),
+                Target::Name(_) => {}
             }
         }
         members.push(agent);

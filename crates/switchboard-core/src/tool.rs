@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -103,12 +104,16 @@ impl<C> fmt::Debug for Tool<C> {
 }
 
 /// Begins a tool; [`ToolBuilder::run`] completes it.
+///
+/// A tool that uses the application's state is begun with its type, which the compiler cannot
+/// guess inside a closure: `tool::<App>("lookup")`.
 pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
     ToolBuilder {
         name: name.into(),
         description: "".into(),
         enabled: Enabled::Always,
         failure: None,
+        strict: true,
     }
 }
 
@@ -118,6 +123,7 @@ pub struct ToolBuilder<C = ()> {
     description: Arc<str>,
     enabled: Enabled<C>,
     failure: Option<Arc<Failure<C>>>,
+    strict: bool,
 }
 
 impl<C> ToolBuilder<C> {
@@ -150,6 +156,14 @@ impl<C> ToolBuilder<C> {
         self
     }
 
+    /// Whether the model must keep to the schema of the arguments; it must unless this says
+    /// otherwise. A type with a map in it, for one, has no strict schema.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
     /// The tool, with its code. The type of the arguments is the schema the model is given; a tool
     /// without arguments takes `()`.
     ///
@@ -167,18 +181,32 @@ impl<C> ToolBuilder<C> {
         if takes_none {
             described = json!({});
         }
-        let (parameters, problem) = match schema::strict(described) {
-            Ok(schema) => (schema, None),
-            Err(error) => (Value::Null, Some(error.to_string())),
+        let strict = self.strict;
+        let (parameters, problem) = match strict {
+            false => (described, None),
+            true => match schema::strict(described) {
+                Ok(schema) => (schema, None),
+                Err(error) => {
+                    let problem = format!(
+                        "its arguments cannot have a strict schema ({error}); change their type, or \
+                         allow it with `.strict(false)`"
+                    );
+                    (Value::Null, Some(problem))
+                }
+            },
         };
         let invoke = move |ctx: ToolContext<C>| {
-            let arguments = if takes_none { "null" } else { ctx.arguments() };
+            let arguments = match ctx.arguments().trim() {
+                _ if takes_none => "null",
+                "" => "{}",
+                arguments => arguments,
+            };
             match serde_json::from_str::<T>(arguments) {
                 Ok(arguments) => code(ctx, arguments).into_outcome(),
                 Err(error) => Outcome::Ready(Err(error.into())),
             }
         };
-        self.finish(schema::raw(&parameters), true, problem, invoke)
+        self.finish(schema::raw(&parameters), strict, problem, invoke)
     }
 
     /// The tool with a JSON schema written by hand and code that reads the arguments itself, with
@@ -339,6 +367,36 @@ impl From<String> for ToolOutput {
 impl From<&str> for ToolOutput {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
+    }
+}
+
+/// A value that a tool returns to be read as JSON.
+///
+/// ```
+/// use serde::Serialize;
+/// use switchboard_core::{Json, Tool, tool};
+///
+/// #[derive(Serialize)]
+/// struct Account { id: u32, open: bool }
+///
+/// let lookup: Tool = tool("lookup").run(|_ctx, (): ()| Json(Account { id: 42, open: true }));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> From<Json<T>> for ToolOutput {
+    /// A value that JSON cannot hold (a map whose keys are no text) is told to be one.
+    fn from(Json(value): Json<T>) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => value.into(),
+            Err(error) => Self::Text(format!("the tool's value is not JSON: {error}")),
+        }
+    }
+}
+
+impl From<()> for ToolOutput {
+    fn from((): ()) -> Self {
+        Self::Text(String::new())
     }
 }
 

@@ -223,12 +223,16 @@ impl Tracer for MemoryTracer {
 }
 
 /// Passes spans on to the `tracing` crate.
-#[derive(Debug, Default)]
-struct SubscriberTracer(Mutex<HashMap<u64, tracing::Span>>);
+#[derive(Debug)]
+struct SubscriberTracer {
+    /// What the application was doing when the run began; the run's spans are part of it.
+    outer: tracing::Span,
+    open: Mutex<HashMap<u64, tracing::Span>>,
+}
 
 impl SubscriberTracer {
     fn with<T>(&self, use_it: impl FnOnce(&mut HashMap<u64, tracing::Span>) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -237,7 +241,8 @@ impl Tracer for SubscriberTracer {
         let parent = span
             .parent
             .and_then(|id| self.with(|open| open.get(&id).cloned()));
-        let parent = parent.as_ref().and_then(tracing::Span::id);
+        let parent = parent.unwrap_or_else(|| self.outer.clone());
+        let parent = parent.id();
         macro_rules! open {
             ($name:literal, $($field:tt)*) => {
                 tracing::info_span!(target: "switchboard", parent: parent, $name, $($field)*)
@@ -279,6 +284,7 @@ impl Tracer for SubscriberTracer {
                 to = empty,
                 payload = empty,
                 carried_items = empty,
+                requested = empty,
                 error = empty
             ),
             SpanData::Guardrail { name, .. } => {
@@ -329,6 +335,9 @@ impl Tracer for SubscriberTracer {
         }
         if let Some(error) = &span.error {
             opened.record("error", error.message.as_str());
+            if !error.requested_agents.is_empty() {
+                opened.record("requested", error.requested_agents.join(", "));
+            }
         }
     }
 }
@@ -347,8 +356,14 @@ impl Trace {
         let tracer: Option<Arc<dyn Tracer>> = match tracing {
             Tracing::Off => None,
             Tracing::To(tracer) => Some(tracer.clone()),
-            Tracing::Subscriber => tracing::enabled!(target: "switchboard", tracing::Level::INFO)
-                .then(|| Arc::new(SubscriberTracer::default()) as Arc<dyn Tracer>),
+            Tracing::Subscriber => {
+                tracing::span_enabled!(target: "switchboard", tracing::Level::INFO).then(|| {
+                    Arc::new(SubscriberTracer {
+                        outer: tracing::Span::current(),
+                        open: Mutex::default(),
+                    }) as Arc<dyn Tracer>
+                })
+            }
         };
         let id = match &tracer {
             Some(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),

@@ -96,10 +96,13 @@ fn team(plan: &Plan) -> Team {
     team.build().unwrap()
 }
 
-fn script(plan: &Plan) -> ScriptedModel {
+fn script(plan: &Plan, failing_at: Option<usize>) -> ScriptedModel {
     let mut model = ScriptedModel::new();
     let mut count = 0;
-    for answer in &plan.answers {
+    for (at, answer) in plan.answers.iter().enumerate() {
+        if failing_at == Some(at) {
+            model = model.fail("overloaded");
+        }
         let items = answer.iter().map(|part| {
             count += 1;
             let call = |name: &str| Item::function_call(&format!("call_{count}"), name, "{}");
@@ -163,11 +166,17 @@ enum Way {
     Plain,
     Streamed,
     StoredBetweenSteps,
+    /// The model fails at this call, and the run is stored and resumed.
+    FailingAt(usize),
 }
 
 fn play(plan: &Plan, way: Way) -> Seen {
     let team = team(plan);
-    let model = script(plan);
+    let failing_at = match way {
+        Way::FailingAt(at) => Some(at),
+        _ => None,
+    };
+    let model = script(plan, failing_at);
     let notes = Notes::default();
     let session = MemorySession::new();
     let config = RunConfig {
@@ -188,6 +197,14 @@ fn play(plan: &Plan, way: Way) -> Seen {
             Way::Plain => runner.run("Hello").await.map(told),
             Way::Streamed => runner.stream("Hello").finish().await.map(told),
             Way::StoredBetweenSteps => step_by_step(&runner).await,
+            Way::FailingAt(_) => match runner.run("Hello").await {
+                Err(error) if error.is_model() => {
+                    let stored = serde_json::to_string(error.run().unwrap()).unwrap();
+                    let run: Run = serde_json::from_str(&stored).unwrap();
+                    runner.resume(run).await.map(told)
+                }
+                outcome => outcome.map(told),
+            },
         }
     });
     let requests = model.requests();
@@ -220,7 +237,7 @@ async fn step_by_step(runner: &Runner) -> Result<(String, Items), Error> {
         if let Step::Done(output) = run.step() {
             return Ok((output.text().into_owned(), run.to_input_list()));
         }
-        run = runner.step(run).await?;
+        runner.step(&mut run).await?;
     }
 }
 
@@ -282,6 +299,13 @@ proptest! {
     #[test]
     fn plain_and_streamed_runs_agree(plan in plans()) {
         prop_assert_eq!(play(&plan, Way::Plain), play(&plan, Way::Streamed));
+    }
+
+    #[test]
+    fn a_run_that_failed_and_was_resumed_ends_the_same(plan in plans(), at in 0..8_usize) {
+        let (smooth, rough) = (play(&plan, Way::Plain), play(&plan, Way::FailingAt(at)));
+        prop_assert_eq!(smooth.outcome, rough.outcome);
+        prop_assert_eq!(smooth.stored, rough.stored);
     }
 
     #[test]

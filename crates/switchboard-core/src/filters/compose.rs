@@ -7,7 +7,7 @@ use super::{Filter, IntoFilter};
 use crate::callback::{BoxError, Outcome};
 use crate::handoff::HandoffInputData;
 use crate::items::{Item, Items};
-use crate::model::{ModelHandle, ModelRequest, ModelSettings};
+use crate::model::{ModelHandle, ModelRequest};
 
 /// Puts a note in front of what the next agent sees, as a message of the developer.
 ///
@@ -81,14 +81,8 @@ sentences.";
 
 async fn ask_for_summary(model: &ModelHandle, items: &Items) -> Result<String, BoxError> {
     let transcript = crate::handoff::transcript(items);
-    let request = ModelRequest {
-        instructions: Some(SUMMARY_INSTRUCTIONS.into()),
-        input: vec![Item::user(transcript)].into(),
-        settings: Arc::new(ModelSettings::default()),
-        tools: Arc::default(),
-        handoffs: Arc::default(),
-        output: None,
-    };
+    let mut request = ModelRequest::new(vec![Item::user(transcript)]);
+    request.instructions = Some(SUMMARY_INSTRUCTIONS.into());
     let response = model.respond(request).await?;
     let said: Vec<String> = response
         .output

@@ -9,12 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    Callback, Handoff, HandoffDecision, Inner, Target, default_tool_description, default_tool_name,
+    Callback, Handoff, HandoffDecision, HandoffInputData, Inner, Target, default_tool_description,
+    default_tool_name,
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
-use crate::filters::IntoFilter;
+use crate::filters::{Filter, IntoFilter};
 use crate::model::HandoffSpec;
 use crate::schema::{self, Payload};
 use crate::tool::Enabled;
@@ -41,12 +42,22 @@ use crate::tool::Enabled;
 /// );
 /// ```
 pub fn handoff<C>(target: impl IntoTarget<C>) -> HandoffBuilder<C> {
-    let target = target.into_target();
-    let (agent_name, description) = match &target {
-        Target::Agent(agent) => (agent.name_arc().clone(), agent.description()),
-        Target::Name(name) => (name.clone(), None),
-        Target::Member(_) | Target::Custom(_) => ("".into(), None),
-    };
+    match target.into_target() {
+        Target::Agent(agent) => {
+            let name = agent.name_arc().clone();
+            let description = agent.description().map(str::to_owned);
+            begin(Target::Agent(agent), name, description.as_deref())
+        }
+        Target::Name(name) => begin(Target::Name(name.clone()), name, None),
+        other => begin(other, "".into(), None),
+    }
+}
+
+pub(super) fn begin<C>(
+    target: Target<C>,
+    agent_name: Arc<str>,
+    description: Option<&str>,
+) -> HandoffBuilder<C> {
     HandoffBuilder {
         inner: Inner {
             spec: HandoffSpec {
@@ -59,6 +70,7 @@ pub fn handoff<C>(target: impl IntoTarget<C>) -> HandoffBuilder<C> {
             tool_name_given: false,
             description_given: false,
             target,
+            described: None,
             payload: None,
             callback: Callback::None,
             filter: None,
@@ -98,20 +110,31 @@ pub enum Untyped {}
 #[derive(Debug)]
 pub enum Called {}
 
+/// A handoff whose code picks the agent.
+#[derive(Debug)]
+pub enum Picked {}
+
 impl<C, K> HandoffBuilder<C, K> {
-    /// The tool's name, instead of `transfer_to_<agent>`.
+    /// The tool's name, instead of `transfer_to_<agent>`. An empty one changes nothing.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.inner.spec.tool_name = name.into();
-        self.inner.tool_name_given = true;
+        let name = name.into();
+        if !name.is_empty() {
+            self.inner.spec.tool_name = name;
+            self.inner.tool_name_given = true;
+        }
         self
     }
 
-    /// What the model is told of the handoff, instead of the target's own description.
+    /// What the model is told of the handoff, instead of the target's own description. An empty
+    /// one changes nothing.
     #[must_use]
     pub fn tool_description(mut self, description: impl Into<Arc<str>>) -> Self {
-        self.inner.spec.tool_description = description.into();
-        self.inner.description_given = true;
+        let description = description.into();
+        if !description.is_empty() {
+            self.inner.spec.tool_description = description;
+            self.inner.description_given = true;
+        }
         self
     }
 
@@ -152,28 +175,78 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    fn becomes<L>(self) -> HandoffBuilder<C, L> {
+    /// Whether the model must keep to the payload's schema; it must unless this says otherwise.
+    /// A schema that need not be strict is passed on as it is. What the model sends is checked
+    /// against it all the same.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.inner.spec.strict = strict;
+        self.describe();
+        self
+    }
+
+    /// Changes what the next agent sees, like [`HandoffBuilder::filter`], with a closure whose
+    /// argument need not be given a type.
+    #[must_use]
+    pub fn filter_fn<F, R, M>(self, filter: F) -> Self
+    where
+        F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<HandoffInputData<C>, M>,
+    {
+        self.filter(Filter::new(filter))
+    }
+
+    pub(super) fn becomes<L>(self) -> HandoffBuilder<C, L> {
         HandoffBuilder {
             inner: self.inner,
             kind: PhantomData,
         }
     }
 
-    fn with_payload(mut self, schema: Value, strict: bool, payload: Payload) -> Self {
-        let described = if strict {
-            schema::strict(schema).map_err(|error| error.to_string())
-        } else {
-            Ok(schema)
+    fn with_payload(mut self, schema: Value, payload: Payload) -> Self {
+        self.inner.described = Some(schema);
+        self.inner.payload = Some(payload);
+        self.describe();
+        self
+    }
+
+    /// Makes the schema the model is given out of the one that describes the payload.
+    fn describe(&mut self) {
+        let Some(schema) = self.inner.described.clone() else {
+            return;
         };
+        let described = match self.inner.spec.strict {
+            true => schema::strict(schema).map_err(|error| error.to_string()),
+            false => Ok(schema),
+        };
+        self.inner.problem = None;
         match described {
             Ok(schema) => self.inner.spec.input_json_schema = schema::raw(&schema),
             Err(error) => {
-                self.inner.problem =
-                    Some(format!("the payload's schema cannot be strict: {error}"));
+                self.inner.problem = Some(format!(
+                    "the payload's schema cannot be strict ({error}); change it, or allow it with \
+                     `.strict(false)`"
+                ));
             }
         }
-        self.inner.spec.strict = strict;
-        self.inner.payload = Some(payload);
+    }
+}
+
+impl<C> HandoffBuilder<C, Picked> {
+    /// The JSON schema of the arguments, which the code that picks reads itself.
+    #[must_use]
+    pub fn arguments_schema(mut self, schema: Value) -> Self {
+        self.inner.described = Some(schema);
+        self.describe();
+        self
+    }
+
+    /// An agent the code may pick.
+    #[must_use]
+    pub fn may_lead_to(mut self, agent: &Agent<C>) -> Self {
+        if let Target::Custom(custom) = &mut self.inner.target {
+            custom.candidates.push(agent.clone());
+        }
         self
     }
 }
@@ -186,23 +259,15 @@ impl<C> HandoffBuilder<C, Plain> {
     where
         T: JsonSchema + DeserializeOwned + 'static,
     {
-        self.with_payload(schema::of::<T>(), true, Payload::typed::<T>())
+        self.with_payload(schema::of::<T>(), Payload::typed::<T>())
             .becomes()
     }
 
-    /// The model must send along JSON that keeps to this schema, made strict first.
+    /// The model must send along JSON that keeps to this schema.
     #[must_use]
     pub fn payload_schema(self, schema: Value) -> HandoffBuilder<C, Untyped> {
         let payload = Payload::described_by(schema.clone());
-        self.with_payload(schema, true, payload).becomes()
-    }
-
-    /// Like [`HandoffBuilder::payload_schema`] with the schema passed on as it is: the model is
-    /// not bound to it, but what it sends is checked against it all the same.
-    #[must_use]
-    pub fn payload_schema_not_strict(self, schema: Value) -> HandoffBuilder<C, Untyped> {
-        let payload = Payload::described_by(schema.clone());
-        self.with_payload(schema, false, payload).becomes()
+        self.with_payload(schema, payload).becomes()
     }
 
     /// Runs when the handoff is taken, before the next agent starts. It returns nothing, a

@@ -46,9 +46,10 @@ impl ToolNames {
     }
 
     /// The names of these handoffs, in their order.
-    pub(crate) fn names_of<C>(self, handoffs: &[Handoff<C>]) -> Vec<Arc<str>> {
-        let mut taken: HashMap<Arc<str>, usize> = HashMap::new();
-        let name = |handoff: &Handoff<C>| {
+    pub(crate) fn names_of<'a, C>(self, handoffs: &'a [Handoff<C>]) -> Vec<Arc<str>> {
+        // The agents that share a plain name, in the order they are declared.
+        let mut sharing: HashMap<Arc<str>, Vec<&str>> = HashMap::new();
+        let name = |handoff: &'a Handoff<C>| {
             if handoff.has_given_name() {
                 return handoff.spec().tool_name.clone();
             }
@@ -56,11 +57,17 @@ impl ToolNames {
                 Self::Reference => handoff.spec().tool_name.clone(),
                 Self::Readable => self.default_name(handoff.agent_name()).into(),
             };
-            let count = taken.entry(plain.clone()).or_default();
-            *count += 1;
-            match *count {
-                1 => plain,
-                n => self.with_suffix(&plain, n).into(),
+            let agents = sharing.entry(plain.clone()).or_default();
+            let at = agents
+                .iter()
+                .position(|agent| *agent == handoff.agent_name());
+            let at = at.unwrap_or_else(|| {
+                agents.push(handoff.agent_name());
+                agents.len() - 1
+            });
+            match at {
+                0 => plain,
+                n => self.with_suffix(&plain, n + 1).into(),
             }
         };
         handoffs.iter().map(name).collect()
@@ -121,7 +128,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            names(ToolNames::Readable, &["账单", "技术", "账单"]),
+            names(ToolNames::Readable, &["账单", "技术", "张单"]),
             [
                 "transfer_to_zhang_dan",
                 "transfer_to_ji_shu",
@@ -131,11 +138,19 @@ mod tests {
     }
 
     #[test]
+    fn two_handoffs_to_one_agent_share_its_name() {
+        assert_eq!(
+            names(ToolNames::Reference, &["账单", "技术", "账单"]),
+            ["transfer_to___", "transfer_to____2", "transfer_to___"]
+        );
+    }
+
+    #[test]
     fn readable_names_are_never_too_long() {
-        let long = "x".repeat(100);
+        let (long, longer) = ("x".repeat(100), "x".repeat(101));
         let names = names(
             ToolNames::Readable,
-            &[&long, &long, "短".repeat(80).as_str()],
+            &[&long, &longer, "短".repeat(80).as_str()],
         );
         assert!(
             names.iter().all(|name| name.len() <= 64 && name.is_ascii()),

@@ -127,15 +127,27 @@ pub(crate) fn after_handoff(
     kept
 }
 
-/// The record without what the history already carries.
+/// The record without what the history already carries. Each item of the history stands for one
+/// run item at most.
 pub(crate) fn not_owned<'a>(
     record: &'a RunItems,
-    owned: &'a [Owned],
-) -> impl Iterator<Item = &'a RunItem> {
-    record.iter().filter(|made| {
-        let mut owned = owned.iter().map(|owned| &owned.run_item);
-        !owned.any(|owned| owned.is_same(made) && owned.item() == made.item())
-    })
+    owned: &[Owned],
+    history: &Items,
+) -> Vec<&'a RunItem> {
+    if owned.is_empty() {
+        return record.iter().collect();
+    }
+    let mut places = Places::new(history);
+    let held: HashMap<usize, &RunItem> = owned
+        .iter()
+        .filter(|owned| places.take_same(&owned.input_item).is_some())
+        .map(|owned| (owned.run_item.key(), &owned.run_item))
+        .collect();
+    let is_held = |made: &RunItem| {
+        let held = held.get(&made.key());
+        held.is_some_and(|held| held.item() == made.item())
+    };
+    record.iter().filter(|made| !is_held(made)).collect()
 }
 
 /// The items of a history by where they are, each to be taken once.

@@ -4,10 +4,13 @@
 //! Reading it back follows the reference closely, so that summaries written by either are read
 //! the same by both: lines end where Python says they end, and digits are what Python calls so.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::history::HistoryMarkers;
-use crate::items::{Item, ItemKind, Items};
+use crate::items::{Item, Items};
 use crate::json;
 
 const PREAMBLE: &str =
@@ -63,7 +66,22 @@ fn write_record(text: &mut String, item: &Item) {
             return;
         }
     }
-    text.push_str(&json::on_one_line(item.without_provider_data().as_json()));
+    let item = item.without_provider_data();
+    text.push_str(&one_line(item.as_json()));
+}
+
+/// JSON on one line. Where a string holds what ends a line for Python, the record will be read
+/// back in pieces, and then its exact form shows: it is written as Python writes JSON.
+fn one_line(raw: &str) -> Cow<'_, str> {
+    let ends_lines = [
+        "\u{85}", "\u{2028}", "\u{2029}", "\\u0085", "\\u2028", "\\u2029",
+    ];
+    if ends_lines.iter().any(|end| raw.contains(end))
+        && let Ok(value) = serde_json::from_str::<Value>(raw)
+    {
+        return Cow::Owned(json::as_python_writes(&value));
+    }
+    json::on_one_line(raw)
 }
 
 /// The items in `item` where it is such a message.
@@ -163,11 +181,9 @@ fn parse_bare_role(record: &str) -> Option<Item> {
 }
 
 fn message(role: &str, name: Option<&str>, content: &str) -> Item {
-    let item = Item::message(role, content);
-    debug_assert_eq!(item.kind(), ItemKind::Message);
     match name {
-        Some(name) => item.with_field("name", name),
-        None => item,
+        Some(name) => Item::named_message(role, name, content),
+        None => Item::message(role, content),
     }
 }
 

@@ -86,6 +86,15 @@ impl Item {
         Self::built(&[("role", role), ("content", text.as_ref())])
     }
 
+    pub(crate) fn named_message(role: &str, name: &str, text: &str) -> Self {
+        Self::built(&[("role", role), ("name", name), ("content", text)])
+    }
+
+    /// What a user said where a run is given only that.
+    pub(crate) fn words_of_user(text: &str) -> Self {
+        Self::built(&[("content", text), ("role", "user")])
+    }
+
     /// A model's call of a function tool, or of a handoff. `arguments` is JSON text.
     pub fn function_call(call_id: &str, name: &str, arguments: &str) -> Self {
         Self::built(&[
@@ -99,9 +108,9 @@ impl Item {
     /// The answer to a function call.
     pub fn function_call_output(call_id: &str, output: &str) -> Self {
         Self::built(&[
-            ("type", "function_call_output"),
             ("call_id", call_id),
             ("output", output),
+            ("type", "function_call_output"),
         ])
     }
 

@@ -42,7 +42,7 @@ impl Input {
     /// The input as items: text becomes one message of the user.
     pub fn items(&self) -> Items {
         match self {
-            Self::Text(text) => vec![Item::user(text)].into(),
+            Self::Text(text) => vec![Item::words_of_user(text)].into(),
             Self::Items(items) => items.clone(),
         }
     }

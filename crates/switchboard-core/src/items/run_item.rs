@@ -47,6 +47,7 @@ pub enum RunItemKind {
     /// A tool answered, or a call was answered in its place.
     ToolCallOutput {
         /// What the tool returned, before it was made into text for the model.
+        #[serde(with = "crate::json::on_its_own")]
         output: Value,
     },
     /// The model's reasoning.
@@ -85,6 +86,11 @@ impl RunItemKind {
             Self::Compaction => "compaction_item",
             Self::Other => "other_item",
         }
+    }
+
+    /// Whether a tool answered, or a call was answered in its place.
+    pub const fn is_tool_output(&self) -> bool {
+        matches!(self, Self::ToolCallOutput { .. })
     }
 
     /// Whether this belongs to the use of tools: calls, outputs, handoffs, and reasoning.

@@ -1,21 +1,25 @@
 //! Does in this process what the machine asks for.
 
+mod guardrails;
 mod handoff;
-mod turn;
+mod hooks;
+mod model;
+mod tools;
 
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use super::config::RunConfig;
 use super::events::{Events, StreamEvent};
 use super::machine::{Facts, Run, Step, ToolUseRule};
-use super::result::{RunResult, RunStatus};
+use super::result::RunResult;
 use super::view;
 use crate::agent::{Agent, ToolUseKind};
 use crate::callback::BoxError;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
-use crate::hooks::DynRunHooks;
-use crate::items::{Input, RunItem, RunItems};
+use crate::items::{Input, Item, RunItem, RunItems};
 use crate::offer::Offer;
 use crate::trace::{OpenSpan, SpanData, Trace};
 
@@ -34,8 +38,7 @@ pub(super) struct Driver<C> {
     offer: Option<Offer>,
     events: Option<Events<C>>,
     /// Items of this turn that were told of already, where somebody listens.
-    told: Vec<RunItem>,
-    status: RunStatus,
+    told: FxHashSet<usize>,
 }
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -58,8 +61,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             turn_span: OpenSpan::default(),
             offer: None,
             events,
-            told: Vec::new(),
-            status: RunStatus::Stopped,
+            told: FxHashSet::default(),
         }
     }
 
@@ -68,14 +70,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let outcome = self.go().await;
         self.wind_up(&outcome).await;
         outcome
-    }
-
-    /// What came of the run.
-    pub(super) fn finish(self, outcome: Result<(), Error>) -> Result<RunResult<C>, Error> {
-        match outcome {
-            Ok(()) => Ok(RunResult::new(self.run, self.agent, self.status)),
-            Err(error) => Err(error.at_agent(self.agent.name()).with_run(self.run)),
-        }
     }
 
     /// Takes one step of the run.
@@ -91,13 +85,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         outcome
     }
 
-    async fn wind_up(&mut self, outcome: &Result<(), Error>) {
-        if let Err(error) = outcome {
-            self.mark_failure(error);
-            self.keep_completed_tools().await;
+    /// What came of the run.
+    pub(super) fn finish(self, outcome: Result<(), Error>) -> Result<RunResult<C>, Error> {
+        match outcome {
+            Ok(()) => Ok(RunResult::new(self.run, self.agent)),
+            Err(error) => Err(error.at_agent(self.agent.name()).with_run(self.run)),
         }
-        self.turn_span = OpenSpan::default();
-        self.agent_span = OpenSpan::default();
+    }
+
+    /// The run, for a driver that only borrows it.
+    pub(super) fn run_mut(&mut self) -> &mut Run {
+        &mut self.run
     }
 
     async fn go(&mut self) -> Result<(), Error> {
@@ -107,10 +105,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         loop {
             self.save().await?;
             match self.run.step() {
-                Step::Done(_) => {
-                    self.status = RunStatus::Completed;
-                    return Ok(());
-                }
+                Step::Done(_) => return Ok(()),
                 Step::CallModel if self.events.as_ref().is_some_and(Events::stops_after_turn) => {
                     return Ok(());
                 }
@@ -130,26 +125,39 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
+    async fn wind_up(&mut self, outcome: &Result<(), Error>) {
+        if let Err(error) = outcome {
+            self.mark_failure(error);
+            self.keep_completed_tools().await;
+        }
+        self.turn_span = OpenSpan::default();
+        self.agent_span = OpenSpan::default();
+    }
+
     /// Puts what the session holds in front of a run that is new.
     async fn continue_session(&mut self) -> Result<(), Error> {
-        let Some(session) = self.config.session.clone() else {
+        let Some(session) = &self.config.session else {
             return Ok(());
         };
-        if self.run.has_session || self.run.turns() > 0 {
+        if self.run.has_session {
+            return Ok(());
+        }
+        let new = self.run.input.items();
+        if self.run.turns() > 0 {
+            // Begun without a session: it gets all there is.
+            let made = self.run.record.iter().map(RunItem::to_input_item);
+            self.run.unsaved = new.iter().cloned().chain(made).collect();
             self.run.has_session = true;
             return Ok(());
         }
-        let loaded = session.load(self.config.session_limit).await;
-        let history = loaded.map_err(|error| {
+        let limit = self.config.session_limit;
+        let history = session.load(limit).await.map_err(|error| {
             let message = format!("the session could not be read, so nothing was run: {error}");
             Error::new(ErrorKind::Session, message).caused_by(error)
         })?;
-        let new = self.run.input.items();
-        self.run.unsaved = new
-            .iter()
-            .map(|item| item.without_internal_fields())
-            .collect();
-        self.run.input = Input::Items(view::continued(&history, &new));
+        let unsaved = new.iter().map(Item::without_internal_fields);
+        self.run.unsaved = view::latest_only(unsaved.collect());
+        self.run.input = Input::Items(view::continued(&history, &new, limit.is_some()));
         self.run.has_session = true;
         Ok(())
     }
@@ -159,38 +167,43 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.run.unsaved.is_empty() {
             return Ok(());
         }
-        if let Some(session) = &self.config.session {
-            session.append(&self.run.unsaved).await.map_err(|error| {
-                let message = format!(
-                    "the session could not be written; the run it carries still holds what was not \
-                     stored, resume it once the session works again: {error}"
-                );
-                Error::new(ErrorKind::Session, message).caused_by(error)
-            })?;
-        }
+        let Some(session) = &self.config.session else {
+            return Ok(());
+        };
+        // A stop waits for this: items must not be stored and still count as not stored.
+        let _saving = self.events.as_ref().map(Events::saving);
+        session.append(&self.run.unsaved).await.map_err(|error| {
+            let message = format!(
+                "the session could not be written; the run in this error still holds what was not \
+                 stored, resume it once the session works again: {error}"
+            );
+            Error::new(ErrorKind::Session, message).caused_by(error)
+        })?;
         self.run.unsaved.clear();
         Ok(())
     }
 
-    /// Tells of tools that ran in a turn that then failed, and gives them to the session, so that
+    /// Gives tools that ran in a turn that then failed to the session and tells of them, so that
     /// who goes on with the conversation knows that they ran.
     async fn keep_completed_tools(&mut self) {
+        // An output that guardrails have not passed yet must not get out this way.
+        let guarded =
+            !self.agent.output_guardrails().is_empty() || !self.config.output_guardrails.is_empty();
+        if guarded && !matches!(self.agent.tool_use_kind(), ToolUseKind::RunModelAgain) {
+            return;
+        }
         let kept = self.run.keep_completed_tools();
         if kept.is_empty() {
             return;
         }
-        self.tell_items(kept).await;
         if let Err(error) = self.save().await {
             tracing::warn!(%error, "completed tools of a failed turn could not be stored");
         }
+        self.tell_items(kept).await;
     }
 
     fn ctx(&self) -> RunContext<C> {
         RunContext::with_usage(self.context.clone(), self.run.usage)
-    }
-
-    fn hooks(&self) -> Option<&dyn DynRunHooks<C>> {
-        self.config.hooks.as_ref().map(|hooks| &*hooks.0)
     }
 
     /// How the machine must see the current agent. It borrows nothing of the run, which moves on.
@@ -214,7 +227,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Some(offer) = &self.offer {
             return Ok(offer.clone());
         }
-        let offer = Offer::of(&self.agent, &self.ctx(), self.config.tool_names).await;
+        let names = self.config.tool_names;
+        let offer = Offer::of(&self.agent, &self.ctx(), names).await;
         let offer = offer.map_err(|error| self.user_error("a condition", error))?;
         self.offer = Some(offer.clone());
         Ok(offer)
@@ -225,6 +239,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Error::new(ErrorKind::UserCode, message)
             .caused_by(error)
             .at_agent(self.agent.name())
+    }
+
+    fn configuration(&self, problem: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Configuration, problem).at_agent(self.agent.name())
     }
 
     fn parent_span(&self) -> Option<u64> {
@@ -252,10 +270,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail => {
                 "Guardrail tripwire triggered"
             }
-            ErrorKind::UserCode | ErrorKind::Model | ErrorKind::Session => "Error in agent run",
+            ErrorKind::UserCode
+            | ErrorKind::Model
+            | ErrorKind::ModelRefusal
+            | ErrorKind::Session => "Error in agent run",
             // These are told where they happened: on the turn or the handoff.
-            ErrorKind::ModelBehavior | ErrorKind::ModelRefusal | ErrorKind::Configuration => {
-                self.turn_span.fail(&error.to_string(), Vec::new());
+            ErrorKind::ModelBehavior => {
+                self.turn_span.fail("The model broke the rules", Vec::new());
+                return;
+            }
+            ErrorKind::Configuration => {
+                self.turn_span
+                    .fail("The run is not configured to work", Vec::new());
                 return;
             }
         };
@@ -276,10 +302,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let telling = async {
             for item in items {
-                if self.told.iter().any(|told| told.is_same(&item)) {
+                if !self.told.insert(item.key()) {
                     continue;
                 }
-                self.told.push(item.clone());
                 if let Some(event) = StreamEvent::of(item) {
                     self.tell(|_| event).await;
                 }

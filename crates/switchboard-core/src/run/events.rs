@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -98,6 +98,7 @@ pub(super) struct Events<C>(Arc<Shared<C>>);
 struct Shared<C> {
     slot: Mutex<Slot<C>>,
     stop: AtomicU8,
+    saving: AtomicBool,
 }
 
 struct Slot<C> {
@@ -119,6 +120,7 @@ impl<C> Events<C> {
                 stopper: None,
             }),
             stop: AtomicU8::new(GO_ON),
+            saving: AtomicBool::new(false),
         }))
     }
 
@@ -177,12 +179,31 @@ impl<C> Events<C> {
         self.0.stop.load(Ordering::Acquire) != GO_ON
     }
 
+    /// Holds a stop off while the session is written.
+    pub(super) fn saving(&self) -> Saving<C> {
+        self.0.saving.store(true, Ordering::Release);
+        Saving(self.clone())
+    }
+
     /// Ready once the run must stop at once.
     pub(super) fn poll_stopped(&self, cx: &Context<'_>) -> Poll<()> {
         self.slot().stopper = Some(cx.waker().clone());
         match self.0.stop.load(Ordering::Acquire) {
-            NOW => Poll::Ready(()),
+            NOW if !self.0.saving.load(Ordering::Acquire) => Poll::Ready(()),
             _ => Poll::Pending,
+        }
+    }
+}
+
+/// While this lives, a stop waits.
+pub(super) struct Saving<C>(Events<C>);
+
+impl<C> Drop for Saving<C> {
+    fn drop(&mut self) {
+        self.0.0.saving.store(false, Ordering::Release);
+        let stopper = self.0.slot().stopper.take();
+        if let Some(stopper) = stopper {
+            stopper.wake();
         }
     }
 }

@@ -5,16 +5,19 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use serde_json::Value;
 
+use super::answer;
+use super::calls::{Calls, Where};
+use super::turn::{HandoffCall, Progress, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::GuardrailResult;
 use crate::handoff::owned::{self, Owned};
-use crate::handoff::transfer_message;
-use crate::items::{Input, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};
+use crate::handoff::{Parts, transfer_message};
+use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
 use crate::model::{ModelResponse, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
@@ -69,42 +72,6 @@ pub(super) enum Phase {
     Handoff(Turn),
     Output(Turn, FinalOutput),
     Done(FinalOutput),
-}
-
-/// What a turn has made so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Turn {
-    pub(super) items: Vec<RunItem>,
-    pub(super) tools: Vec<ToolCall>,
-    pub(super) unknown_tools: Vec<ToolCall>,
-    pub(super) handoffs: Vec<HandoffCall>,
-    pub(super) results: Vec<ToolResult>,
-    /// Whether the response used any tool, also one of the provider's own.
-    pub(super) used_tools: bool,
-    /// Whether the final output is what a tool returned.
-    pub(super) ends_at_tool: bool,
-}
-
-/// A tool the model called.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ToolCall {
-    /// The tool's name.
-    pub tool: Arc<str>,
-    /// The call.
-    pub call: Item,
-}
-
-/// A handoff the model asked for.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct HandoffCall {
-    /// The name of the handoff's tool.
-    pub tool: Arc<str>,
-    /// The name of the agent it leads to.
-    pub agent: Arc<str>,
-    /// The call.
-    pub call: Item,
 }
 
 /// What a run needs next.
@@ -249,7 +216,8 @@ impl Run {
     /// what the input already carries.
     pub fn to_input_list(&self) -> Items {
         let mut items = self.input.items();
-        items.extend(owned::not_owned(&self.record, &self.owned).map(RunItem::to_input_item));
+        let rest = owned::not_owned(&self.record, &self.owned, &items);
+        items.extend(rest.into_iter().map(RunItem::to_input_item));
         items
     }
 
@@ -293,16 +261,26 @@ impl Run {
     ) -> Result<Vec<RunItem>, Rejected> {
         self.usage += response.usage;
         let rejected = |error: Error, is_answer, items| Rejected {
-            error: error.at_agent(facts.name),
+            error: error.at_agent(facts.name).with_rejected(response.clone()),
             is_answer,
             items,
         };
         let mut made_items = self.made_items;
-        let turn = classify(&response, offer, facts, &mut made_items)
-            .map_err(|error| rejected(error, true, Vec::new()))?;
+        let turn = answer::classify(&response, offer, facts, &mut made_items).map_err(|error| {
+            let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
+            let is_answer = !self.calls.conflict(&response.output, is_handoff);
+            rejected(error, is_answer, Vec::new())
+        })?;
+        let answer_is = |output: u64, place: Where| {
+            let mut made = match place {
+                Where::Shown => self.generated.iter(),
+                Where::Recorded => self.record.iter(),
+            };
+            made.any(|made| made.item().identity() == output)
+        };
         let (turn, skipped) = self
             .calls
-            .admit(turn)
+            .admit(turn, answer_is)
             .map_err(|error| rejected(error, false, Vec::new()))?;
         let items = match facts.is_watched {
             true => turn.items.clone(),
@@ -310,7 +288,7 @@ impl Run {
         };
         let output = match turn.has_calls() {
             true => None,
-            false => settle(&turn, skipped, facts)
+            false => answer::settle(&turn, skipped, facts)
                 .map_err(|error| rejected(error, true, items.clone()))?,
         };
         self.calls.note(&turn);
@@ -363,8 +341,37 @@ impl Run {
                 .iter()
                 .find(|result| names.iter().any(|name| **name == *result.tool)),
         };
-        let output = last_word.map(|result| final_output_of(result, facts));
+        let output = last_word.map(|result| answer::final_output_of(result, facts));
         self.end_turn(turn, output);
+    }
+
+    /// Notes what tools returned before one of them failed, so that they do not run again.
+    pub(super) fn tools_partly_ran(&mut self, done: Vec<(usize, ToolResult)>) {
+        if let Phase::Tools(turn) = &mut self.phase {
+            turn.done = done;
+        }
+    }
+
+    /// What tools of the turn have returned already.
+    pub(super) fn tools_done(&self) -> &[(usize, ToolResult)] {
+        match &self.phase {
+            Phase::Tools(turn) => &turn.done,
+            _ => &[],
+        }
+    }
+
+    /// How far the handoff got before the turn failed.
+    pub(super) fn handoff_progress(&self) -> Progress {
+        match &self.phase {
+            Phase::Handoff(turn) => turn.progress,
+            _ => Progress::Nothing,
+        }
+    }
+
+    pub(super) fn note_handoff_progress(&mut self, progress: Progress) {
+        if let Phase::Handoff(turn) = &mut self.phase {
+            turn.progress = progress;
+        }
     }
 
     /// Takes the driver's word on whether what the tools returned is the final output.
@@ -397,7 +404,7 @@ impl Run {
         items.extend_from_slice(&turn.items);
         let mut occurrence = self.made_items;
         let mut made = |kind, item| {
-            occurrence += 1;
+            occurrence = next_occurrence(occurrence);
             RunItem::made(kind, from.clone(), item, occurrence)
         };
         for ignored in turn.handoffs.iter().skip(1) {
@@ -424,7 +431,9 @@ impl Run {
             Phase::Handoff(turn) => turn.handoffs.len(),
             _ => 0,
         };
-        self.made_items += u32::try_from(ignored_and_taken).unwrap_or(u32::MAX);
+        for _ in 0..ignored_and_taken {
+            self.made_items = next_occurrence(self.made_items);
+        }
         match handover {
             Handover::AsItIs(items) => self.commit(items),
             Handover::Rewritten(parts) => {
@@ -457,23 +466,16 @@ impl Run {
         }
     }
 
-    /// What a session may keep of a turn whose final output, made by a tool, must not pass: the
-    /// calls, and that their outputs were withheld.
-    pub(super) fn withheld_items(&self) -> Vec<Item> {
-        const WITHHELD: &str = "Output withheld by an output guardrail.";
-        match &self.phase {
-            Phase::Output(turn, _) if turn.ends_at_tool => turn
-                .items
-                .iter()
-                .filter_map(|made| match made.kind() {
-                    RunItemKind::ToolCall => Some(made.to_input_item()),
-                    RunItemKind::ToolCallOutput { .. } => {
-                        Some(made.item().with_field("output", WITHHELD))
-                    }
-                    _ => None,
-                })
-                .collect(),
-            _ => Vec::new(),
+    /// What a session may keep of a turn whose final output, made by a tool, must not pass.
+    /// The session is to be given it now, once.
+    pub(super) fn keep_withheld(&mut self) {
+        if let Phase::Output(turn, _) = &self.phase
+            && turn.ends_at_tool
+            && self.has_session
+            && self.saved_early.is_empty()
+        {
+            self.unsaved = turn.withheld();
+            self.saved_early = turn.items.iter().map(RunItem::key).collect();
         }
     }
 
@@ -504,7 +506,7 @@ impl Run {
 
     /// Notes what the session must be given.
     fn note_unsaved<'a>(&mut self, items: impl Iterator<Item = &'a RunItem>) {
-        let early = std::mem::take(&mut self.saved_early);
+        let early: FxHashSet<usize> = std::mem::take(&mut self.saved_early).into_iter().collect();
         let unsaved = items.filter(|made| !early.contains(&made.key()));
         let batch = unsaved.map(RunItem::to_input_item).collect();
         self.unsaved.extend(view::latest_only(batch));
@@ -512,58 +514,36 @@ impl Run {
 
     /// Notes what the session must be given of a turn that a filter rewrote: what the filter left
     /// for the record, and any call whose output it left for the model alone.
-    fn note_unsaved_parts(&mut self, parts: &crate::handoff::Parts) {
+    fn note_unsaved_parts(&mut self, parts: &Parts) {
         if !self.has_session {
             return;
         }
         let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
         let shown = parts.input_items.as_ref().unwrap_or(&parts.new_items);
-        let answered: Vec<u64> = shown
+        let answered: FxHashSet<u64> = shown
             .iter()
             .filter(|made| matches!(made.kind(), RunItemKind::ToolCallOutput { .. }))
             .map(|made| made.item().identity())
             .collect();
         if !answered.is_empty() {
+            let recorded: FxHashSet<usize> = parts.new_items.iter().map(RunItem::key).collect();
             let calls = parts.pre_handoff_items.iter().chain(shown);
             kept.extend(calls.filter(|made| {
                 *made.kind() == RunItemKind::ToolCall
                     && answered.contains(&made.item().output_identity())
-                    && !parts.new_items.iter().any(|kept| kept == *made)
+                    && !recorded.contains(&made.key())
             }));
         }
         self.note_unsaved(kept.into_iter());
     }
 
-    /// What is worth keeping of a turn that fails after its tools have run: the calls that were
-    /// answered, the reasoning that led to them, and the answers. The session is to be given them
-    /// now; the run itself stays where it is.
+    /// What is worth keeping of a turn that fails after its tools have run. The session is to be
+    /// given it now; the run itself stays where it is.
     pub(super) fn keep_completed_tools(&mut self) -> Vec<RunItem> {
         let (Phase::Handoff(turn) | Phase::Judge(turn)) = &self.phase else {
             return Vec::new();
         };
-        let answered: Vec<u64> = turn
-            .items
-            .iter()
-            .filter(|made| matches!(made.kind(), RunItemKind::ToolCallOutput { .. }))
-            .map(|made| made.item().identity())
-            .collect();
-        let mut kept = Vec::new();
-        let mut reasoning = Vec::new();
-        for made in &turn.items {
-            match made.kind() {
-                RunItemKind::Reasoning => {
-                    reasoning.push(made.clone());
-                    continue;
-                }
-                RunItemKind::ToolCall if answered.contains(&made.item().output_identity()) => {
-                    kept.append(&mut reasoning);
-                    kept.push(made.clone());
-                }
-                RunItemKind::ToolCallOutput { .. } => kept.push(made.clone()),
-                _ => {}
-            }
-            reasoning.clear();
-        }
+        let kept = turn.completed_tools();
         if self.has_session && self.saved_early.is_empty() {
             self.unsaved.extend(kept.iter().map(RunItem::to_input_item));
             self.saved_early = kept.iter().map(RunItem::key).collect();
@@ -572,7 +552,7 @@ impl Run {
     }
 
     fn answer(&mut self, call: &Item, text: &str, agent: &Arc<str>, output: Value) -> RunItem {
-        self.made_items += 1;
+        self.made_items = next_occurrence(self.made_items);
         let kind = RunItemKind::ToolCallOutput { output };
         RunItem::made(
             kind,
@@ -589,249 +569,14 @@ pub(super) enum Handover {
     /// Everything so far, and then this turn's items.
     AsItIs(Vec<RunItem>),
     /// What a filter or nesting made of it.
-    Rewritten(crate::handoff::Parts),
+    Rewritten(Parts),
+}
+
+/// The number of the next item a run makes. It is never 0, which stands for no number.
+pub(super) fn next_occurrence(last: u32) -> u32 {
+    last.checked_add(1).unwrap_or(1)
 }
 
 fn answer_item(call: &Item, text: &str) -> Item {
     Item::function_call_output(&call.call_id().unwrap_or_default(), text)
-}
-
-/// An agent that answers in text ends with text, whatever its tool returned.
-fn final_output_of(result: &ToolResult, facts: Facts<'_>) -> FinalOutput {
-    match facts.output {
-        None => FinalOutput::Text(result.output.text().as_ref().into()),
-        Some(_) => FinalOutput::Json(result.output.clone().into_value()),
-    }
-}
-
-/// Says what each item of a response means.
-fn classify(
-    response: &ModelResponse,
-    offer: &Offer,
-    facts: Facts<'_>,
-    next_item: &mut u32,
-) -> Result<Turn, Error> {
-    let mut turn = Turn::default();
-    for item in &response.output {
-        let kind = match item.kind() {
-            ItemKind::FunctionCall => classify_call(item, offer, facts, &mut turn)?,
-            ItemKind::ComputerCall
-            | ItemKind::LocalShellCall
-            | ItemKind::ShellCall
-            | ItemKind::ApplyPatchCall
-            | ItemKind::CustomToolCall
-            | ItemKind::McpApprovalRequest
-            | ItemKind::Program => {
-                return Err(Error::new(
-                    ErrorKind::ModelBehavior,
-                    format!(
-                        "the model sent an item of type \"{}\", and there is no tool here to answer it",
-                        item.kind().as_str()
-                    ),
-                ));
-            }
-            kind if kind.is_output() && kind != ItemKind::ToolSearchOutput => {
-                tracing::warn!(kind = kind.as_str(), "the model sent an output; left out");
-                continue;
-            }
-            _ => RunItem::kind_of(item),
-        };
-        turn.used_tools |= matches!(
-            kind,
-            RunItemKind::ToolCall
-                | RunItemKind::HandoffCall
-                | RunItemKind::ToolSearchCall
-                | RunItemKind::ToolSearchOutput
-        );
-        *next_item += 1;
-        let made = RunItem::made(kind, facts.name.clone(), item.clone(), *next_item);
-        turn.items.push(made);
-    }
-    Ok(turn)
-}
-
-fn classify_call(
-    item: &Item,
-    offer: &Offer,
-    facts: Facts<'_>,
-    turn: &mut Turn,
-) -> Result<RunItemKind, Error> {
-    let name = item.name().unwrap_or_default();
-    let handoff = offer.handoffs.iter().find(|spec| *spec.tool_name == *name);
-    if let Some(spec) = handoff {
-        turn.handoffs.push(HandoffCall {
-            tool: spec.tool_name.clone(),
-            agent: spec.agent_name.clone(),
-            call: item.clone(),
-        });
-        return Ok(RunItemKind::HandoffCall);
-    }
-    let call = item.clone();
-    match offer.tools.iter().find(|spec| *spec.name == *name) {
-        Some(spec) => turn.tools.push(ToolCall {
-            tool: spec.name.clone(),
-            call,
-        }),
-        None if facts.unknown_tool == UnknownTool::TellModel => turn.unknown_tools.push(ToolCall {
-            tool: name.as_ref().into(),
-            call,
-        }),
-        None => {
-            return Err(Error::new(
-                ErrorKind::ModelBehavior,
-                format!("the model called \"{name}\", which is neither a tool nor a handoff here"),
-            ));
-        }
-    }
-    Ok(RunItemKind::ToolCall)
-}
-
-/// The final output of a turn without calls of ours; `None` where the model must be asked again.
-fn settle(turn: &Turn, skipped: bool, facts: Facts<'_>) -> Result<Option<FinalOutput>, Error> {
-    let message = turn
-        .items
-        .iter()
-        .rev()
-        .find(|made| *made.kind() == RunItemKind::MessageOutput);
-    if message.is_none() && (turn.used_tools || skipped) {
-        return Ok(None);
-    }
-    if let Some(refusal) = message.and_then(|made| made.item().refusal()) {
-        let message = format!("the model refused to answer: {refusal}");
-        return Err(Error::new(ErrorKind::ModelRefusal, message));
-    }
-    let text = message.and_then(|made| made.item().text());
-    match (facts.output, text) {
-        (None, text) => {
-            let text = text.unwrap_or_default();
-            Ok(Some(FinalOutput::Text(text.as_ref().into())))
-        }
-        (Some(_), None) => Ok(None),
-        (Some(output), Some(text)) => output.validate(&text).map(Some).map_err(|error| {
-            let message = format!(
-                "the model's answer is not a {}, which its output type asks for: {error}",
-                output.name()
-            );
-            Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
-        }),
-    }
-}
-
-/// The calls of a run, so that none runs twice and no call id stands for two.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Calls(FxHashMap<u64, KnownCall>);
-
-#[derive(Debug, Clone)]
-pub(super) struct KnownCall {
-    pub(super) item: Item,
-    pub(super) is_handoff: bool,
-}
-
-impl Calls {
-    pub(super) fn insert(&mut self, call: KnownCall) {
-        self.0.insert(call.item.identity(), call);
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &KnownCall> {
-        self.0.values()
-    }
-
-    fn note(&mut self, turn: &Turn) {
-        for (item, is_handoff) in turn.calls() {
-            let item = item.clone();
-            self.insert(KnownCall { item, is_handoff });
-        }
-    }
-
-    /// The turn without calls that were answered before, and whether any was left out.
-    fn admit(&self, mut turn: Turn) -> Result<(Turn, bool), Error> {
-        let mut repeated: Vec<Item> = Vec::new();
-        for (at, (item, is_handoff)) in turn.calls().enumerate() {
-            if item.call_id().is_none_or(|id| id.is_empty()) {
-                return Err(Error::new(
-                    ErrorKind::ModelBehavior,
-                    format!(
-                        "the model called \"{}\" without a call id, so the call cannot be answered",
-                        item.name().unwrap_or_default()
-                    ),
-                ));
-            }
-            let known = self.0.get(&item.identity());
-            let known = known.map(|known| (&known.item, known.is_handoff));
-            let mut earlier = turn.calls().take(at);
-            let known =
-                known.or_else(|| earlier.find(|(other, _)| other.identity() == item.identity()));
-            match known {
-                None => {}
-                Some((known, was_handoff))
-                    if was_handoff == is_handoff && same_call(known, item) =>
-                {
-                    repeated.push(item.clone());
-                }
-                Some(_) => {
-                    return Err(Error::new(
-                        ErrorKind::ModelBehavior,
-                        format!(
-                            "the model used the call id \"{}\" for two different calls",
-                            item.call_id().unwrap_or_default()
-                        ),
-                    ));
-                }
-            }
-        }
-        if !repeated.is_empty() {
-            turn.leave_out(&repeated);
-        }
-        Ok((turn, !repeated.is_empty()))
-    }
-}
-
-impl Turn {
-    /// All calls, tools before handoffs, and whether each asks for a handoff.
-    fn calls(&self) -> impl Iterator<Item = (&Item, bool)> {
-        let tools = self.tools.iter().chain(&self.unknown_tools);
-        let tools = tools.map(|call| (&call.call, false));
-        tools.chain(self.handoffs.iter().map(|call| (&call.call, true)))
-    }
-
-    /// Whether there is anything to run or to hand over.
-    fn has_calls(&self) -> bool {
-        !(self.tools.is_empty() && self.unknown_tools.is_empty() && self.handoffs.is_empty())
-    }
-
-    /// Whether the model called anything, also a tool of the provider.
-    fn made_calls(&self) -> bool {
-        let mut kinds = self.items.iter().map(RunItem::kind);
-        kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
-    }
-
-    /// Leaves calls out, and the reasoning that led to them.
-    fn leave_out(&mut self, dropped: &[Item]) {
-        let is_dropped = |item: &Item| dropped.iter().any(|dropped| dropped.is_same(item));
-        self.tools.retain(|call| !is_dropped(&call.call));
-        self.unknown_tools.retain(|call| !is_dropped(&call.call));
-        self.handoffs.retain(|call| !is_dropped(&call.call));
-        let mut next_is_dropped = false;
-        let mut kept: Vec<RunItem> = Vec::with_capacity(self.items.len());
-        for made in self.items.drain(..).rev() {
-            if *made.kind() != RunItemKind::Reasoning {
-                next_is_dropped = is_dropped(made.item());
-            }
-            if !next_is_dropped {
-                kept.push(made);
-            }
-        }
-        kept.reverse();
-        self.items = kept;
-    }
-}
-
-/// Whether two calls ask for the same thing, whatever the form of their arguments.
-fn same_call(a: &Item, b: &Item) -> bool {
-    a.call_id() == b.call_id() && a.name() == b.name() && {
-        let (a, b) = (a.arguments(), b.arguments());
-        let value = |text: &str| serde_json::from_str::<Value>(text).ok();
-        a == b
-            || matches!((&a, &b), (Some(a), Some(b)) if value(a).is_some() && value(a) == value(b))
-    }
 }

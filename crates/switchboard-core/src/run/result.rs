@@ -16,7 +16,6 @@ use crate::output::FinalOutput;
 pub struct RunResult<C = ()> {
     run: Run,
     agent: Agent<C>,
-    status: RunStatus,
 }
 
 /// How a run ended.
@@ -30,13 +29,16 @@ pub enum RunStatus {
 }
 
 impl<C> RunResult<C> {
-    pub(super) fn new(run: Run, agent: Agent<C>, status: RunStatus) -> Self {
-        Self { run, agent, status }
+    pub(super) fn new(run: Run, agent: Agent<C>) -> Self {
+        Self { run, agent }
     }
 
     /// How the run ended.
     pub fn status(&self) -> RunStatus {
-        self.status
+        match self.run.step() {
+            Step::Done(_) => RunStatus::Completed,
+            _ => RunStatus::Stopped,
+        }
     }
 
     /// The final output, where the run completed.
@@ -121,7 +123,6 @@ impl<C> Clone for RunResult<C> {
         Self {
             run: self.run.clone(),
             agent: self.agent.clone(),
-            status: self.status,
         }
     }
 }
@@ -129,7 +130,7 @@ impl<C> Clone for RunResult<C> {
 impl<C> fmt::Debug for RunResult<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunResult")
-            .field("status", &self.status)
+            .field("status", &self.status())
             .field("final_output", &self.final_output())
             .field("last_agent", &self.agent.name())
             .field("new_items", &self.run.new_items())

@@ -22,16 +22,29 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
     let mut found = Vec::new();
     let mut waiting = VecDeque::from([start.clone()]);
     while let Some(agent) = waiting.pop_front() {
-        for handoff in agent.handoffs() {
-            if let Some(next) = target(&agent, handoff)
-                && seen.insert(Arc::as_ptr(next.def()))
-            {
+        for next in agent
+            .handoffs()
+            .iter()
+            .flat_map(|edge| targets(&agent, edge))
+        {
+            if seen.insert(Arc::as_ptr(next.def())) {
                 waiting.push_back(next);
             }
         }
         found.push(agent);
     }
     found
+}
+
+/// All agents a handoff may lead to.
+fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
+    match handoff.target() {
+        Target::Custom(custom) => {
+            let candidates = custom.candidates().iter();
+            candidates.map(|agent| agent.reached_from(from)).collect()
+        }
+        _ => target(from, handoff).into_iter().collect(),
+    }
 }
 
 /// The name that is `agent`'s alone among those `start` leads to: its own, or `name#2` for the
@@ -43,12 +56,25 @@ pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
             .iter()
             .all(|agent| names.insert(agent.name_arc().clone()))
     });
-    if *unique {
+    if *unique && !leads_to_strangers(start) {
         return agent.name_arc().clone();
     }
     let all = with_keys(start);
-    let found = all.into_iter().find(|(_, known)| known.is_same(agent));
-    found.map_or_else(|| agent.name_arc().clone(), |(key, _)| key)
+    let found = all.iter().find(|(_, known)| known.is_same(agent));
+    match found {
+        Some((key, _)) => key.clone(),
+        // Picked by code that did not say so beforehand: never to be taken for another agent.
+        None => format!("{}#unknown", agent.name()).into(),
+    }
+}
+
+/// Whether code may pick agents that nobody knows beforehand.
+fn leads_to_strangers<C>(start: &Agent<C>) -> bool {
+    *start.def().picks_agents.get_or_init(|| {
+        let agents = reachable(start);
+        let mut handoffs = agents.iter().flat_map(|agent| agent.handoffs());
+        handoffs.any(|handoff| matches!(handoff.target(), Target::Custom(_)))
+    })
 }
 
 /// The agent of a key.
@@ -58,11 +84,20 @@ pub(super) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
 }
 
 fn with_keys<C>(start: &Agent<C>) -> Vec<(Arc<str>, Agent<C>)> {
+    let agents = reachable(start);
+    let names: HashSet<Arc<str>> = agents
+        .iter()
+        .map(|agent| agent.name_arc().clone())
+        .collect();
     let mut count: HashMap<Arc<str>, usize> = HashMap::new();
-    let agents = reachable(start).into_iter().map(|agent| {
+    let agents = agents.into_iter().map(|agent| {
         let name = agent.name_arc().clone();
         let n = count.entry(name.clone()).or_default();
         *n += 1;
+        // A name may look like a key that was made up.
+        while *n > 1 && names.contains(&*format!("{name}#{n}")) {
+            *n += 1;
+        }
         let key = if *n == 1 {
             name
         } else {

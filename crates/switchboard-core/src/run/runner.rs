@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::config::{RunConfig, SharedHooks};
+use super::config::{NameCollision, RunConfig, SharedHooks};
 use super::driver::Driver;
 use super::events::Events;
-use super::machine::Run;
+use super::machine::{Run, UnknownTool};
 use super::result::RunResult;
 use super::roster;
 use super::stream::RunStream;
@@ -58,8 +58,15 @@ pub struct Runner<C = (), S = NoContext> {
 pub struct NoContext;
 
 /// A runner that was given its context.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct WithContext<C>(Arc<C>);
+
+/// The context itself is shared, so it need not be cloneable.
+impl<C> Clone for WithContext<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
 
 /// Where a run gets its context from.
 #[diagnostic::on_unimplemented(
@@ -105,7 +112,7 @@ impl<C> Runner<C> {
 
 /// Settings.
 impl<C, S> Runner<C, S> {
-    /// All settings at once.
+    /// All settings at once, in place of those made so far.
     #[must_use]
     pub fn config(mut self, config: impl Into<Arc<RunConfig<C>>>) -> Self {
         self.config = config.into();
@@ -190,6 +197,30 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.tool_concurrency = Some(limit))
     }
 
+    /// How many of the session's latest items to load.
+    #[must_use]
+    pub fn session_limit(self, limit: usize) -> Self {
+        self.with(|config| config.session_limit = Some(limit))
+    }
+
+    /// What happens when the model calls a tool that is not there.
+    #[must_use]
+    pub fn unknown_tool(self, unknown: UnknownTool) -> Self {
+        self.with(|config| config.unknown_tool = unknown)
+    }
+
+    /// What happens when tools or handoffs of an agent share a name that was given to them.
+    #[must_use]
+    pub fn name_collision(self, collision: NameCollision) -> Self {
+        self.with(|config| config.name_collision = collision)
+    }
+
+    /// Whether spans hold what was said: arguments, outputs, payloads, answers.
+    #[must_use]
+    pub fn trace_sensitive_data(self, include: bool) -> Self {
+        self.with(|config| config.trace_sensitive_data = include)
+    }
+
     /// How the tools of handoffs are named where no name is given.
     #[must_use]
     pub fn tool_names(self, names: ToolNames) -> Self {
@@ -215,7 +246,7 @@ impl<C, S> Runner<C, S> {
 }
 
 /// Runs.
-impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
+impl<C: Send + Sync + 'static, S> Runner<C, S> {
     /// Runs the conversation to its end.
     ///
     /// Dropping the future cancels the run: callbacks in flight stop where they await, and the
@@ -226,12 +257,18 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     pub fn run<I: Into<Input>>(
         &self,
         input: I,
-    ) -> impl Future<Output = Result<RunResult<C>, Error>> + Send + 'static + use<C, S, I> {
+    ) -> impl Future<Output = Result<RunResult<C>, Error>> + Send + 'static + use<C, S, I>
+    where
+        S: ContextSource<C>,
+    {
         to_the_end(self.driver(self.begin(input), self.agent.clone(), None))
     }
 
     /// Runs the conversation and tells what happens as it happens.
-    pub fn stream(&self, input: impl Into<Input>) -> RunStream<C> {
+    pub fn stream(&self, input: impl Into<Input>) -> RunStream<C>
+    where
+        S: ContextSource<C>,
+    {
         self.streamed(self.begin(input), self.agent.clone())
     }
 
@@ -254,7 +291,7 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     /// let runner = Runner::new(&agent).model(ScriptedModel::new().say("Hello!"));
     /// let mut run = runner.begin("Hi");
     /// while !matches!(run.step(), Step::Done(_)) {
-    ///     run = runner.step(run).await?;
+    ///     runner.step(&mut run).await?;
     ///     let stored = serde_json::to_string(&run).unwrap();
     ///     run = serde_json::from_str(&stored).unwrap();
     /// }
@@ -262,23 +299,38 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     /// # }).unwrap().unwrap();
     /// ```
     ///
+    /// A step that fails leaves the run at that step; what it had done by then (a callback of a
+    /// handoff, tools that ran beside the one that failed) is noted and not done again. A step that
+    /// is cancelled leaves the run as it was, and is done again as a whole.
+    ///
     /// # Errors
-    /// What went wrong, with the run as it was before the step.
-    pub async fn step(&self, run: Run) -> Result<Run, Error> {
-        let (run, agent) = self.found(run)?;
-        let mut driver = self.driver(run, agent, None);
-        let outcome = driver.drive_one_step().await;
-        driver.finish(outcome).map(RunResult::into_run)
+    /// What went wrong.
+    pub async fn step(&self, run: &mut Run) -> Result<(), Error>
+    where
+        S: ContextSource<C>,
+    {
+        let agent = self.find(run)?;
+        let lent = std::mem::replace(run, Run::new(run.agent.clone(), Input::Text("".into())));
+        let mut lent = Lent {
+            to: run,
+            driver: self.driver(lent, agent, None),
+        };
+        let outcome = lent.driver.drive_one_step().await;
+        outcome.map_err(|error| error.at_agent(lent.driver.run_mut().agent()))
     }
 
     /// Goes on with a run that stopped or failed, from where it stood.
     ///
     /// The runner must begin with the agent the run began with: the agent that has the
-    /// conversation is found from there by its name. Steps that were done are not done again.
+    /// conversation is found from there by its name. Steps that were done are not done again, and
+    /// of a step that failed neither the callback of its handoff nor the tools that ran.
     ///
     /// # Errors
     /// What went wrong, with the run as far as it got.
-    pub async fn resume(&self, run: Run) -> Result<RunResult<C>, Error> {
+    pub async fn resume(&self, run: Run) -> Result<RunResult<C>, Error>
+    where
+        S: ContextSource<C>,
+    {
         let (run, agent) = self.found(run)?;
         to_the_end(self.driver(run, agent, None)).await
     }
@@ -287,27 +339,39 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     ///
     /// # Errors
     /// Where the run's agent cannot be found.
-    pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error> {
+    pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error>
+    where
+        S: ContextSource<C>,
+    {
         let (run, agent) = self.found(run)?;
         Ok(self.streamed(run, agent))
     }
 
     fn found(&self, run: Run) -> Result<(Run, Agent<C>), Error> {
-        match roster::find(&self.agent, run.agent()) {
-            Some(agent) => Ok((run, agent)),
-            None => {
-                let message = format!(
-                    "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it \
-                     with the agents it was begun with",
-                    run.agent(),
-                    self.agent.name()
-                );
-                Err(Error::new(ErrorKind::Configuration, message).with_run(run))
-            }
+        match self.find(&run) {
+            Ok(agent) => Ok((run, agent)),
+            Err(error) => Err(error.with_run(run)),
         }
     }
 
-    fn streamed(&self, run: Run, agent: Agent<C>) -> RunStream<C> {
+    /// The agent that has the conversation.
+    fn find(&self, run: &Run) -> Result<Agent<C>, Error> {
+        roster::find(&self.agent, run.agent()).ok_or_else(|| {
+            let message = format!(
+                "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it with \
+                 the agents it was begun with (an agent that a custom handoff picks is found only \
+                 where the handoff says so with may_lead_to)",
+                run.agent(),
+                self.agent.name()
+            );
+            Error::new(ErrorKind::Configuration, message)
+        })
+    }
+
+    fn streamed(&self, run: Run, agent: Agent<C>) -> RunStream<C>
+    where
+        S: ContextSource<C>,
+    {
         let events = Events::new();
         let mut driver = self.driver(run, agent, Some(events.clone()));
         let listener = events.clone();
@@ -326,7 +390,10 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     }
 
     /// Boxed: a future that owned the driver would keep two copies of it.
-    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Box<Driver<C>> {
+    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Box<Driver<C>>
+    where
+        S: ContextSource<C>,
+    {
         Box::new(Driver::new(
             run,
             self.agent.clone(),
@@ -335,6 +402,18 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
             self.context.context(),
             events,
         ))
+    }
+}
+
+/// A run lent to a driver. However the driver ends, also by being cancelled, the run goes back.
+struct Lent<'a, C: Send + Sync + 'static> {
+    to: &'a mut Run,
+    driver: Box<Driver<C>>,
+}
+
+impl<C: Send + Sync + 'static> Drop for Lent<'_, C> {
+    fn drop(&mut self) {
+        std::mem::swap(self.to, self.driver.run_mut());
     }
 }
 

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::machine::{Calls, HandoffCall, KnownCall, Phase, Run, ToolCall, Turn};
+use super::calls::{Calls, KnownCall, Role};
+use super::machine::{Phase, Run};
+use super::turn::{HandoffCall, Progress, ToolCall, Turn};
 use crate::agent::ToolResult;
 use crate::guardrail::GuardrailResult;
 use crate::handoff::owned::Owned;
@@ -37,7 +40,7 @@ struct Saved {
     generated: Vec<usize>,
     record: Vec<usize>,
     owned: Vec<(usize, usize)>,
-    calls: Vec<(usize, bool)>,
+    calls: Vec<(usize, Role)>,
     unsaved: Vec<usize>,
     saved_early: Vec<usize>,
     has_session: bool,
@@ -85,9 +88,36 @@ struct SavedTurn {
     tools: Vec<(Arc<str>, usize)>,
     unknown_tools: Vec<(Arc<str>, usize)>,
     handoffs: Vec<(Arc<str>, Arc<str>, usize)>,
-    results: Vec<(Arc<str>, Value)>,
+    results: Vec<SavedResult>,
+    done: Vec<(usize, SavedResult)>,
+    progress: Progress,
     used_tools: bool,
     ends_at_tool: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedResult {
+    tool: Arc<str>,
+    #[serde(with = "crate::json::on_its_own")]
+    output: Value,
+}
+
+impl From<&ToolResult> for SavedResult {
+    fn from(result: &ToolResult) -> Self {
+        Self {
+            tool: result.tool.clone(),
+            output: result.output.clone().into_value(),
+        }
+    }
+}
+
+impl From<SavedResult> for ToolResult {
+    fn from(saved: SavedResult) -> Self {
+        Self {
+            tool: saved.tool,
+            output: ToolOutput::from(saved.output),
+        }
+    }
 }
 
 /// Gives each item a place.
@@ -149,11 +179,13 @@ impl Table {
                 .map(|call| (call.tool.clone(), call.agent.clone(), self.item(&call.call)))
                 .collect(),
             items: self.run_items(&turn.items),
-            results: turn
-                .results
+            results: turn.results.iter().map(SavedResult::from).collect(),
+            done: turn
+                .done
                 .iter()
-                .map(|result| (result.tool.clone(), result.output.clone().into_value()))
+                .map(|(at, result)| (*at, SavedResult::from(result)))
                 .collect(),
+            progress: turn.progress,
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
         }
@@ -191,8 +223,8 @@ impl Serialize for Run {
         });
         let owned = owned.collect();
         let calls = self.calls.iter();
-        let calls = calls.map(|call| (table.item(&call.item), call.is_handoff));
-        let mut calls: Vec<(usize, bool)> = calls.collect();
+        let calls = calls.map(|call| (table.item(&call.item), call.role));
+        let mut calls: Vec<(usize, Role)> = calls.collect();
         calls.sort_unstable();
         let saved = Saved {
             version: VERSION,
@@ -271,16 +303,16 @@ impl Found {
             let call = self.item(at)?;
             Ok::<_, String>(HandoffCall { tool, agent, call })
         });
-        let results = turn.results.into_iter().map(|(tool, output)| ToolResult {
-            tool,
-            output: ToolOutput::from(output),
-        });
+        let done = turn.done.into_iter();
+        let done = done.map(|(at, result)| (at, ToolResult::from(result)));
         Ok(Turn {
             items: self.run_items(&turn.items)?,
             tools: self.tools(turn.tools)?,
             unknown_tools: self.tools(turn.unknown_tools)?,
             handoffs: handoffs.collect::<Result<_, _>>()?,
-            results: results.collect(),
+            results: turn.results.into_iter().map(ToolResult::from).collect(),
+            done: done.collect(),
+            progress: turn.progress,
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
         })
@@ -289,18 +321,26 @@ impl Found {
 
 impl<'de> Deserialize<'de> for Run {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let saved = Saved::deserialize(deserializer)?;
-        restore(saved).map_err(serde::de::Error::custom)
+        // The form first: another version's run must be told so, not that it lacks a field.
+        let stored: Box<RawValue> = Box::deserialize(deserializer)?;
+        restore(stored.get()).map_err(serde::de::Error::custom)
     }
 }
 
-fn restore(saved: Saved) -> Result<Run, String> {
-    if saved.version != VERSION {
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+fn restore(stored: &str) -> Result<Run, String> {
+    let unreadable = |error: serde_json::Error| format!("this is not a stored run: {error}");
+    let Version { version } = serde_json::from_str(stored).map_err(unreadable)?;
+    if version != VERSION {
         return Err(format!(
-            "the run was stored in form {}, this version reads form {VERSION}",
-            saved.version
+            "the run was stored in form {version}, this version reads form {VERSION}"
         ));
     }
+    let saved: Saved = serde_json::from_str(stored).map_err(unreadable)?;
     let mut found = Found {
         items: saved.items,
         run_items: Vec::with_capacity(saved.run_items.len()),
@@ -327,6 +367,9 @@ fn restore(saved: Saved) -> Result<Run, String> {
         SavedPhase::Model => Phase::Model,
         SavedPhase::Tools(turn) => Phase::Tools(found.turn(turn)?),
         SavedPhase::Judge(turn) => Phase::Judge(found.turn(turn)?),
+        SavedPhase::Handoff(turn) if turn.handoffs.is_empty() => {
+            return Err("the stored run is to hand over, and nobody asked for it".to_owned());
+        }
         SavedPhase::Handoff(turn) => Phase::Handoff(found.turn(turn)?),
         SavedPhase::Output(turn, output) => Phase::Output(found.turn(turn)?, output),
         SavedPhase::Done(output) => Phase::Done(output),
@@ -338,9 +381,9 @@ fn restore(saved: Saved) -> Result<Run, String> {
         })
     });
     let mut calls = Calls::default();
-    for (at, is_handoff) in saved.calls {
+    for (at, role) in saved.calls {
         let item = found.item(at)?;
-        calls.insert(KnownCall { item, is_handoff });
+        calls.insert(KnownCall { item, role });
     }
     Ok(Run {
         agent: saved.agent,

@@ -98,15 +98,28 @@ pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
     latest_only(items).into()
 }
 
-/// What a run with a session starts from: what the session holds, and then the new input.
-pub(super) fn continued(history: &Items, new: &Items) -> Items {
+/// What a run with a session starts from: what the session holds, and then the new input. Where
+/// only the latest items were loaded, outputs whose call was not are left out.
+pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> Items {
     let stored = history.len();
     let all: Vec<Item> = history
         .iter()
         .chain(new)
         .map(Item::without_internal_fields)
         .collect();
-    latest_only(without_orphans(&all, |index| index < stored)).into()
+    let mut kept = without_orphans(&all, |index| index < stored);
+    if is_cut {
+        let calls = kept.iter().map(Item::output_identity);
+        let calls: FxHashSet<u64> = calls.filter(|output| *output != 0).collect();
+        let mut from_history = stored.saturating_sub(all.len() - kept.len());
+        kept.retain(|item| {
+            let is_stored = from_history > 0;
+            from_history = from_history.saturating_sub(1);
+            let is_lone = item.kind().is_output() && !calls.contains(&item.identity());
+            !(is_stored && is_lone && item.identity() != 0)
+        });
+    }
+    latest_only(kept).into()
 }
 
 /// The items without calls that have no output, and without the reasoning that led to them.

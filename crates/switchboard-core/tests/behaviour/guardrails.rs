@@ -121,13 +121,12 @@ async fn a_withheld_tool_output_does_not_reach_the_session() {
         ));
     let session = MemorySession::new();
     let model = ScriptedModel::new().call("read", "{}");
-    let error = Runner::new(&agent)
-        .model(model)
-        .session(&session)
-        .run("x")
-        .await
-        .unwrap_err();
+    let runner = Runner::new(&agent).model(model).session(&session);
+    let error = runner.run("x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutputGuardrail);
+    // Trying again stores nothing again.
+    let run = error.into_run().unwrap();
+    runner.resume(run).await.unwrap_err();
     assert_eq!(
         told(&session.items()),
         [
@@ -136,4 +135,16 @@ async fn a_withheld_tool_output_does_not_reach_the_session() {
             "output of call_1: Output withheld by an output guardrail."
         ]
     );
+}
+
+#[tokio::test]
+async fn an_answer_that_a_guardrail_was_too_late_for_still_counts() {
+    let slow = InputGuardrail::new("slow", |_ctx, _agent, _input| async {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        true
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(slow.beside_model());
+    let model = ScriptedModel::new().say("Hi.");
+    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
+    assert_eq!(error.run().unwrap().usage().requests, 1);
 }

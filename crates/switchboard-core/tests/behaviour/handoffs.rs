@@ -175,7 +175,8 @@ async fn a_schema_that_cannot_be_strict_is_said_before_the_model_is_asked() {
     assert_eq!(model.requests().len(), 0);
 
     let loose = handoff(&boss)
-        .payload_schema_not_strict(open)
+        .payload_schema(open)
+        .strict(false)
         .into_handoff();
     assert!(!loose.strict_json_schema());
     let clerk = Agent::new("Clerk").handoff(loose);
@@ -187,32 +188,90 @@ async fn a_schema_that_cannot_be_strict_is_said_before_the_model_is_asked() {
 
 #[tokio::test]
 async fn code_can_pick_the_agent_at_call_time() {
-    let day: Agent = Agent::new("Day");
-    let night: Agent = Agent::new("Night");
-    let pick = Handoff::custom(
-        "to_shift",
-        "Shift",
-        &json!({}),
-        move |_ctx, args: String| {
-            let agent = if args.contains("night") {
-                night.clone()
-            } else {
-                day.clone()
-            };
-            async move { Ok::<_, std::io::Error>(agent) }
-        },
-    );
+    let (day, night): (Agent, Agent) = (Agent::new("Day"), Agent::new("Night"));
+    let (by_day, by_night) = (day.clone(), night.clone());
+    let pick = Handoff::custom("Shift", move |_ctx, args: String| {
+        let agent = if args.contains("night") {
+            by_night.clone()
+        } else {
+            by_day.clone()
+        };
+        async move { Ok::<_, std::io::Error>(agent) }
+    })
+    .tool_name("to_shift")
+    .tool_description("Passes to who is on duty.")
+    .arguments_schema(json!({"type": "object", "properties": {"when": {"type": "string"}}}))
+    .may_lead_to(&day)
+    .may_lead_to(&night)
+    .filter(filters::keep_last(2));
     let desk = Agent::new("Desk").handoff(pick);
+    assert_eq!(
+        desk.handoffs()[0].tool_description(),
+        "Passes to who is on duty."
+    );
+    assert!(desk.handoffs()[0].strict_json_schema());
     let model = ScriptedModel::new()
         .call("to_shift", r#"{"when":"night"}"#)
+        .fail("later")
         .say("Good night.");
-    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    let runner = Runner::new(&desk).model(model.clone());
+    let error = runner.run("x").await.unwrap_err();
+    let result = runner.resume(error.into_run().unwrap()).await.unwrap();
     assert_eq!(result.last_agent().name(), "Night");
+    assert_eq!(model.requests()[2].input.len(), 2, "the filter has its say");
     let outputs = told(&result.to_input_list());
+    let expected = r#"output of call_1: {"assistant": "Night"}"#.to_owned();
+    assert!(outputs.contains(&expected), "{outputs:?}");
+}
+
+#[tokio::test]
+async fn an_agent_picked_by_code_is_never_taken_for_another_of_its_name() {
+    let known: Agent = Agent::new("Night").instructions("known");
+    let picked: Agent = Agent::new("Night").instructions("picked");
+    let desk = Agent::new("Desk")
+        .handoff(&known)
+        .handoff(Handoff::custom("Shift", move |_ctx, _args| picked.clone()));
+    let model = ScriptedModel::new()
+        .call("transfer_to_shift", "{}")
+        .fail("later")
+        .say("Hi.");
+    let runner = Runner::new(&desk).model(model.clone());
+    let error = runner.run("x").await.unwrap_err();
+    let instructions = model.requests()[1].instructions.clone();
+    assert_eq!(instructions.as_deref(), Some("picked"));
+    let error = runner.resume(error.into_run().unwrap()).await.unwrap_err();
     assert!(
-        outputs.contains(&r#"output of call_1: {"assistant": "Night"}"#.to_owned()),
-        "{outputs:?}"
+        error.is_configuration() && error.to_string().contains("may_lead_to"),
+        "{error}"
     );
+}
+
+#[tokio::test]
+async fn what_a_handoff_did_before_it_failed_is_not_done_again() {
+    let boss = Agent::<App>::new("Boss");
+    let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let breaks = broken.clone();
+    let clerk = Agent::new("Clerk").handoff(
+        handoff(&boss)
+            .on_handoff(|ctx| {
+                ctx.calls.fetch_add(1, Ordering::SeqCst);
+            })
+            .filter_fn(move |data| match breaks.load(Ordering::SeqCst) {
+                true => Err("no"),
+                false => Ok(data),
+            }),
+    );
+    let app = Arc::new(App::default());
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    let runner = Runner::new(&clerk).context(app.clone()).model(model);
+    let error = runner.run("x").await.unwrap_err();
+    broken.store(false, Ordering::SeqCst);
+    let stored = serde_json::to_string(error.run().unwrap()).unwrap();
+    let run = serde_json::from_str(&stored).unwrap();
+    runner.resume(run).await.unwrap();
+    assert_eq!(app.calls.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -51,6 +51,17 @@ async fn ten_megabytes_of_arguments_are_just_arguments() {
 }
 
 #[tokio::test]
+async fn an_answer_of_very_many_calls_takes_time_in_proportion() {
+    let calls = |count: usize| -> Vec<Item> {
+        let call = |n| Item::function_call(&format!("c{n}"), "t", r#"{"text":"1"}"#);
+        (0..count).map(call).collect()
+    };
+    // Were it a product of the calls, this would take minutes.
+    let result = answer(calls(30_000)).await.unwrap();
+    assert_eq!(result.new_items().len(), 60_001);
+}
+
+#[tokio::test]
 async fn arguments_nested_too_deeply_are_refused() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let arguments = format!(r#"{{"text": {deep}}}"#);

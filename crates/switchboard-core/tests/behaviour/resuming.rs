@@ -81,17 +81,135 @@ async fn a_run_of_an_agent_that_is_not_there_is_given_back() {
     assert_eq!(error.run().unwrap().agent(), "B");
 }
 
-#[test]
-fn a_stored_run_that_was_tampered_with_is_refused() {
-    for (bad, why) in [
-        (r#"{"version":99}"#, "missing field"),
-        ("[]", "missing field"),
-        ("7", "invalid type"),
-    ] {
-        let error = serde_json::from_str::<Run>(bad).unwrap_err().to_string();
-        assert!(
-            error.contains(why) || error.contains("invalid"),
-            "{bad}: {error}"
-        );
+#[tokio::test]
+async fn a_stored_run_that_was_tampered_with_is_refused() {
+    let b: Agent = Agent::new("B");
+    let a = Agent::new("A")
+        .handoff(switchboard_core::handoff(&b).on_handoff(|_ctx| Err::<(), _>("no")));
+    let model = ScriptedModel::new().call("transfer_to_b", "{}");
+    let error = Runner::new(&a).model(model).run("x").await.unwrap_err();
+    let stored = serde_json::to_value(error.run().unwrap()).unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut changed = stored.clone();
+        change(&mut changed);
+        let read = serde_json::from_str::<Run>(&changed.to_string());
+        read.unwrap_err().to_string()
+    };
+    let message = refused(&|run| *run = serde_json::json!({"version": 99}));
+    assert!(
+        message.contains("stored in form 99, this version reads form"),
+        "{message}"
+    );
+    let message = refused(&|run| run["phase"]["handoff"]["handoffs"] = serde_json::json!([]));
+    assert!(message.contains("nobody asked for it"), "{message}");
+    let message = refused(&|run| run["phase"]["handoff"]["items"] = serde_json::json!([7]));
+    assert!(
+        message.contains("run item 7, which it does not hold"),
+        "{message}"
+    );
+    let message = refused(&|run| run["items"][0] = serde_json::json!(7));
+    assert!(message.contains("not an item"), "{message}");
+    for nonsense in ["[]", "7", "{}", ""] {
+        assert!(serde_json::from_str::<Run>(nonsense).is_err(), "{nonsense}");
     }
+
+    // A number of items at its limit does not overflow.
+    let mut last = stored.clone();
+    last["made_items"] = serde_json::json!(u32::MAX);
+    let run: Run = serde_json::from_str(&last.to_string()).unwrap();
+    let a = Agent::new("A").handoff(&b);
+    let runner = Runner::new(&a).model(ScriptedModel::new().say("ok"));
+    assert_eq!(runner.resume(run).await.unwrap().final_text(), "ok");
+}
+
+#[tokio::test]
+async fn values_as_deep_as_can_be_read_can_be_stored() {
+    let depth = 120;
+    let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let value: serde_json::Value = serde_json::from_str(&deep).unwrap();
+    let agent: Agent = Agent::new("A")
+        .tool(tool("t").run(move |_ctx, (): ()| value.clone()))
+        .tool_use(switchboard_core::ToolUse::stop_on_first_tool());
+    let model = ScriptedModel::new().call("t", "{}");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let stored = serde_json::to_string(result.run()).unwrap();
+    let run: Run = serde_json::from_str(&stored).unwrap();
+    assert_eq!(run.new_items(), result.new_items());
+}
+
+#[tokio::test]
+async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
+    struct FailOnce(AtomicUsize);
+    impl switchboard_core::RunHooks for FailOnce {
+        async fn on_tool_end(
+            &self,
+            _ctx: &switchboard_core::RunContext,
+            _agent: &Agent,
+            tool: &switchboard_core::Tool,
+            _output: &switchboard_core::ToolOutput,
+        ) -> switchboard_core::HookResult {
+            match tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
+                true => Err("the audit log is down".into()),
+                false => Ok(()),
+            }
+        }
+    }
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let agent: Agent = Agent::new("A")
+        .tool(tool("first").run(move |_ctx, (): ()| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            "1"
+        }))
+        .tool(tool("second").run(|_ctx, (): ()| "2"));
+    let model = ScriptedModel::new()
+        .calls([("first", "{}"), ("second", "{}")])
+        .say("ok");
+    let runner = Runner::new(&agent)
+        .model(model)
+        .hooks(FailOnce(AtomicUsize::new(0)));
+    let error = runner.run("x").await.unwrap_err();
+    let stored = serde_json::to_string(error.run().unwrap()).unwrap();
+    let result = runner
+        .resume(serde_json::from_str(&stored).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(result.final_text(), "ok");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    let outputs = crate::told(&result.to_input_list());
+    assert_eq!(
+        outputs[3..5],
+        ["output of call_1: 1", "output of call_2: 2"]
+    );
+}
+
+#[tokio::test]
+async fn a_step_that_is_cancelled_gives_the_run_back() {
+    let agent: Agent =
+        Agent::new("A").tool(tool("t").run(|_ctx, (): ()| std::future::pending::<String>()));
+    let runner = Runner::new(&agent).model(ScriptedModel::new().call("t", "{}"));
+    let mut run = runner.begin("x");
+    runner.step(&mut run).await.unwrap();
+    let before = serde_json::to_string(&run).unwrap();
+    let cut_short =
+        tokio::time::timeout(std::time::Duration::from_millis(10), runner.step(&mut run));
+    assert!(cut_short.await.is_err());
+    assert_eq!(serde_json::to_string(&run).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_tool_whose_condition_has_changed_since_it_was_called_still_runs() {
+    let offered = Arc::new(AtomicUsize::new(0));
+    let asked = offered.clone();
+    let agent: Agent = Agent::new("A").tool(
+        tool("t")
+            .enabled_if(move |_ctx, _agent| asked.fetch_add(1, Ordering::SeqCst) == 0)
+            .run(|_ctx, (): ()| "1"),
+    );
+    let runner = Runner::new(&agent).model(ScriptedModel::new().call("t", "{}").say("ok"));
+    let mut run = runner.begin("x");
+    while !matches!(run.step(), switchboard_core::Step::Done(_)) {
+        runner.step(&mut run).await.unwrap();
+    }
+    assert_eq!(run.turns(), 2);
 }

@@ -129,3 +129,85 @@ async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_limit_does_not_leave_half_a_call() {
+    let session = MemorySession::new();
+    let items = [
+        Item::user("1"),
+        Item::function_call("c", "t", "{}"),
+        Item::function_call_output("c", "2"),
+        Item::assistant("3"),
+    ];
+    session.append(&items).await.unwrap();
+    let agent: Agent = Agent::new("A");
+    let model = ScriptedModel::new().say("ok");
+    let runner = Runner::new(&agent)
+        .model(model.clone())
+        .session(&session)
+        .session_limit(2);
+    runner.run("4").await.unwrap();
+    assert_eq!(
+        told(&model.requests()[0].input),
+        ["assistant: 3", "user: 4"]
+    );
+}
+
+#[tokio::test]
+async fn a_run_begun_without_a_session_is_stored_whole_once_it_has_one() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let model = ScriptedModel::new().call("t", "{}").fail("later").say("ok");
+    let error = Runner::new(&agent)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap_err();
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(
+        told(&session.items()),
+        ["user: x", "call t", "output of call_1: 1", "assistant: ok"]
+    );
+}
+
+/// A session that takes its time.
+#[derive(Clone, Default)]
+struct Slow(MemorySession);
+
+impl Session for Slow {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        self.0.load(limit).await
+    }
+
+    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        self.0.append(items).await?;
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        Ok(())
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        self.0.pop().await
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        self.0.clear().await
+    }
+}
+
+#[tokio::test]
+async fn a_stop_while_the_session_is_written_stores_nothing_twice() {
+    let session = Slow::default();
+    let agent: Agent = Agent::new("A");
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().say("ok"))
+        .session(&session);
+    let stream = runner.stream("x");
+    let stopper = stream.stopper();
+    let finished = tokio::spawn(stream.finish());
+    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    stopper.stop();
+    let stopped = finished.await.unwrap().unwrap();
+    runner.resume(stopped.into_run()).await.unwrap();
+    assert_eq!(told(&session.0.items()), ["user: x", "assistant: ok"]);
+}

@@ -73,6 +73,33 @@ async fn a_stream_is_a_stream() {
     );
 }
 
+/// A model that keeps the connection open after its answer.
+struct Lingering;
+
+impl Model for Lingering {
+    async fn respond(&self, _request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        Ok(ModelResponse::new([Item::output_message("m", "x")]))
+    }
+
+    fn stream(
+        &self,
+        _request: ModelRequest,
+    ) -> impl stream::Stream<Item = Result<ModelEvent, BoxError>> + Send {
+        let answer = ModelResponse::new([Item::output_message("m", "x")]);
+        stream::iter([Ok(ModelEvent::Completed(answer))]).chain(stream::pending())
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_waited_for_after_the_complete_answer() {
+    let a: Agent = Agent::new("A").model(Lingering);
+    let finished = tokio::time::timeout(
+        std::time::Duration::from_secs(5),
+        Runner::new(&a).stream("x").finish(),
+    );
+    assert_eq!(finished.await.unwrap().unwrap().final_text(), "x");
+}
+
 /// A model whose stream ends early.
 struct Broken;
 

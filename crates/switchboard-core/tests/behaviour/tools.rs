@@ -222,6 +222,57 @@ async fn an_answer_comes_in_the_users_type() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_object_is_put_into_one_for_the_model() {
+    let agent: Agent = Agent::new("A").output::<Vec<Answer>>();
+    let model = ScriptedModel::new().say(r#"{"response": [{"mood": "fine", "score": 7}]}"#);
+    let result = Runner::new(&agent)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    let answers: Vec<Answer> = result.final_output_as().unwrap();
+    assert_eq!(answers[0].score, 7);
+    let schema = model.requests()[0].output.clone().unwrap();
+    let schema: serde_json::Value = serde_json::from_str(schema.schema().get()).unwrap();
+    assert_eq!(schema["properties"]["response"]["type"], "array");
+    let model = ScriptedModel::new().say(r#"[{"mood": "fine", "score": 7}]"#);
+    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
+    assert!(error.is_model_behavior(), "{error}");
+    assert_eq!(error.rejected_response().unwrap().output.len(), 1);
+}
+
+#[tokio::test]
+async fn arguments_that_cannot_be_strict_can_be_loose() {
+    use std::collections::HashMap;
+    let agent: Agent = Agent::new("A").tool(
+        tool("t")
+            .strict(false)
+            .run(|_ctx, args: HashMap<String, u32>| switchboard_core::Json(args.len())),
+    );
+    let model = ScriptedModel::new()
+        .calls([("t", r#"{"a": 1}"#), ("t", "")])
+        .say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let outputs = told(&result.to_input_list());
+    assert_eq!(
+        outputs[3..5],
+        ["output of call_1: 1", "output of call_2: 0"]
+    );
+
+    let strict: Agent = Agent::new("A").tool(tool("t").run(|_ctx, _: HashMap<String, u32>| ()));
+    let model = ScriptedModel::new().say("never");
+    let error = Runner::new(&strict)
+        .model(model)
+        .run("x")
+        .await
+        .unwrap_err();
+    assert!(
+        error.is_configuration() && error.to_string().contains(".strict(false)"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn a_refusal_is_its_own_error() {
     let agent: Agent = Agent::new("A");
     let refusal = Item::from_json(

@@ -7,6 +7,7 @@ use switchboard_core::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tracing_core::span::Current;
 
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "read by serde and schemars only")]
@@ -114,6 +115,82 @@ async fn what_failed_is_marked_where_it_failed() {
             ("agent", Some("Error in agent run".to_owned())),
             ("turn", None),
             ("generation", Some("the model failed".to_owned())),
+        ]
+    );
+}
+
+/// A subscriber that writes down each span with the name of its parent.
+#[derive(Clone, Default)]
+struct Listing(std::sync::Arc<std::sync::Mutex<Vec<Listed>>>);
+
+type Listed = (
+    &'static str,
+    Option<u64>,
+    &'static tracing::Metadata<'static>,
+);
+
+impl tracing::Subscriber for Listing {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_span()
+    }
+
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        let parent = span.parent().map(tracing::span::Id::into_u64);
+        let mut listed = self.0.lock().unwrap();
+        listed.push((span.metadata().name(), parent, span.metadata()));
+        tracing::span::Id::from_u64(listed.len() as u64)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+
+    fn current_span(&self) -> Current {
+        let spans = self.0.lock().unwrap();
+        // The first span made is the application's, and it is current throughout.
+        match spans.first() {
+            Some((_, _, metadata)) => Current::new(tracing::span::Id::from_u64(1), metadata),
+            None => Current::none(),
+        }
+    }
+}
+
+#[test]
+fn without_a_tracer_spans_go_to_the_subscriber_below_the_applications_own() {
+    let listing = Listing::default();
+    tracing::subscriber::with_default(listing.clone(), || {
+        let _application = tracing::info_span!("application").entered();
+        let b: Agent = Agent::new("B");
+        let a = Agent::new("A").handoff(&b);
+        let model = ScriptedModel::new().call("transfer_to_b", "{}").say("ok");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(Runner::new(&a).model(model).run("x"))
+            .unwrap();
+    });
+    let spans = listing.0.lock().unwrap().clone();
+    let named: Vec<(&str, &str)> = spans
+        .iter()
+        .map(|(name, parent, _)| {
+            let parent = parent.map_or("none", |id| spans[usize::try_from(id).unwrap() - 1].0);
+            (*name, parent)
+        })
+        .collect();
+    assert_eq!(
+        named,
+        [
+            ("application", "none"),
+            ("agent", "application"),
+            ("turn", "agent"),
+            ("generation", "turn"),
+            ("handoff", "turn"),
+            ("agent", "application"),
+            ("turn", "agent"),
+            ("generation", "turn"),
         ]
     );
 }

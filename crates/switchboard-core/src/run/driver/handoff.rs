@@ -5,27 +5,34 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Driver;
+use super::hooks::Told;
 use crate::agent::Agent;
-use crate::callback::BoxError;
 use crate::error::{Error, ErrorKind};
 use crate::handoff::{
     Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
 };
-use crate::items::{RunItem, RunItems};
+use crate::items::{Input, RunItem, RunItems};
 use crate::run::events::StreamEvent;
-use crate::run::machine::{HandoffCall, Handover, Step};
+use crate::run::machine::{Handover, Step};
 use crate::run::roster;
+use crate::run::turn::{HandoffCall, Progress};
 use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Hands the conversation over. An error leaves the run where it was before.
+    /// Hands the conversation over. An error leaves the run where it was before; what the handoff
+    /// had done by then is not done again when the run is resumed.
     pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
-        let Step::TakeHandoff(calls) = self.run.step() else {
-            return Ok(());
+        let Step::TakeHandoff([taken, ignored @ ..]) = self.run.step() else {
+            return Err(self.configuration("the run is to hand over, and nobody asked for it"));
         };
-        let Some(taken) = calls.first().cloned() else {
-            return Ok(());
+        let taken = taken.clone();
+        let requested = match ignored {
+            [] => Vec::new(),
+            ignored => {
+                let all = std::iter::once(&taken).chain(ignored);
+                all.map(|call| call.agent.clone()).collect()
+            }
         };
         let from = self.agent.name_arc();
         let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
@@ -34,22 +41,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
             payload: None,
             carried_items: None,
         });
-        let requested: Vec<Arc<str>> = match calls {
-            [_] => Vec::new(),
-            several => several.iter().map(|call| call.agent.clone()).collect(),
-        };
         let Some(handoff) = offer.handoff(&self.agent, &taken.tool).cloned() else {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                "the model asked for this handoff and it is no longer there; the run was resumed \
-                 with other handoffs than it had",
-            )
-            .at_agent(self.agent.name())
-            .at_handoff(&taken.tool));
+            let message = "the model asked for this handoff, and the agent the run was resumed with \
+                           has none of that name";
+            return Err(self.configuration(message).at_handoff(&taken.tool));
         };
-        let handed = self
-            .hand_over(&handoff, &taken, &requested, &mut span)
-            .await;
+        let handed = self.hand_over(&handoff, &taken, requested, &mut span).await;
         let (target, handover) =
             handed.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&taken.tool))?;
 
@@ -58,11 +55,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run.handed_over(key, handover);
         self.agent = target;
         self.offer = None;
-        let carried = self.run.generated.len()
-            + match &self.run.input {
-                crate::items::Input::Text(_) => 1,
-                crate::items::Input::Items(items) => items.len(),
-            };
+        let input_items = match &self.run.input {
+            Input::Text(_) => 1,
+            Input::Items(items) => items.len(),
+        };
+        let carried = input_items + self.run.generated.len();
         span.update(|data| {
             if let SpanData::Handoff { carried_items, .. } = data {
                 *carried_items = Some(carried);
@@ -80,10 +77,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Everything a handoff does before the run moves.
     async fn hand_over(
-        &self,
+        &mut self,
         handoff: &Handoff<C>,
         taken: &HandoffCall,
-        requested: &[Arc<str>],
+        requested: Vec<Arc<str>>,
         span: &mut OpenSpan,
     ) -> Result<(Agent<C>, Handover), Error> {
         let arguments = taken.call.arguments().unwrap_or_default();
@@ -92,7 +89,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let message = format!("the model's payload is not what the handoff asks for: {error}");
             Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
         })?;
-        self.still_enabled(handoff).await?;
+        let progress = self.run.handoff_progress();
+        if progress == Progress::Nothing {
+            self.still_enabled(handoff).await?;
+        }
         let known_target = self.known_target(handoff)?;
         if self.config.trace_sensitive_data {
             span.update(|data| {
@@ -103,21 +103,25 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
 
         let target = match known_target {
-            Some(target) => {
-                self.call_back(handoff, payload).await?;
-                target
-            }
+            Some(target) => target,
             None => self.pick_target(handoff, arguments.into_owned()).await?,
         };
+        if progress == Progress::Nothing {
+            self.call_back(handoff, payload).await?;
+            self.run.note_handoff_progress(Progress::CalledBack);
+        }
         span.update(|data| {
             if let SpanData::Handoff { to_agent, .. } = data {
                 *to_agent = Some(target.name_arc().clone());
             }
         });
         if !requested.is_empty() {
-            span.fail("Multiple handoffs requested", requested.to_vec());
+            span.fail("Multiple handoffs requested", requested);
         }
-        self.handoff_hooks(&target).await?;
+        if progress != Progress::ToldHooks {
+            self.tell_hooks(Told::Handoff(&target)).await?;
+            self.run.note_handoff_progress(Progress::ToldHooks);
+        }
         let items = self
             .run
             .handed_over_items(self.agent.name_arc(), target.name_arc());
@@ -147,14 +151,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         match roster::target(&self.agent, handoff) {
             Some(target) => Ok(Some(target)),
-            None => Err(Error::new(
-                ErrorKind::Configuration,
-                format!(
-                    "it leads to \"{}\" by name, and the agent is in no team with an agent of that \
-                     name; put both into a Team",
-                    handoff.agent_name()
-                ),
-            )),
+            None => Err(self.configuration(format!(
+                "it leads to \"{}\" by name, and the agent is in no team with an agent of that name; \
+                 put both into a Team",
+                handoff.agent_name()
+            ))),
         }
     }
 
@@ -175,34 +176,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         arguments: String,
     ) -> Result<Agent<C>, Error> {
-        let Target::Custom(pick) = handoff.target() else {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                "the handoff leads nowhere",
-            ));
+        let Target::Custom(custom) = handoff.target() else {
+            return Err(self.configuration("the handoff leads nowhere"));
         };
-        match pick(self.ctx(), arguments).get().await {
+        match custom.pick(self.ctx(), arguments).get().await {
             Ok(agent) => Ok(agent.reached_from(&self.agent)),
             Err(error) => Err(self.user_error("the function that picks the agent", error)),
         }
-    }
-
-    async fn handoff_hooks(&self, target: &Agent<C>) -> Result<(), Error> {
-        if self.hooks().is_none() && self.agent.agent_hooks().is_none() {
-            return Ok(());
-        }
-        let ctx = self.ctx();
-        let told = async {
-            if let Some(hooks) = self.hooks() {
-                hooks.handoff(&ctx, &self.agent, target).await?;
-            }
-            if let Some(hooks) = self.agent.agent_hooks() {
-                hooks.handoff(&ctx, target, &self.agent).await?;
-            }
-            Ok(())
-        };
-        let told: Result<(), BoxError> = told.await;
-        told.map_err(|error| self.user_error("a hook on the handoff", error))
     }
 
     /// What the next agent is given: a handoff's own filter beats the run's, and any filter
@@ -213,13 +193,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         items: Vec<RunItem>,
     ) -> Result<Handover, Error> {
         let config = &*self.config;
-        let filter = handoff
-            .input_filter()
-            .or(config.handoff_input_filter.as_ref());
-        let nests = handoff
-            .nest_history()
-            .unwrap_or(config.nest_handoff_history);
-        if filter.is_none() && !nests {
+        let filter = handoff.input_filter();
+        let filter = filter.or(config.handoff_input_filter.as_ref());
+        let nests = handoff.nest_history();
+        if filter.is_none() && !nests.unwrap_or(config.nest_handoff_history) {
             return Ok(Handover::AsItIs(items));
         }
         let data = HandoffInputData::new(

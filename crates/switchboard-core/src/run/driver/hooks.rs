@@ -1,0 +1,94 @@
+//! Telling hooks: those of the run, and those of the agent that has the conversation.
+
+use super::Driver;
+use crate::agent::Agent;
+use crate::error::Error;
+use crate::hooks::{DynAgentHooks, DynRunHooks, HookResult};
+use crate::model::{ModelRequest, ModelResponse};
+use crate::output::FinalOutput;
+use crate::tool::{Tool, ToolOutput};
+
+/// Something hooks are told of.
+pub(super) enum Told<'a, C> {
+    AgentStart,
+    AgentEnd(&'a FinalOutput),
+    ModelStart(&'a ModelRequest),
+    ModelEnd(&'a ModelResponse),
+    ToolStart(&'a Tool<C>),
+    ToolEnd(&'a Tool<C>, &'a ToolOutput),
+    Handoff(&'a Agent<C>),
+}
+
+impl<C> Told<'_, C> {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::AgentStart => "the agent's start",
+            Self::AgentEnd(_) => "the agent's end",
+            Self::ModelStart(_) => "the model's start",
+            Self::ModelEnd(_) => "the model's end",
+            Self::ToolStart(_) => "a tool's start",
+            Self::ToolEnd(..) => "a tool's end",
+            Self::Handoff(_) => "the handoff",
+        }
+    }
+}
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    pub(super) fn has_hooks(&self) -> bool {
+        self.config.hooks.is_some() || self.agent.agent_hooks().is_some()
+    }
+
+    /// Tells the run's hooks and then the agent's; of a model's end, the other way round, as the
+    /// reference does.
+    pub(super) async fn tell_hooks(&self, told: Told<'_, C>) -> Result<(), Error> {
+        if !self.has_hooks() {
+            return Ok(());
+        }
+        let run = self.config.hooks.as_ref().map(|hooks| &*hooks.0);
+        let outcome = match &told {
+            Told::ModelEnd(_) => match self.tell_agent(&told).await {
+                Ok(()) => self.tell_run(run, &told).await,
+                failed => failed,
+            },
+            _ => match self.tell_run(run, &told).await {
+                Ok(()) => self.tell_agent(&told).await,
+                failed => failed,
+            },
+        };
+        outcome.map_err(|error| self.user_error(&format!("a hook on {}", told.name()), error))
+    }
+
+    async fn tell_run(&self, hooks: Option<&dyn DynRunHooks<C>>, told: &Told<'_, C>) -> HookResult {
+        let Some(hooks) = hooks else {
+            return Ok(());
+        };
+        let (ctx, agent) = (self.ctx(), &self.agent);
+        let telling = match told {
+            Told::AgentStart => hooks.agent_start(&ctx, agent),
+            Told::AgentEnd(output) => hooks.agent_end(&ctx, agent, output),
+            Told::ModelStart(request) => hooks.llm_start(&ctx, agent, request),
+            Told::ModelEnd(response) => hooks.llm_end(&ctx, agent, response),
+            Told::ToolStart(tool) => hooks.tool_start(&ctx, agent, tool),
+            Told::ToolEnd(tool, output) => hooks.tool_end(&ctx, agent, tool, output),
+            Told::Handoff(to) => hooks.handoff(&ctx, agent, to),
+        };
+        telling.await
+    }
+
+    async fn tell_agent(&self, told: &Told<'_, C>) -> HookResult {
+        let Some(hooks): Option<&dyn DynAgentHooks<C>> = self.agent.agent_hooks() else {
+            return Ok(());
+        };
+        let (ctx, agent) = (self.ctx(), &self.agent);
+        let telling = match told {
+            Told::AgentStart => hooks.start(&ctx, agent),
+            Told::AgentEnd(output) => hooks.end(&ctx, agent, output),
+            Told::ModelStart(request) => hooks.llm_start(&ctx, agent, request),
+            Told::ModelEnd(response) => hooks.llm_end(&ctx, agent, response),
+            Told::ToolStart(tool) => hooks.tool_start(&ctx, agent, tool),
+            Told::ToolEnd(tool, output) => hooks.tool_end(&ctx, agent, tool, output),
+            Told::Handoff(to) => hooks.handoff(&ctx, to, agent),
+        };
+        telling.await
+    }
+}

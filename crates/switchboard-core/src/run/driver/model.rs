@@ -1,0 +1,250 @@
+//! Asking the model, and what its answer leads to.
+
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use futures_util::stream::StreamExt as _;
+
+use super::Driver;
+use super::guardrails::tripped;
+use super::hooks::Told;
+use crate::callback::BoxError;
+use crate::error::{Error, ErrorKind};
+use crate::guardrail::GuardrailTiming;
+use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
+use crate::run::config::NameCollision;
+use crate::run::events::StreamEvent;
+use crate::run::machine::{Rejected, Step};
+use crate::trace::{OpenSpan, SpanData};
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Asks the model, and lets the machine decide what its answer means.
+    pub(super) async fn call_model(&mut self) -> Result<(), Error> {
+        self.turn_span = OpenSpan::default();
+        self.open_agent_span();
+        let turn = self.run.next_turn(self.config.max_turns)?;
+        let name = self.agent.name_arc();
+        self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
+            turn,
+            agent: name.clone(),
+        });
+        if !self.run.input_checked {
+            self.run.input_guardrails.clear();
+            self.check_input().await?;
+        }
+        self.offer = None;
+        if !self.run.agent_started {
+            self.tell_hooks(Told::AgentStart).await?;
+            self.run.agent_started = true;
+        }
+        let (model, request) = self.request().await?;
+        let response = self.ask(&model, request).await?;
+        self.run.input_checked = true;
+        self.take_answer(response).await
+    }
+
+    async fn take_answer(&mut self, response: ModelResponse) -> Result<(), Error> {
+        let offer = self.offer().await?;
+        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
+        let recorded = self.run.record.len();
+        let seen = self.has_hooks().then(|| response.clone());
+        let (items, rejection) = match self.run.answered(response, &offer, facts) {
+            Ok(items) => (items, None),
+            Err(Rejected {
+                error,
+                is_answer: false,
+                ..
+            }) => return Err(error),
+            Err(Rejected { error, items, .. }) => (items, Some(error)),
+        };
+        self.tell_items(items).await;
+        if let Some(response) = &seen {
+            self.tell_hooks(Told::ModelEnd(response)).await?;
+        }
+        if let Some(error) = rejection {
+            return Err(error);
+        }
+        if let Step::CallModel = self.run.step() {
+            self.tell_recorded_since(recorded).await;
+        }
+        Ok(())
+    }
+
+    /// What the model is asked, and the model.
+    async fn request(&mut self) -> Result<(ModelHandle, ModelRequest), Error> {
+        let offer = self.offer().await?;
+        if let Some(problem) = offer.problem() {
+            return Err(self.configuration(problem));
+        }
+        if let (NameCollision::Fail, Some(collision)) =
+            (self.config.name_collision, offer.collision())
+        {
+            return Err(self.configuration(collision));
+        }
+        if self.trace.is_on() {
+            self.agent_span.update(|data| {
+                if let SpanData::Agent {
+                    handoffs, tools, ..
+                } = data
+                {
+                    let specs = offer.handoffs.iter();
+                    *handoffs = specs.map(|spec| spec.agent_name.clone()).collect();
+                    *tools = offer.tools.iter().map(|spec| spec.name.clone()).collect();
+                }
+            });
+        }
+        let model = self.config.model.as_ref();
+        let model = model.or_else(|| self.agent.own_model()).cloned();
+        let model = model.ok_or_else(|| {
+            self.configuration(
+                "there is no model to answer; give the agent one with Agent::model, or the whole \
+                 run with Runner::model",
+            )
+        })?;
+        let instructions = self.agent.resolve_instructions(&self.ctx()).await;
+        let instructions = instructions
+            .map_err(|error| self.user_error("the function that makes the instructions", error))?;
+        let request = ModelRequest {
+            instructions,
+            input: self.run.model_input(),
+            settings: self.settings(),
+            tools: offer.tools.clone(),
+            handoffs: offer.handoffs.clone(),
+            output: self.agent.output_type().cloned(),
+        };
+        self.tell_hooks(Told::ModelStart(&request)).await?;
+        Ok((model, request))
+    }
+
+    /// The agent's settings, overridden by the run's, with a forced tool choice taken back once
+    /// the agent has used a tool.
+    fn settings(&self) -> Arc<ModelSettings> {
+        let own = self.agent.settings();
+        let merged = match &self.config.model_settings {
+            Some(run) => Arc::new(own.overridden_by(run)),
+            None => own.clone(),
+        };
+        let reset = merged.tool_choice.is_some()
+            && !self.agent.keeps_tool_choice()
+            && self.run.has_used_tools();
+        if !reset {
+            return merged;
+        }
+        let mut settings = (*merged).clone();
+        settings.tool_choice = None;
+        Arc::new(settings)
+    }
+
+    /// The model's answer, with the guardrails that run beside it.
+    async fn ask(
+        &mut self,
+        model: &ModelHandle,
+        request: ModelRequest,
+    ) -> Result<ModelResponse, Error> {
+        if self.run.input_checked || !self.has_input_guardrails(GuardrailTiming::BesideModel) {
+            return self.generate(model, request).await;
+        }
+        let (found, answer) = {
+            let checks = Box::pin(self.run_input_guardrails(GuardrailTiming::BesideModel));
+            let answer = Box::pin(self.generate(model, request));
+            match select(checks, answer).await {
+                // A tripwire cancels the call, which is dropped unanswered.
+                Either::Left((found, answer)) => {
+                    let found = found?;
+                    match tripped(&found) {
+                        Some(_) => (found, None),
+                        None => (found, Some(answer.await)),
+                    }
+                }
+                Either::Right((answer, checks)) => (checks.await?, Some(answer)),
+            }
+        };
+        if tripped(&found).is_some() {
+            // What an answer that came too late has cost still counts.
+            if let Some(Ok(answer)) = &answer {
+                self.run.usage += answer.usage;
+            }
+            return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
+        }
+        self.run.input_guardrails.extend(found);
+        match answer {
+            Some(answer) => answer,
+            None => Err(self.configuration("the model was not waited for")),
+        }
+    }
+
+    async fn generate(
+        &self,
+        model: &ModelHandle,
+        request: ModelRequest,
+    ) -> Result<ModelResponse, Error> {
+        let mut span = self
+            .trace
+            .span(self.parent_span(), || SpanData::Generation {
+                model: model.name().to_owned(),
+                input_items: request.input.len(),
+                usage: Usage::default(),
+                output: None,
+            });
+        let answer = match &self.events {
+            None => model.respond(request).await,
+            Some(_) => Box::pin(self.listen(model, request)).await,
+        };
+        match answer {
+            Ok(response) => {
+                let sensitive = self.config.trace_sensitive_data;
+                span.update(|data| {
+                    if let SpanData::Generation { usage, output, .. } = data {
+                        *usage = response.usage;
+                        let told = sensitive.then(|| serde_json::to_value(&response.output).ok());
+                        *output = told.flatten();
+                    }
+                });
+                Ok(response)
+            }
+            Err(error) => {
+                span.fail("the model failed", Vec::new());
+                Err(match error.downcast::<NoFinalResponse>() {
+                    Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
+                    Err(error) => {
+                        let message = format!("the model could not answer: {error}");
+                        Error::new(ErrorKind::Model, message).caused_by(error)
+                    }
+                })
+            }
+        }
+    }
+
+    /// The model's answer, piece by piece. What comes after the complete answer is not waited for.
+    async fn listen(
+        &self,
+        model: &ModelHandle,
+        request: ModelRequest,
+    ) -> Result<ModelResponse, BoxError> {
+        let mut stream = model.stream(request);
+        while let Some(event) = stream.next().await {
+            let event = event?;
+            let answer = match &event {
+                ModelEvent::Completed(answer) => Some(answer.clone()),
+                _ => None,
+            };
+            self.tell(|_| StreamEvent::Model(event)).await;
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+        }
+        Err(NoFinalResponse.into())
+    }
+}
+
+/// A stream of a model that ended before the answer did.
+#[derive(Debug)]
+struct NoFinalResponse;
+
+impl std::fmt::Display for NoFinalResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the model's stream ended without a complete answer")
+    }
+}
+
+impl std::error::Error for NoFinalResponse {}

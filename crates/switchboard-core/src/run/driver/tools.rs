@@ -1,0 +1,160 @@
+//! Running tools, and asking what their outputs mean.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+
+use super::Driver;
+use super::hooks::Told;
+use crate::agent::{ToolResult, ToolUseKind};
+use crate::callback::{BoxFuture, Outcome};
+use crate::error::Error;
+use crate::offer::Offer;
+use crate::run::machine::Step;
+use crate::run::turn::ToolCall;
+use crate::tool::{Tool, ToolContext, ToolOutput};
+use crate::trace::SpanData;
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Runs the tools of a response side by side. Those that ran before one of them failed do not
+    /// run again when the run is resumed.
+    pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
+        let offer = self.offer().await?;
+        let Step::RunTools(calls) = self.run.step() else {
+            return Ok(());
+        };
+        let mut done = self.run.tools_done().to_vec();
+        let this = &*self;
+        let failure = match calls {
+            [call] if done.is_empty() => match this.run_tool(call, &offer).await {
+                Ok(result) => {
+                    done.push((0, result));
+                    None
+                }
+                Err(error) => Some(error),
+            },
+            calls => {
+                let limit = self
+                    .config
+                    .tool_concurrency
+                    .map_or(calls.len(), usize::from);
+                // Boxed: otherwise every run would carry room for a list of these futures.
+                let mut waiting: Vec<BoxFuture<'_, (usize, Result<ToolResult, Error>)>> =
+                    Vec::new();
+                for (at, call) in calls.iter().enumerate() {
+                    if !done.iter().any(|(place, _)| *place == at) {
+                        let offer = &offer;
+                        let run = async move { (at, this.run_tool(call, offer).await) };
+                        waiting.push(Box::pin(run));
+                    }
+                }
+                let mut running = stream::iter(waiting).buffer_unordered(limit.max(1));
+                let mut failure = None;
+                while let Some((at, result)) = running.next().await {
+                    match result {
+                        Ok(result) => done.push((at, result)),
+                        Err(error) => {
+                            failure = Some(error);
+                            break;
+                        }
+                    }
+                }
+                failure
+            }
+        };
+        if let Some(error) = failure {
+            self.run.tools_partly_ran(done);
+            return Err(error);
+        }
+        done.sort_by_key(|(at, _)| *at);
+        let results = done.into_iter().map(|(_, result)| result).collect();
+        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
+        let recorded = self.run.record.len();
+        self.run.tools_ran(results, facts);
+        if let Step::CallModel = self.run.step() {
+            self.tell_recorded_since(recorded).await;
+        }
+        Ok(())
+    }
+
+    async fn run_tool(&self, call: &ToolCall, offer: &Offer) -> Result<ToolResult, Error> {
+        let agent = &self.agent;
+        let Some(tool) = offer.tool(agent, &call.tool) else {
+            return Err(self.configuration(format!(
+                "the model called the tool \"{}\", and the agent the run was resumed with has none \
+                 of that name",
+                call.tool
+            )));
+        };
+        let arguments: Arc<str> = call.call.arguments().unwrap_or_default().into();
+        let call_id = call.call.call_id().unwrap_or_default();
+        let sensitive = self.config.trace_sensitive_data;
+        let mut span = self.trace.span(self.parent_span(), || SpanData::Function {
+            name: call.tool.clone(),
+            input: sensitive.then(|| arguments.clone()),
+            output: None,
+            failed: false,
+        });
+        self.tell_hooks(Told::ToolStart(tool)).await?;
+        let ctx = ToolContext::new(
+            self.ctx(),
+            agent.name_arc().clone(),
+            call.tool.clone(),
+            call_id.as_ref().into(),
+            arguments,
+        );
+        let (output, failed) = self.invoke(tool, ctx).await;
+        span.update(|data| {
+            if let SpanData::Function {
+                output: text,
+                failed: has_failed,
+                ..
+            } = data
+            {
+                *text = sensitive.then(|| output.text().into_owned());
+                *has_failed = failed;
+            }
+        });
+        self.tell_hooks(Told::ToolEnd(tool, &output)).await?;
+        Ok(ToolResult {
+            tool: call.tool.clone(),
+            output,
+        })
+    }
+
+    /// What the tool returned, or what the model is told of its failure.
+    async fn invoke(&self, tool: &Tool<C>, ctx: ToolContext<C>) -> (ToolOutput, bool) {
+        match tool.invoke(ctx.clone()).get().await {
+            Ok(output) => (output, false),
+            Err(error) => {
+                let name = tool.name();
+                // The error may quote what the tool was given.
+                match self.config.trace_sensitive_data {
+                    true => tracing::warn!(tool = name, %error, "a tool failed; the model is told"),
+                    false => tracing::warn!(tool = name, "a tool failed; the model is told"),
+                }
+                (tool.failure_text(&ctx, &error).into(), true)
+            }
+        }
+    }
+
+    /// Asks the agent's own function whether what the tools returned is the final output.
+    pub(super) async fn judge_tools(&mut self) -> Result<(), Error> {
+        let Step::JudgeTools(results) = self.run.step() else {
+            return Ok(());
+        };
+        let verdict = match self.agent.tool_use_kind() {
+            ToolUseKind::Function(decide) => decide(self.ctx(), results.to_vec()),
+            _ => Outcome::Ready(Ok(None)),
+        };
+        let verdict = verdict.get().await;
+        let verdict = verdict
+            .map_err(|error| self.user_error("the function that decides after tools", error))?;
+        let recorded = self.run.record.len();
+        self.run.tools_judged(verdict);
+        if let Step::CallModel = self.run.step() {
+            self.tell_recorded_since(recorded).await;
+        }
+        Ok(())
+    }
+}

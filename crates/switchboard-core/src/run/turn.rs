@@ -1,0 +1,170 @@
+//! What a turn has made so far.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::calls::Role;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::ToolResult;
+use crate::items::{Item, ItemKind, RunItem, RunItemKind};
+
+/// What a turn has made so far.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turn {
+    pub(super) items: Vec<RunItem>,
+    pub(super) tools: Vec<ToolCall>,
+    pub(super) unknown_tools: Vec<ToolCall>,
+    pub(super) handoffs: Vec<HandoffCall>,
+    pub(super) results: Vec<ToolResult>,
+    /// Whether the response used any tool, also one of the provider's own.
+    pub(super) used_tools: bool,
+    /// What the tools that ran before the turn failed returned, by the place of their call.
+    pub(super) done: Vec<(usize, ToolResult)>,
+    /// How far the handoff got before the turn failed.
+    pub(super) progress: Progress,
+    /// Whether the final output is what a tool returned.
+    pub(super) ends_at_tool: bool,
+}
+
+/// How far a handoff got. What was done is not done again when the run is resumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Progress {
+    #[default]
+    Nothing,
+    CalledBack,
+    ToldHooks,
+}
+
+/// A tool the model called.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// The call.
+    pub call: Item,
+}
+
+/// A handoff the model asked for.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct HandoffCall {
+    /// The name of the handoff's tool.
+    pub tool: Arc<str>,
+    /// The name of the agent it leads to.
+    pub agent: Arc<str>,
+    /// The call.
+    pub call: Item,
+}
+
+impl Turn {
+    /// All calls and what they are to the run, tools before handoffs.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, Role)> {
+        let tools = self.tools.iter().chain(&self.unknown_tools);
+        let tools = tools.map(|call| (&call.call, Role::Tool));
+        let handoffs = self.handoffs.iter().enumerate().map(|(at, call)| match at {
+            0 => (&call.call, Role::Handoff),
+            _ => (&call.call, Role::IgnoredHandoff),
+        });
+        tools.chain(handoffs)
+    }
+
+    /// Whether there is anything to run or to hand over.
+    pub(super) fn has_calls(&self) -> bool {
+        !(self.tools.is_empty() && self.unknown_tools.is_empty() && self.handoffs.is_empty())
+    }
+
+    /// Whether the model called anything, also a tool of the provider.
+    pub(super) fn made_calls(&self) -> bool {
+        let mut kinds = self.items.iter().map(RunItem::kind);
+        kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
+    }
+
+    /// Leaves calls out, and the reasoning that led to them.
+    pub(super) fn leave_out(&mut self, dropped: &FxHashSet<usize>) {
+        let is_dropped = |item: &Item| dropped.contains(&item.address());
+        self.tools.retain(|call| !is_dropped(&call.call));
+        self.unknown_tools.retain(|call| !is_dropped(&call.call));
+        self.handoffs.retain(|call| !is_dropped(&call.call));
+        let mut next_is_dropped = false;
+        let mut kept: Vec<RunItem> = Vec::with_capacity(self.items.len());
+        for made in self.items.drain(..).rev() {
+            if *made.kind() != RunItemKind::Reasoning {
+                next_is_dropped = is_dropped(made.item());
+            }
+            if !next_is_dropped {
+                kept.push(made);
+            }
+        }
+        kept.reverse();
+        self.items = kept;
+    }
+
+    /// What is worth keeping where the turn fails after its tools have run: the calls that were
+    /// answered, or that the provider completed, the reasoning that led to them, and the answers.
+    pub(super) fn completed_tools(&self) -> Vec<RunItem> {
+        let outputs = || {
+            self.items
+                .iter()
+                .filter(|made| made.kind().is_tool_output())
+        };
+        let answered: FxHashSet<u64> = outputs().map(|made| made.item().identity()).collect();
+        let mut kept = Vec::new();
+        let mut reasoning = Vec::new();
+        for made in &self.items {
+            let is_kept = match made.kind() {
+                RunItemKind::Reasoning => {
+                    reasoning.push(made.clone());
+                    continue;
+                }
+                RunItemKind::ToolCall => {
+                    answered.contains(&made.item().output_identity())
+                        || is_completed_by_provider(made.item())
+                }
+                kind => kind.is_tool_output(),
+            };
+            if is_kept {
+                kept.append(&mut reasoning);
+                kept.push(made.clone());
+            }
+            reasoning.clear();
+        }
+        kept
+    }
+
+    /// The calls of a turn, and that their outputs were withheld. Nothing at all where the turn
+    /// holds more than calls of functions and their outputs: what else might tell of the outputs
+    /// is not known.
+    pub(super) fn withheld(&self) -> Vec<Item> {
+        const WITHHELD: &str = "Output withheld by an output guardrail.";
+        let mut withheld = Vec::new();
+        for made in &self.items {
+            match made.kind() {
+                RunItemKind::ToolCall if made.item().kind() == ItemKind::FunctionCall => {
+                    withheld.push(made.to_input_item());
+                }
+                RunItemKind::ToolCallOutput { .. } => {
+                    withheld.push(made.item().with_field("output", WITHHELD));
+                }
+                RunItemKind::MessageOutput => {}
+                _ => return Vec::new(),
+            }
+        }
+        withheld
+    }
+}
+
+fn is_completed_by_provider(item: &Item) -> bool {
+    let is_hosted = matches!(
+        item.kind(),
+        ItemKind::FileSearchCall
+            | ItemKind::WebSearchCall
+            | ItemKind::CodeInterpreterCall
+            | ItemKind::ImageGenerationCall
+            | ItemKind::McpCall
+    );
+    is_hosted && item.field("status") == Some("\"completed\"")
+}
