@@ -1,8 +1,6 @@
 //! CPU time, allocations and memory.
 
-use std::fs;
-use std::time::Instant;
-
+use cpu_time::ThreadTime;
 use switchboard_core::{Agent, Runner};
 
 use crate::work::{Parked, history};
@@ -14,11 +12,11 @@ pub(crate) struct Cost {
     pub(crate) bytes: f64,
 }
 
-/// Does the work until the figures are steady: the best of several rounds.
+/// Does the work until the figures are steady: the median of several rounds of CPU time.
 pub(crate) fn cost_of(work: impl Fn()) -> Cost {
     work();
     let once = {
-        let start = Instant::now();
+        let start = ThreadTime::now();
         work();
         start.elapsed().as_secs_f64()
     };
@@ -29,31 +27,23 @@ pub(crate) fn cost_of(work: impl Fn()) -> Cost {
         reason = "a small count"
     )]
     let times = (0.05 / once.max(1e-7)).clamp(1.0, 100_000.0) as u32;
-    let rounds = (0..7).map(|_| {
-        let start = cpu_nanos();
-        for _ in 0..times {
-            work();
-        }
-        (cpu_nanos() - start) / 1000.0 / f64::from(times)
-    });
-    let micros = rounds.fold(f64::INFINITY, f64::min);
+    let mut rounds: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = ThreadTime::now();
+            for _ in 0..times {
+                work();
+            }
+            start.elapsed().as_secs_f64() * 1e6 / f64::from(times)
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
     let counted = allocation_counter::measure(&work);
     #[expect(clippy::cast_precision_loss, reason = "for a table")]
     Cost {
-        micros,
+        micros: rounds[rounds.len() / 2],
         allocations: counted.count_total as f64,
         bytes: counted.bytes_total as f64,
     }
-}
-
-/// CPU time of this thread, or the clock where the system does not tell.
-fn cpu_nanos() -> f64 {
-    let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let told = told.and_then(|line| line.split_whitespace().next()?.parse().ok());
-    told.unwrap_or_else(|| {
-        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e9
-    })
 }
 
 /// Bytes of heap that a run holds while it waits for its model, after a handoff and with a

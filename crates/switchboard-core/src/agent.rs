@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
 use crate::handoff::{Handoff, IntoHandoff, ToolNames};
@@ -399,7 +399,7 @@ impl<C> Agent<C> {
             None => Ok(None),
             Some(Instructions::Text(text)) => Ok(Some(text.clone())),
             Some(Instructions::Function(make)) => {
-                let text = make(ctx.clone(), self.clone()).get().await?;
+                let text = call(|| make(ctx.clone(), self.clone())).await?;
                 Ok(Some(text.into()))
             }
         }

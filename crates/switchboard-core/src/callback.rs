@@ -1,6 +1,10 @@
 //! How the code of users is called: sync or async, returning a value or a result.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+
+use futures_util::FutureExt as _;
 
 /// An error of user code or of something outside: anything that is an error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -38,6 +42,46 @@ impl<T> std::fmt::Debug for Outcome<T> {
         })
     }
 }
+
+/// Calls user code and waits for its answer. A panic in it is an error like any other: the run
+/// stays intact.
+pub(crate) async fn call<T>(code: impl FnOnce() -> Outcome<T>) -> Result<T, BoxError> {
+    match catch_unwind(AssertUnwindSafe(code)) {
+        Err(panic) => Err(Panicked::new(panic).into()),
+        Ok(Outcome::Ready(result)) => result,
+        Ok(Outcome::Later(future)) => no_panic(future).await,
+    }
+}
+
+/// Waits for user code. A panic in it is an error like any other.
+pub(crate) async fn no_panic<T>(
+    code: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    match AssertUnwindSafe(code).catch_unwind().await {
+        Ok(result) => result,
+        Err(panic) => Err(Panicked::new(panic).into()),
+    }
+}
+
+/// User code that panicked.
+#[derive(Debug)]
+struct Panicked(String);
+
+impl Panicked {
+    fn new(panic: Box<dyn Any + Send>) -> Self {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self(said.unwrap_or_else(|| "it did not say why".to_owned()))
+    }
+}
+
+impl std::fmt::Display for Panicked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "it panicked: {}", self.0)
+    }
+}
+
+impl std::error::Error for Panicked {}
 
 /// What a callback may return: the value itself, a `Result` of it, or a future of either.
 ///

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::model::ToolSpec;
 use crate::schema;
@@ -438,7 +438,7 @@ impl<C> Enabled<C> {
         match self {
             Self::Always => Ok(true),
             Self::Never => Ok(false),
-            Self::When(condition) => condition(ctx.clone(), agent.clone()).get().await,
+            Self::When(condition) => call(|| condition(ctx.clone(), agent.clone())).await,
         }
     }
 

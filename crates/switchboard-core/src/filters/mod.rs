@@ -27,7 +27,7 @@ pub use trim::{
     drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, token_budget, token_budget_by,
 };
 
-use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome};
+use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome, call};
 use crate::handoff::{HandoffInputData, HistoryMarkers, nest_handoff_history};
 use crate::items::{Input, RunItem, RunItems};
 
@@ -68,7 +68,7 @@ impl<C> Filter<C> {
     /// # Errors
     /// What the filter's own code returned as its error.
     pub async fn apply(&self, data: HandoffInputData<C>) -> Result<HandoffInputData<C>, BoxError> {
-        (self.0)(data).get().await
+        call(|| (self.0)(data)).await
     }
 }
 

@@ -7,6 +7,7 @@ mod filters;
 mod guardrails;
 mod handoffs;
 mod hostile;
+mod panics;
 mod resuming;
 mod sessions;
 mod settings;

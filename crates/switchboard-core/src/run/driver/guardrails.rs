@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Driver;
 use super::hooks::Told;
-use crate::callback::Outcome;
+use crate::callback::{BoxError, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailResult, GuardrailTiming, GuardrailVerdict, InputGuardrail};
 use crate::run::machine::Step;
@@ -30,7 +30,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let guardrails = guardrails.chain(&self.config.output_guardrails);
         let checks = guardrails.map(|guardrail| {
             let span = self.guardrail_span(guardrail.name_arc());
-            let verdict = guardrail.check(self.ctx(), self.agent.clone(), output.clone());
+            let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
+            let verdict = call(move || guardrail.check(ctx, agent, output));
             self.run_guardrail(guardrail.name_arc(), verdict, span)
         });
         let found = Box::pin(until_one_trips(checks.collect())).await?;
@@ -78,8 +79,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<Vec<GuardrailResult>, Error> {
         let checks = self.all_input_guardrails(timing).map(|guardrail| {
             let span = self.guardrail_span(guardrail.name_arc());
-            let input = self.run.input.clone();
-            let verdict = guardrail.check(self.ctx(), self.agent.clone(), input);
+            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input.clone());
+            let verdict = call(move || guardrail.check(ctx, agent, input));
             self.run_guardrail(guardrail.name_arc(), verdict, span)
         });
         until_one_trips(checks.collect()).await
@@ -96,10 +97,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn run_guardrail(
         &self,
         name: &Arc<str>,
-        verdict: Outcome<GuardrailVerdict>,
+        verdict: impl Future<Output = Result<GuardrailVerdict, BoxError>>,
         mut span: OpenSpan,
     ) -> Result<GuardrailResult, Error> {
-        let verdict = verdict.get().await.map_err(|error| {
+        let verdict = verdict.await.map_err(|error| {
             span.fail("the guardrail failed", Vec::new());
             self.user_error(&format!("the guardrail \"{name}\""), error)
         })?;

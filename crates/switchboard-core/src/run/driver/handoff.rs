@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Driver;
 use super::hooks::Told;
 use crate::agent::Agent;
+use crate::callback::call;
 use crate::error::{Error, ErrorKind};
 use crate::handoff::{
     Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
@@ -160,12 +161,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn call_back(&self, handoff: &Handoff<C>, payload: Option<Value>) -> Result<(), Error> {
+        let ctx = self.ctx();
         let outcome = match handoff.callback() {
             Callback::None => return Ok(()),
-            Callback::Plain(call) => call(self.ctx()),
-            Callback::WithPayload(call) => call(self.ctx(), payload.unwrap_or_default()),
+            Callback::Plain(code) => call(|| code(ctx)).await,
+            Callback::WithPayload(code) => call(|| code(ctx, payload.unwrap_or_default())).await,
         };
-        match outcome.get().await {
+        match outcome {
             Ok(HandoffDecision::Proceed) => Ok(()),
             Err(error) => Err(self.user_error("the on_handoff callback", error)),
         }
@@ -179,7 +181,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Target::Custom(custom) = handoff.target() else {
             return Err(self.configuration("the handoff leads nowhere"));
         };
-        match custom.pick(self.ctx(), arguments).get().await {
+        match call(|| custom.pick(self.ctx(), arguments)).await {
             Ok(agent) => Ok(agent.reached_from(&self.agent)),
             Err(error) => Err(self.user_error("the function that picks the agent", error)),
         }

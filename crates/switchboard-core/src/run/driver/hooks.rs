@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::agent::Agent;
+use crate::callback::no_panic;
 use crate::error::Error;
 use crate::hooks::{DynAgentHooks, DynRunHooks, HookResult};
 use crate::model::{ModelRequest, ModelResponse};
@@ -45,16 +46,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         let run = self.config.hooks.as_ref().map(|hooks| &*hooks.0);
-        let outcome = match &told {
-            Told::ModelEnd(_) => match self.tell_agent(&told).await {
-                Ok(()) => self.tell_run(run, &told).await,
-                failed => failed,
-            },
-            _ => match self.tell_run(run, &told).await {
-                Ok(()) => self.tell_agent(&told).await,
-                failed => failed,
-            },
+        let telling = async {
+            match &told {
+                Told::ModelEnd(_) => {
+                    self.tell_agent(&told).await?;
+                    self.tell_run(run, &told).await
+                }
+                _ => {
+                    self.tell_run(run, &told).await?;
+                    self.tell_agent(&told).await
+                }
+            }
         };
+        let outcome = no_panic(telling).await;
         outcome.map_err(|error| self.user_error(&format!("a hook on {}", told.name()), error))
     }
 

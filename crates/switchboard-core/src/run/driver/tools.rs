@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt as _};
 use super::Driver;
 use super::hooks::Told;
 use crate::agent::{ToolResult, ToolUseKind};
-use crate::callback::{BoxFuture, Outcome};
+use crate::callback::{BoxFuture, call};
 use crate::error::Error;
 use crate::offer::Offer;
 use crate::run::machine::Step;
@@ -124,7 +124,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// What the tool returned, or what the model is told of its failure.
     async fn invoke(&self, tool: &Tool<C>, ctx: ToolContext<C>) -> (ToolOutput, bool) {
-        match tool.invoke(ctx.clone()).get().await {
+        match call(|| tool.invoke(ctx.clone())).await {
             Ok(output) => (output, false),
             Err(error) => {
                 let name = tool.name();
@@ -144,10 +144,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let verdict = match self.agent.tool_use_kind() {
-            ToolUseKind::Function(decide) => decide(self.ctx(), results.to_vec()),
-            _ => Outcome::Ready(Ok(None)),
+            ToolUseKind::Function(decide) => call(|| decide(self.ctx(), results.to_vec())).await,
+            _ => Ok(None),
         };
-        let verdict = verdict.get().await;
         let verdict = verdict
             .map_err(|error| self.user_error("the function that decides after tools", error))?;
         let recorded = self.run.record.len();

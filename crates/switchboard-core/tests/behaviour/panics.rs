@@ -1,0 +1,124 @@
+//! User code that panics: an error that says where, and a run that is intact.
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, Error, ErrorKind, HookResult, InputGuardrail, RunContext, RunHooks, Runner, Step,
+    handoff, tool,
+};
+
+fn expect_caught(error: &Error, what: &str) {
+    assert_eq!(error.kind(), ErrorKind::UserCode, "{error}");
+    let message = error.to_string();
+    assert!(message.contains("it panicked: boom"), "{message}");
+    assert!(message.contains(what), "{message}");
+}
+
+async fn hand_off(edge: impl switchboard_core::IntoHandoff<()>) -> Error {
+    let clerk = Agent::new("Clerk").handoff(edge);
+    let model = ScriptedModel::new().call("transfer_to_boss", "{}");
+    let outcome = Runner::new(&clerk).model(model).run("x").await;
+    let error = outcome.unwrap_err();
+    assert_eq!(
+        (error.agent(), error.handoff()),
+        (Some("Clerk"), Some("transfer_to_boss"))
+    );
+    assert!(matches!(
+        error.run().unwrap().step(),
+        Step::TakeHandoff([_])
+    ));
+    error
+}
+
+#[expect(clippy::panic, reason = "that is what is tested")]
+fn boom() {
+    panic!("boom");
+}
+
+#[tokio::test]
+async fn a_callback_or_filter_that_panics_leaves_the_run_before_the_handoff() {
+    let boss: Agent = Agent::new("Boss");
+    let error = hand_off(handoff(&boss).on_handoff(|_ctx| boom())).await;
+    expect_caught(&error, "the on_handoff callback failed");
+    let later = |_ctx| async {
+        tokio::task::yield_now().await;
+        boom();
+    };
+    let error = hand_off(handoff(&boss).on_handoff(later)).await;
+    expect_caught(&error, "the on_handoff callback failed");
+    let error = hand_off(handoff(&boss).filter_fn(|data| {
+        boom();
+        data
+    }))
+    .await;
+    expect_caught(&error, "the filter failed");
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_told_to_the_model() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| boom()));
+    let model = ScriptedModel::new().call("t", "{}").say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let outputs = crate::told(&result.to_input_list());
+    assert!(
+        outputs[2].contains("An error occurred while running the tool"),
+        "{outputs:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_guardrail_a_condition_and_instructions_that_panic_are_errors() {
+    let model = || ScriptedModel::new().say("never");
+    let agent: Agent =
+        Agent::new("A").input_guardrail(InputGuardrail::new("g", |_ctx, _agent, _input| {
+            boom();
+            false
+        }));
+    let error = Runner::new(&agent)
+        .model(model())
+        .run("x")
+        .await
+        .unwrap_err();
+    expect_caught(&error, "the guardrail \"g\" failed");
+
+    let boss: Agent = Agent::new("Boss");
+    let agent = Agent::new("A").handoff(handoff(&boss).enabled_if(|_ctx, _agent| {
+        boom();
+        true
+    }));
+    let error = Runner::new(&agent)
+        .model(model())
+        .run("x")
+        .await
+        .unwrap_err();
+    expect_caught(&error, "a condition failed");
+
+    let agent: Agent = Agent::new("A").instructions_fn(|_ctx, _agent| {
+        boom();
+        String::new()
+    });
+    let error = Runner::new(&agent)
+        .model(model())
+        .run("x")
+        .await
+        .unwrap_err();
+    expect_caught(&error, "instructions failed");
+}
+
+#[tokio::test]
+async fn a_hook_that_panics_is_an_error() {
+    struct Booming;
+    impl RunHooks for Booming {
+        async fn on_agent_start(&self, _ctx: &RunContext, _agent: &Agent) -> HookResult {
+            boom();
+            Ok(())
+        }
+    }
+    let agent: Agent = Agent::new("A");
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new())
+        .hooks(Booming);
+    expect_caught(
+        &runner.run("x").await.unwrap_err(),
+        "a hook on the agent's start failed",
+    );
+}
