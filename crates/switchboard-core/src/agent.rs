@@ -54,6 +54,7 @@ pub(crate) struct Definition<C> {
     settings: Arc<ModelSettings>,
     tool_use: ToolUse<C>,
     keeps_tool_choice: bool,
+    explains_handoffs: bool,
     /// What the model is offered under each policy of names, where that does not depend on
     /// conditions.
     offers: [OnceLock<Offer>; 2],
@@ -162,6 +163,7 @@ impl<C> Agent<C> {
                 settings: Arc::default(),
                 tool_use: ToolUse::run_model_again(),
                 keeps_tool_choice: false,
+                explains_handoffs: false,
                 offers: Default::default(),
                 names_are_unique: OnceLock::new(),
                 picks_agents: OnceLock::new(),
@@ -194,6 +196,13 @@ impl<C> Agent<C> {
     {
         let make = Arc::new(move |ctx, agent| make(ctx, agent).into_outcome());
         self.with(|def| def.instructions = Some(Instructions::Function(make)))
+    }
+
+    /// Puts [`HANDOFF_PROMPT`](crate::HANDOFF_PROMPT) in front of the instructions, with the names
+    /// of the colleagues the agent can hand off to at that moment.
+    #[must_use]
+    pub fn explain_handoffs(self) -> Self {
+        self.with(|def| def.explains_handoffs = true)
     }
 
     /// What other agents' models are told of this one, so that they know when to hand off to it.
@@ -363,6 +372,10 @@ impl<C> Agent<C> {
         &self.def.tool_use.0
     }
 
+    pub(crate) fn explains_handoffs(&self) -> bool {
+        self.def.explains_handoffs
+    }
+
     pub(crate) fn keeps_tool_choice(&self) -> bool {
         self.def.keeps_tool_choice
     }
@@ -435,6 +448,7 @@ impl<C> Clone for Definition<C> {
             settings: self.settings.clone(),
             tool_use: self.tool_use.clone(),
             keeps_tool_choice: self.keeps_tool_choice,
+            explains_handoffs: self.explains_handoffs,
             offers: Default::default(),
             names_are_unique: OnceLock::new(),
             picks_agents: OnceLock::new(),

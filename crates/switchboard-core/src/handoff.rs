@@ -18,6 +18,7 @@ pub use data::HandoffInputData;
 pub(crate) use data::Parts;
 pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
 
+pub(crate) use names::LONGEST_NAME;
 pub use names::{ToolNames, default_tool_name};
 
 use crate::agent::Agent;
@@ -184,6 +185,21 @@ impl<C> Handoff<C> {
     /// The handoff as a model sees it.
     pub fn spec(&self) -> &HandoffSpec {
         &self.0.spec
+    }
+
+    /// Whether it is offered only under a condition.
+    pub fn is_conditional(&self) -> bool {
+        matches!(self.0.enabled, Enabled::When(_))
+    }
+
+    /// What the payload is called: its type's name, or `JSON`; `None` where there is none.
+    pub fn payload_name(&self) -> Option<&str> {
+        let title = self.0.described.as_ref()?.get("title");
+        Some(title.and_then(Value::as_str).unwrap_or("JSON"))
+    }
+
+    pub(crate) fn has_given_description(&self) -> bool {
+        self.0.description_given
     }
 
     /// Whether the tool's name was given rather than made from the agent's.

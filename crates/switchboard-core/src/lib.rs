@@ -42,6 +42,7 @@ mod json;
 mod model;
 mod offer;
 mod output;
+mod prompt;
 mod run;
 pub mod schema;
 mod seq;
@@ -68,6 +69,7 @@ pub use model::{
     RawEvent, Reasoning, ToolChoice, ToolSpec, Usage,
 };
 pub use output::{FinalOutput, OutputType};
+pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 pub use run::{
     ContextSource, DEFAULT_MAX_TURNS, HandoffCall, NameCollision, NoContext, Run, RunConfig,
     RunItemEvent, RunResult, RunStatus, RunStream, Runner, SharedHooks, Step, Stopper, StreamEvent,
@@ -75,6 +77,6 @@ pub use run::{
 };
 pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};
-pub use team::{Team, TeamBuilder};
+pub use team::{Finding, FindingCode, Graph, Severity, Team, TeamBuilder};
 pub use tool::{Json, Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};

@@ -1,13 +1,19 @@
 //! Agents that refer to each other by name.
 
+mod check;
+mod graph;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
+pub use check::{Finding, FindingCode, Severity};
+pub use graph::Graph;
+
 use crate::agent::{Agent, Definition};
 use crate::error::{Error, ErrorKind};
-use crate::handoff::{Handoff, Target};
+use crate::handoff::{Handoff, Target, ToolNames};
 
 /// A checked set of agents that may refer to each other by name, cycles included.
 ///
@@ -56,6 +62,35 @@ impl<C> Team<C> {
     /// The agent of this name.
     pub fn get(&self, name: &str) -> Option<&Agent<C>> {
         self.agents.get(*self.by_name.get(name)?)
+    }
+
+    /// Looks the team over: what cannot work, what is probably not meant, and what may be. The
+    /// worst comes first. The conversation is taken to begin with the first agent.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, FindingCode, Team};
+    ///
+    /// let team: Team = Team::new()
+    ///     .agent(Agent::new("Triage").handoff("Billing"))
+    ///     .agent(Agent::new("Billing"))
+    ///     .build()?;
+    /// let findings = team.check();
+    /// assert_eq!(findings[0].code, FindingCode::EmptyDescription);
+    /// println!("{}", findings[0]);
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// ```
+    pub fn check(&self) -> Vec<Finding> {
+        self.check_with(ToolNames::default())
+    }
+
+    /// The same for runs that name tools in another way.
+    pub fn check_with(&self, names: ToolNames) -> Vec<Finding> {
+        check::check(&self.agents, &self.by_name, names)
+    }
+
+    /// The team as a drawing.
+    pub fn graph(&self) -> Graph {
+        Graph::of(&self.agents, &self.by_name)
     }
 
     /// All agents, in the order they were added.

@@ -101,3 +101,148 @@ fn asking_for_an_agent_that_is_not_there_says_which_are() {
     let team: Team = Team::new().agent(Agent::new("A")).build().unwrap();
     let _ = &team["C"];
 }
+
+fn codes(team: &Team) -> Vec<String> {
+    let findings = team.check();
+    let tell = |finding: &switchboard_core::Finding| {
+        format!("{} {}", finding.code.as_str(), finding.agent)
+    };
+    findings.iter().map(tell).collect()
+}
+
+#[test]
+fn a_team_that_is_fine_has_nothing_to_find() {
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Triage")
+                .handoff_description("First.")
+                .handoff("Billing"),
+        )
+        .agent(
+            Agent::new("Billing")
+                .handoff_description("Bills.")
+                .handoff(handoff("Triage").enabled_if(|_ctx, _agent| true)),
+        )
+        .build()
+        .unwrap();
+    assert_eq!(codes(&team), [""; 0]);
+}
+
+#[test]
+fn a_team_is_looked_over() {
+    let long = "x".repeat(60);
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Triage")
+                .handoff(
+                    handoff("Billing")
+                        .tool_description("Bills.")
+                        .tool_name("go"),
+                )
+                .handoff(handoff("Round").tool_description("Round.").tool_name("go"))
+                .handoff(handoff(long.as_str()).tool_description("Long."))
+                .tool(tool("look up").run(|_ctx, (): ()| "1")),
+        )
+        .agent(Agent::new("Billing"))
+        .agent(Agent::new("Round").handoff("About"))
+        .agent(
+            Agent::new("About")
+                .handoff("Round")
+                .handoff_description("About."),
+        )
+        .agent(Agent::new(long.as_str()).handoff("Billing"))
+        .agent(Agent::new("Lost"))
+        .build()
+        .unwrap();
+    assert_eq!(
+        codes(&team),
+        [
+            "name-invalid Triage",
+            "name-too-long Triage",
+            "name-collision Triage",
+            "empty-description About",
+            &format!("empty-description {long}"),
+            "unreachable Lost",
+            "dead-end Billing",
+            "unbounded-cycle Round",
+        ]
+    );
+    let readable = team.check_with(switchboard_core::ToolNames::Readable);
+    assert!(!readable.iter().any(|f| f.code.as_str() == "name-too-long"));
+    let cycle = team.check().pop().unwrap().to_string();
+    assert!(
+        cycle.contains("\"Round\", \"About\" can hand the conversation round"),
+        "{cycle}"
+    );
+}
+
+#[test]
+fn a_team_is_drawn_with_its_cycles_conditions_payloads_and_tools() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[expect(dead_code, reason = "read by serde and schemars only")]
+    struct Refund {
+        amount: u32,
+    }
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Tri\"age")
+                .handoff("Billing")
+                .tool(tool("lookup").run(|_ctx, (): ()| "1")),
+        )
+        .agent(
+            Agent::new("Billing")
+                .handoff(
+                    handoff("Tri\"age")
+                        .tool_name("back")
+                        .enabled_if(|_ctx, _agent| true),
+                )
+                .handoff(handoff("Billing").payload::<Refund>()),
+        )
+        .build()
+        .unwrap();
+    assert_eq!(
+        team.graph().to_mermaid(),
+        "flowchart LR
+    a0([\"Tri#quot;age\"])
+    a0t0[/\"lookup\"/]
+    a0 --- a0t0
+    a1([\"Billing\"])
+    a0 --> a1
+    a1 -.->|\"back, if allowed\"| a0
+    a1 -->|\"with Refund\"| a1
+"
+    );
+    assert_eq!(
+        team.graph().to_dot(),
+        "digraph team {
+    rankdir=LR;
+    a0 [label=\"Tri\\\"age\"];
+    a0t0 [label=\"lookup\", shape=box];
+    a0 -> a0t0 [arrowhead=none];
+    a1 [label=\"Billing\"];
+    a0 -> a1 [label=\"\", style=solid];
+    a1 -> a0 [label=\"back, if allowed\", style=dashed];
+    a1 -> a1 [label=\"with Refund\", style=solid];
+}
+"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_can_be_told_of_its_colleagues() {
+    let b: Agent = Agent::new("B");
+    let c: Agent = Agent::new("C");
+    let a = Agent::new("A")
+        .instructions("Route.")
+        .explain_handoffs()
+        .handoff(&b)
+        .handoff(handoff(&c).enabled(false));
+    let model = ScriptedModel::new().say("ok");
+    Runner::new(&a).model(model.clone()).run("x").await.unwrap();
+    let told = model.requests()[0].instructions.clone().unwrap();
+    assert!(told.starts_with(switchboard_core::HANDOFF_PROMPT), "{told}");
+    assert!(
+        told.ends_with("conversation to:\n- B (transfer_to_b)\n\nRoute."),
+        "{told}"
+    );
+}

@@ -12,6 +12,7 @@ use crate::callback::BoxError;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::GuardrailTiming;
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
+use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
 use crate::run::events::StreamEvent;
 use crate::run::machine::{Rejected, Step};
@@ -104,6 +105,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let instructions = self.agent.resolve_instructions(&self.ctx()).await;
         let instructions = instructions
             .map_err(|error| self.user_error("the function that makes the instructions", error))?;
+        let instructions = match self.agent.explains_handoffs() {
+            true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
+            false => instructions,
+        };
         let request = ModelRequest {
             instructions,
             input: self.run.model_input(),
