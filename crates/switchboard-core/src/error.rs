@@ -47,6 +47,8 @@ pub enum ErrorKind {
     InputGuardrail,
     /// An output guardrail tripped.
     OutputGuardrail,
+    /// A guardrail on a handoff tripped.
+    HandoffGuardrail,
     /// Code of the application failed: a callback, a filter, a hook, a guardrail.
     UserCode,
     /// The session could not be read or written.
@@ -177,7 +179,7 @@ impl Error {
     pub fn is_guardrail(&self) -> bool {
         matches!(
             self.0.kind,
-            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail
+            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail | ErrorKind::HandoffGuardrail
         )
     }
 }

@@ -25,6 +25,7 @@ use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::filters::Filter;
+use crate::guardrail::HandoffGuardrail;
 use crate::json;
 use crate::model::HandoffSpec;
 use crate::schema::{InvalidPayload, Payload};
@@ -46,6 +47,7 @@ struct Inner<C> {
     payload: Option<Payload>,
     callback: Callback<C>,
     filter: Option<Filter<C>>,
+    guardrails: Vec<HandoffGuardrail<C>>,
     nest_history: Option<bool>,
     enabled: Enabled<C>,
     problem: Option<String>,
@@ -103,6 +105,15 @@ pub(crate) enum Callback<C> {
 pub enum HandoffDecision {
     /// The handoff takes place.
     Proceed,
+    /// It does not: the model is told why, and goes on as the same agent.
+    Refuse(String),
+}
+
+impl HandoffDecision {
+    /// Refuses the handoff; the model is told why, and goes on as the same agent.
+    pub fn refuse(reason: impl Into<String>) -> Self {
+        Self::Refuse(reason.into())
+    }
 }
 
 impl From<()> for HandoffDecision {
@@ -211,6 +222,10 @@ impl<C> Handoff<C> {
         &self.0.enabled
     }
 
+    pub(crate) fn guardrails(&self) -> &[HandoffGuardrail<C>] {
+        &self.0.guardrails
+    }
+
     pub(crate) fn target(&self) -> &Target<C> {
         &self.0.target
     }
@@ -266,6 +281,7 @@ impl<C> Inner<C> {
             payload: self.payload.clone(),
             callback: self.callback.clone(),
             filter: self.filter.clone(),
+            guardrails: self.guardrails.clone(),
             nest_history: self.nest_history,
             enabled: self.enabled.clone(),
             problem: self.problem.clone(),

@@ -56,7 +56,10 @@ pub use agent::{Agent, ToolResult, ToolUse};
 pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
 pub use context::RunContext;
 pub use error::{Error, ErrorKind};
-pub use guardrail::{GuardrailResult, GuardrailVerdict, InputGuardrail, OutputGuardrail};
+pub use guardrail::{
+    GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffVerdict,
+    InputGuardrail, OutputGuardrail,
+};
 pub use handoff::{
     Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,
     IntoHandoff, IntoTarget, ToolNames, default_history_mapper, default_tool_description,

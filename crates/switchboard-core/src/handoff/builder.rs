@@ -16,6 +16,7 @@ use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::filters::{Filter, IntoFilter};
+use crate::guardrail::HandoffGuardrail;
 use crate::model::HandoffSpec;
 use crate::schema::{self, Payload};
 use crate::tool::Enabled;
@@ -74,6 +75,7 @@ pub(super) fn begin<C>(
             payload: None,
             callback: Callback::None,
             filter: None,
+            guardrails: Vec::new(),
             nest_history: None,
             enabled: Enabled::Always,
             problem: None,
@@ -142,6 +144,13 @@ impl<C, K> HandoffBuilder<C, K> {
     #[must_use]
     pub fn filter<M>(mut self, filter: impl IntoFilter<C, M>) -> Self {
         self.inner.filter = Some(filter.into_filter());
+        self
+    }
+
+    /// Checks each handoff along this edge, before its first side effect.
+    #[must_use]
+    pub fn guardrail(mut self, guardrail: HandoffGuardrail<C>) -> Self {
+        self.inner.guardrails.push(guardrail);
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::machine::UnknownTool;
 use crate::filters::Filter;
-use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::{DynRunHooks, RunHooks};
 use crate::model::{ModelHandle, ModelSettings};
@@ -49,6 +49,8 @@ pub struct RunConfig<C = ()> {
     pub input_guardrails: Vec<InputGuardrail<C>>,
     /// Checks on the output beside those of the last agent.
     pub output_guardrails: Vec<OutputGuardrail<C>>,
+    /// Checks on every handoff, beside those of its own.
+    pub handoff_guardrails: Vec<HandoffGuardrail<C>>,
     /// Hooks told of what happens.
     pub hooks: Option<SharedHooks<C>>,
     /// Where the conversation is kept.
@@ -114,6 +116,7 @@ impl<C> Default for RunConfig<C> {
             history_markers: HistoryMarkers::default(),
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
+            handoff_guardrails: Vec::new(),
             hooks: None,
             session: None,
             session_limit: None,
@@ -139,6 +142,7 @@ impl<C> Clone for RunConfig<C> {
             history_markers: self.history_markers.clone(),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
+            handoff_guardrails: self.handoff_guardrails.clone(),
             hooks: self.hooks.clone(),
             session: self.session.clone(),
             session_limit: self.session_limit,
@@ -163,6 +167,7 @@ impl<C> fmt::Debug for RunConfig<C> {
             .field("history_markers", &self.history_markers)
             .field("input_guardrails", &self.input_guardrails)
             .field("output_guardrails", &self.output_guardrails)
+            .field("handoff_guardrails", &self.handoff_guardrails)
             .field("session", &self.session)
             .field("tool_concurrency", &self.tool_concurrency)
             .field("unknown_tool", &self.unknown_tool)

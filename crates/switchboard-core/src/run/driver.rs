@@ -267,9 +267,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn mark_failure(&mut self, error: &Error) {
         let message = match error.kind() {
             ErrorKind::MaxTurns => "Max turns exceeded",
-            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail => {
-                "Guardrail tripwire triggered"
-            }
+            ErrorKind::InputGuardrail
+            | ErrorKind::OutputGuardrail
+            | ErrorKind::HandoffGuardrail => "Guardrail tripwire triggered",
             ErrorKind::UserCode
             | ErrorKind::Model
             | ErrorKind::ModelRefusal

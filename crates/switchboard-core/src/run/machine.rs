@@ -425,6 +425,21 @@ impl Run {
         items
     }
 
+    /// Answers the calls of a handoff that was refused; the agent stays and is asked again.
+    pub(super) fn handoff_refused(&mut self, reason: &str, agent: &Arc<str>) {
+        let Phase::Handoff(mut turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
+            return;
+        };
+        let mut calls = std::mem::take(&mut turn.handoffs).into_iter();
+        let refused = calls.next();
+        let ignored = calls.map(|ignored| (ignored, IGNORED_HANDOFF));
+        for (call, text) in ignored.chain(refused.map(|refused| (refused, reason))) {
+            let made = self.answer(&call.call, text, agent, Value::from(text));
+            turn.items.push(made);
+        }
+        self.end_turn(turn, None);
+    }
+
     /// Hands the conversation to `target`.
     pub(super) fn handed_over(&mut self, target: Arc<str>, handover: Handover) {
         let ignored_and_taken = match &self.phase {

@@ -17,7 +17,7 @@ use super::stream::RunStream;
 use crate::agent::Agent;
 use crate::error::{Error, ErrorKind};
 use crate::filters::IntoFilter;
-use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::RunHooks;
 use crate::items::{Input, Item};
@@ -174,6 +174,12 @@ impl<C, S> Runner<C, S> {
     #[must_use]
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|config| config.output_guardrails.push(guardrail))
+    }
+
+    /// A check on every handoff, beside those of its own.
+    #[must_use]
+    pub fn handoff_guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
+        self.with(|config| config.handoff_guardrails.push(guardrail))
     }
 
     /// Hooks told of what happens.

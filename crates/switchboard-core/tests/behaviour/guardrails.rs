@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, ErrorKind, GuardrailVerdict, InputGuardrail, MemorySession, Model,
-    ModelRequest, ModelResponse, OutputGuardrail, Runner, ToolUse, tool,
+    Agent, BoxError, Error, ErrorKind, GuardrailVerdict, HandoffCheck, HandoffDecision,
+    HandoffGuardrail, HandoffVerdict, InputGuardrail, MemorySession, Model, ModelRequest,
+    ModelResponse, OutputGuardrail, RunResult, Runner, ToolUse, filters, handoff, tool,
 };
 
 use crate::told;
@@ -147,4 +148,100 @@ async fn an_answer_that_a_guardrail_was_too_late_for_still_counts() {
     let model = ScriptedModel::new().say("Hi.");
     let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
     assert_eq!(error.run().unwrap().usage().requests, 1);
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "read by serde and schemars only")]
+struct Refund {
+    amount: u32,
+}
+
+/// A desk whose refunds are checked, with a script, and how often the callback ran.
+async fn refund(
+    guardrail: HandoffGuardrail,
+    model: &ScriptedModel,
+) -> (Result<RunResult, Error>, usize) {
+    let called = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = called.clone();
+    let refunds: Agent = Agent::new("Refunds");
+    let desk = Agent::new("Desk").handoff(
+        handoff(&refunds)
+            .payload::<Refund>()
+            .on_handoff(move |_ctx, _refund| {
+                counted.fetch_add(1, Ordering::SeqCst);
+            })
+            .filter(filters::keep_last(2))
+            .guardrail(guardrail),
+    );
+    let outcome = Runner::new(&desk).model(model.clone()).run("x").await;
+    (outcome, called.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_guardrail_on_an_edge_sees_the_payload_and_what_is_carried_and_may_refuse() {
+    let limit = HandoffGuardrail::new("limit", |check: HandoffCheck| async move {
+        assert_eq!((check.from.name(), check.to.name()), ("Desk", "Refunds"));
+        assert_eq!(
+            check.data.history_items().len(),
+            0,
+            "the filter has had its say"
+        );
+        match check.payload.unwrap()["amount"].as_u64() {
+            Some(1_000..) => HandoffVerdict::refuse("Too much for you."),
+            _ => HandoffVerdict::Allow,
+        }
+    });
+    let model = ScriptedModel::new()
+        .call("transfer_to_refunds", r#"{"amount": 5000}"#)
+        .call("transfer_to_refunds", r#"{"amount": 50}"#)
+        .say("Done.");
+    let (outcome, called) = refund(limit, &model).await;
+    let result = outcome.unwrap();
+    assert_eq!((result.last_agent().name(), called), ("Refunds", 1));
+    assert_eq!(
+        told(&model.requests()[1].input),
+        [
+            "user: x",
+            "call transfer_to_refunds",
+            "output of call_1: Too much for you."
+        ]
+    );
+    assert_eq!(model.requests()[2].input.len(), 2);
+}
+
+#[tokio::test]
+async fn a_guardrail_on_an_edge_may_stop_the_run_before_any_side_effect() {
+    let never = HandoffGuardrail::new("never", |_check: HandoffCheck| HandoffVerdict::trip("no"));
+    let model = ScriptedModel::new().call("transfer_to_refunds", r#"{"amount": 1}"#);
+    let (outcome, called) = refund(never, &model).await;
+    let error = outcome.unwrap_err();
+    assert_eq!((error.kind(), called), (ErrorKind::HandoffGuardrail, 0));
+    assert!(error.is_guardrail());
+    assert_eq!(&*error.guardrail().unwrap().guardrail, "never");
+    assert_eq!(error.handoff(), Some("transfer_to_refunds"));
+}
+
+#[tokio::test]
+async fn a_callback_may_refuse_and_every_call_is_answered() {
+    let (b, c): (Agent, Agent) = (Agent::new("B"), Agent::new("C"));
+    let a = Agent::new("A")
+        .handoff(handoff(&b).on_handoff(|_ctx| HandoffDecision::refuse("B is closed.")))
+        .handoff(&c);
+    let model = ScriptedModel::new()
+        .calls([("transfer_to_b", "{}"), ("transfer_to_c", "{}")])
+        .call("transfer_to_c", "{}")
+        .say("ok");
+    let guardrail = HandoffGuardrail::new("all", |_check: HandoffCheck| ());
+    let runner = Runner::new(&a)
+        .model(model.clone())
+        .handoff_guardrail(guardrail);
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(result.last_agent().name(), "C");
+    assert_eq!(
+        told(&model.requests()[1].input)[3..],
+        [
+            "output of call_2: Multiple handoffs detected, ignoring this one.",
+            "output of call_1: B is closed.",
+        ]
+    );
 }

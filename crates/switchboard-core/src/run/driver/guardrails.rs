@@ -86,7 +86,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         until_one_trips(checks.collect()).await
     }
 
-    fn guardrail_span(&self, name: &Arc<str>) -> OpenSpan {
+    pub(super) fn guardrail_span(&self, name: &Arc<str>) -> OpenSpan {
         let data = || SpanData::Guardrail {
             name: name.clone(),
             triggered: false,

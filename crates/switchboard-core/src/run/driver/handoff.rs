@@ -9,10 +9,11 @@ use super::hooks::Told;
 use crate::agent::Agent;
 use crate::callback::call;
 use crate::error::{Error, ErrorKind};
+use crate::guardrail::{GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffVerdict};
 use crate::handoff::{
     Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
 };
-use crate::items::{Input, RunItem, RunItems};
+use crate::items::{Input, RunItems};
 use crate::run::events::StreamEvent;
 use crate::run::machine::{Handover, Step};
 use crate::run::roster;
@@ -48,8 +49,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Err(self.configuration(message).at_handoff(&taken.tool));
         };
         let handed = self.hand_over(&handoff, &taken, requested, &mut span).await;
-        let (target, handover) =
+        let handed =
             handed.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&taken.tool))?;
+        let (target, handover) = match handed {
+            Handed::Over(target, handover) => (target, handover),
+            Handed::Refused(reason) => {
+                span.fail("Handoff refused", Vec::new());
+                let recorded = self.run.record.len();
+                self.run.handoff_refused(&reason, self.agent.name_arc());
+                drop(span);
+                self.tell_recorded_since(recorded).await;
+                return Ok(());
+            }
+        };
 
         let recorded = self.run.record.len();
         let key = roster::key(&self.start, &target);
@@ -83,7 +95,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         taken: &HandoffCall,
         requested: Vec<Arc<str>>,
         span: &mut OpenSpan,
-    ) -> Result<(Agent<C>, Handover), Error> {
+    ) -> Result<Handed<C>, Error> {
         let arguments = taken.call.arguments().unwrap_or_default();
         let payload = handoff.parse_payload(&arguments).map_err(|error| {
             span.fail("Invalid JSON provided", Vec::new());
@@ -107,8 +119,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(target) => target,
             None => self.pick_target(handoff, arguments.into_owned()).await?,
         };
+        let mut checked = None;
         if progress == Progress::Nothing {
-            self.call_back(handoff, payload).await?;
+            match self
+                .check_handoff(handoff, &target, payload.as_ref())
+                .await?
+            {
+                Checked::Refused(reason) => return Ok(Handed::Refused(reason)),
+                Checked::Allowed(handover) => checked = handover,
+            }
+            if let HandoffDecision::Refuse(reason) = self.call_back(handoff, payload).await? {
+                return Ok(Handed::Refused(reason));
+            }
             self.run.note_handoff_progress(Progress::CalledBack);
         }
         span.update(|data| {
@@ -123,11 +145,64 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.tell_hooks(Told::Handoff(&target)).await?;
             self.run.note_handoff_progress(Progress::ToldHooks);
         }
-        let items = self
-            .run
-            .handed_over_items(self.agent.name_arc(), target.name_arc());
-        let handover = self.carry_over(handoff, items).await?;
-        Ok((target, handover))
+        let handover = match checked {
+            Some(handover) => handover,
+            None => self.carry_over(handoff, &target).await?,
+        };
+        Ok(Handed::Over(target, handover))
+    }
+
+    /// Asks the guardrails of the edge and of the run, on what would really be carried over.
+    async fn check_handoff(
+        &self,
+        handoff: &Handoff<C>,
+        target: &Agent<C>,
+        payload: Option<&Value>,
+    ) -> Result<Checked, Error> {
+        let own = handoff.guardrails().iter();
+        let guardrails: Vec<_> = own
+            .chain(&self.config.handoff_guardrails)
+            .cloned()
+            .collect();
+        if guardrails.is_empty() {
+            return Ok(Checked::Allowed(None));
+        }
+        let data = self.carried_data(handoff, target).await?;
+        for guardrail in guardrails {
+            let mut span = self.guardrail_span(guardrail.name_arc());
+            let check = HandoffCheck {
+                from: self.agent.clone(),
+                to: target.clone(),
+                payload: payload.cloned(),
+                data: data.clone(),
+            };
+            let verdict = call(|| guardrail.check(check)).await.map_err(|error| {
+                self.user_error(&format!("the guardrail \"{}\"", guardrail.name()), error)
+            })?;
+            let info = match verdict {
+                HandoffVerdict::Allow => continue,
+                HandoffVerdict::Refuse(reason) => return Ok(Checked::Refused(reason)),
+                HandoffVerdict::Trip(info) => info,
+            };
+            span.update(|data| {
+                if let SpanData::Guardrail { triggered, .. } = data {
+                    *triggered = true;
+                }
+            });
+            let message = format!(
+                "the handoff guardrail \"{}\" tripped: {info}",
+                guardrail.name()
+            );
+            let result = GuardrailResult {
+                guardrail: guardrail.name_arc().clone(),
+                agent: self.agent.name_arc().clone(),
+                verdict: GuardrailVerdict::trip().info(info),
+            };
+            return Err(Error::new(ErrorKind::HandoffGuardrail, message).with_guardrail(result));
+        }
+        Ok(Checked::Allowed(Some(Handover::Rewritten(
+            data.into_parts(),
+        ))))
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
@@ -160,17 +235,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    async fn call_back(&self, handoff: &Handoff<C>, payload: Option<Value>) -> Result<(), Error> {
+    async fn call_back(
+        &self,
+        handoff: &Handoff<C>,
+        payload: Option<Value>,
+    ) -> Result<HandoffDecision, Error> {
         let ctx = self.ctx();
         let outcome = match handoff.callback() {
-            Callback::None => return Ok(()),
+            Callback::None => return Ok(HandoffDecision::Proceed),
             Callback::Plain(code) => call(|| code(ctx)).await,
             Callback::WithPayload(code) => call(|| code(ctx, payload.unwrap_or_default())).await,
         };
-        match outcome {
-            Ok(HandoffDecision::Proceed) => Ok(()),
-            Err(error) => Err(self.user_error("the on_handoff callback", error)),
-        }
+        outcome.map_err(|error| self.user_error("the on_handoff callback", error))
     }
 
     async fn pick_target(
@@ -187,36 +263,65 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// What the next agent is given: a handoff's own filter beats the run's, and any filter
-    /// switches nesting off.
-    async fn carry_over(
+    /// What the next agent is given.
+    async fn carry_over(&self, handoff: &Handoff<C>, target: &Agent<C>) -> Result<Handover, Error> {
+        match self.is_rewritten(handoff) {
+            true => {
+                let data = self.carried_data(handoff, target).await?;
+                Ok(Handover::Rewritten(data.into_parts()))
+            }
+            false => {
+                let (from, to) = (self.agent.name_arc(), target.name_arc());
+                Ok(Handover::AsItIs(self.run.handed_over_items(from, to)))
+            }
+        }
+    }
+
+    fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
+        let nests = handoff.nest_history();
+        handoff.input_filter().is_some()
+            || self.config.handoff_input_filter.is_some()
+            || nests.unwrap_or(self.config.nest_handoff_history)
+    }
+
+    /// The data of the handoff: a handoff's own filter beats the run's, and any filter switches
+    /// nesting off.
+    async fn carried_data(
         &self,
         handoff: &Handoff<C>,
-        items: Vec<RunItem>,
-    ) -> Result<Handover, Error> {
+        target: &Agent<C>,
+    ) -> Result<HandoffInputData<C>, Error> {
         let config = &*self.config;
-        let filter = handoff.input_filter();
-        let filter = filter.or(config.handoff_input_filter.as_ref());
-        let nests = handoff.nest_history();
-        if filter.is_none() && !nests.unwrap_or(config.nest_handoff_history) {
-            return Ok(Handover::AsItIs(items));
-        }
+        let items = self
+            .run
+            .handed_over_items(self.agent.name_arc(), target.name_arc());
         let data = HandoffInputData::new(
             self.run.input.clone(),
             self.run.generated.clone(),
             RunItems::from(items),
             self.ctx(),
         );
-        let data = match filter {
-            Some(filter) => {
-                let filtered = filter.apply(data).await;
-                filtered.map_err(|error| self.user_error("the filter", error))?
-            }
-            None => {
-                let mapper = config.handoff_history_mapper.as_ref();
-                nest_handoff_history(data, mapper, &config.history_markers)
-            }
-        };
-        Ok(Handover::Rewritten(data.into_parts()))
+        let filter = handoff.input_filter();
+        if let Some(filter) = filter.or(config.handoff_input_filter.as_ref()) {
+            let filtered = filter.apply(data).await;
+            return filtered.map_err(|error| self.user_error("the filter", error));
+        }
+        if !self.is_rewritten(handoff) {
+            return Ok(data);
+        }
+        let mapper = config.handoff_history_mapper.as_ref();
+        Ok(nest_handoff_history(data, mapper, &config.history_markers))
     }
+}
+
+/// What came of a handoff before the run moves.
+enum Handed<C> {
+    Over(Agent<C>, Handover),
+    Refused(String),
+}
+
+/// What guardrails said, with what would be carried over where they were shown it.
+enum Checked {
+    Allowed(Option<Handover>),
+    Refused(String),
 }
