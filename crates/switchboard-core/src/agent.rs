@@ -11,7 +11,7 @@ use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
 use crate::handoff::{Handoff, IntoHandoff, ToolNames};
 use crate::hooks::{AgentHooks, DynAgentHooks};
-use crate::model::{ModelHandle, ModelSettings};
+use crate::model::{ModelHandle, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
 use crate::team::Registry;
@@ -143,6 +143,8 @@ pub struct ToolResult {
     pub tool: Arc<str>,
     /// What it returned.
     pub output: ToolOutput,
+    /// What models have used on its behalf.
+    pub usage: Usage,
 }
 
 impl<C> Agent<C> {
@@ -213,8 +215,8 @@ impl<C> Agent<C> {
 
     /// Gives the agent a tool.
     #[must_use]
-    pub fn tool(self, tool: Tool<C>) -> Self {
-        self.with(|def| def.tools.push(tool))
+    pub fn tool(self, tool: impl Into<Tool<C>>) -> Self {
+        self.with(|def| def.tools.push(tool.into()))
     }
 
     /// Lets the agent hand the conversation to another: an agent, a name (in a

@@ -49,6 +49,8 @@ pub enum ErrorKind {
     OutputGuardrail,
     /// A guardrail on a handoff tripped.
     HandoffGuardrail,
+    /// A guardrail on a tool tripped.
+    ToolGuardrail,
     /// Code of the application failed: a callback, a filter, a hook, a guardrail.
     UserCode,
     /// The session could not be read or written.
@@ -179,7 +181,10 @@ impl Error {
     pub fn is_guardrail(&self) -> bool {
         matches!(
             self.0.kind,
-            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail | ErrorKind::HandoffGuardrail
+            ErrorKind::InputGuardrail
+                | ErrorKind::OutputGuardrail
+                | ErrorKind::HandoffGuardrail
+                | ErrorKind::ToolGuardrail
         )
     }
 }

@@ -30,6 +30,7 @@
 //! [`Session`] and [`Tracer`].
 
 mod agent;
+mod agent_tool;
 mod callback;
 mod context;
 mod error;
@@ -53,12 +54,13 @@ mod tool;
 mod trace;
 
 pub use agent::{Agent, ToolResult, ToolUse};
+pub use agent_tool::AgentTool;
 pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
 pub use context::RunContext;
 pub use error::{Error, ErrorKind};
 pub use guardrail::{
     GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffVerdict,
-    InputGuardrail, OutputGuardrail,
+    InputGuardrail, OutputGuardrail, ToolGuardrail, ToolVerdict,
 };
 pub use handoff::{
     Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,
@@ -74,9 +76,9 @@ pub use model::{
 pub use output::{FinalOutput, OutputType};
 pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 pub use run::{
-    ContextSource, DEFAULT_MAX_TURNS, HandoffCall, NameCollision, NoContext, Run, RunConfig,
-    RunItemEvent, RunResult, RunStatus, RunStream, Runner, SharedHooks, Step, Stopper, StreamEvent,
-    ToolCall, UnknownTool, WithContext,
+    ContextSource, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HandoffCall, NameCollision,
+    NoContext, Run, RunConfig, RunItemEvent, RunResult, RunStatus, RunStream, Runner, SharedHooks,
+    Step, Stopper, StreamEvent, ToolCall, UnknownTool, WithContext,
 };
 pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};

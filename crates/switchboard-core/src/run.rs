@@ -14,7 +14,9 @@ mod stream;
 mod turn;
 mod view;
 
-pub use config::{DEFAULT_MAX_TURNS, NameCollision, RunConfig, SharedHooks};
+pub use config::{
+    DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig, SharedHooks,
+};
 pub use events::{RunItemEvent, StreamEvent};
 pub use machine::{Run, Step, UnknownTool};
 pub use result::{RunResult, RunStatus};

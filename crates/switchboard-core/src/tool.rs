@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +15,9 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
-use crate::model::ToolSpec;
+use crate::guardrail::ToolGuardrail;
+use crate::model::{ToolSpec, Usage};
+use crate::run::RunConfig;
 use crate::schema;
 
 /// What the model is told when a tool fails and says nothing else about it.
@@ -49,6 +52,8 @@ struct Inner<C> {
     spec: ToolSpec,
     invoke: Box<Invoke<C>>,
     failure: Option<Arc<Failure<C>>>,
+    guardrails: Vec<ToolGuardrail<C>>,
+    timeout: Option<Duration>,
     enabled: Enabled<C>,
     problem: Option<String>,
 }
@@ -82,10 +87,20 @@ impl<C> Tool<C> {
         (self.0.invoke)(ctx)
     }
 
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.0.timeout
+    }
+
+    pub(crate) fn guardrails(&self) -> &[ToolGuardrail<C>] {
+        &self.0.guardrails
+    }
+
     /// What the model is told of a failure.
     pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
         match &self.0.failure {
             Some(failure) => failure(ctx, error),
+            // That a tool took too long is nobody's secret.
+            None if error.is::<TimedOut>() => error.to_string(),
             None => DEFAULT_FAILURE.to_owned(),
         }
     }
@@ -113,6 +128,8 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         description: "".into(),
         enabled: Enabled::Always,
         failure: None,
+        guardrails: Vec::new(),
+        timeout: None,
         strict: true,
     }
 }
@@ -123,6 +140,8 @@ pub struct ToolBuilder<C = ()> {
     description: Arc<str>,
     enabled: Enabled<C>,
     failure: Option<Arc<Failure<C>>>,
+    guardrails: Vec<ToolGuardrail<C>>,
+    timeout: Option<Duration>,
     strict: bool,
 }
 
@@ -153,6 +172,21 @@ impl<C> ToolBuilder<C> {
         F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
     {
         self.failure = Some(Arc::new(text));
+        self
+    }
+
+    /// How long the tool may take. One that takes longer is cancelled where it awaits, and the model
+    /// is told.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// A check on the tool's calls and outputs.
+    #[must_use]
+    pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
+        self.guardrails.push(guardrail);
         self
     }
 
@@ -236,6 +270,8 @@ impl<C> ToolBuilder<C> {
             },
             invoke: Box::new(invoke),
             failure: self.failure,
+            guardrails: self.guardrails,
+            timeout: self.timeout,
             enabled: self.enabled,
             problem,
         }))
@@ -257,23 +293,45 @@ pub struct ToolContext<C = ()> {
     tool: Arc<str>,
     call_id: Arc<str>,
     arguments: Arc<str>,
+    /// The settings of the run the tool is part of.
+    config: Arc<RunConfig<C>>,
+    /// What models have used on the tool's behalf.
+    usage: Arc<Mutex<Usage>>,
+}
+
+/// One call of a tool.
+pub(crate) struct ThisCall {
+    pub(crate) agent: Arc<str>,
+    pub(crate) tool: Arc<str>,
+    pub(crate) call_id: Arc<str>,
+    pub(crate) arguments: Arc<str>,
 }
 
 impl<C> ToolContext<C> {
-    pub(crate) fn new(
-        run: RunContext<C>,
-        agent: Arc<str>,
-        tool: Arc<str>,
-        call_id: Arc<str>,
-        arguments: Arc<str>,
-    ) -> Self {
+    pub(crate) fn new(run: RunContext<C>, call: ThisCall, config: Arc<RunConfig<C>>) -> Self {
         Self {
             run,
-            agent,
-            tool,
-            call_id,
-            arguments,
+            agent: call.agent,
+            tool: call.tool,
+            call_id: call.call_id,
+            arguments: call.arguments,
+            config,
+            usage: Arc::default(),
         }
+    }
+
+    pub(crate) fn config(&self) -> &Arc<RunConfig<C>> {
+        &self.config
+    }
+
+    /// Counts what models have used on the tool's behalf as part of the run.
+    pub fn add_usage(&self, usage: Usage) {
+        // Nothing panics while the lock is held.
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    }
+
+    pub(crate) fn used(&self) -> Usage {
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The run's context.
@@ -318,6 +376,8 @@ impl<C> Clone for ToolContext<C> {
             tool: self.tool.clone(),
             call_id: self.call_id.clone(),
             arguments: self.arguments.clone(),
+            config: self.config.clone(),
+            usage: self.usage.clone(),
         }
     }
 }
@@ -330,6 +390,22 @@ impl<C> fmt::Debug for ToolContext<C> {
             .finish_non_exhaustive()
     }
 }
+
+/// A tool that took longer than it may.
+#[derive(Debug)]
+pub(crate) struct TimedOut {
+    pub(crate) tool: Arc<str>,
+    pub(crate) after: Duration,
+}
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.after.as_secs_f64();
+        write!(f, "Tool '{}' timed out after {seconds} seconds.", self.tool)
+    }
+}
+
+impl std::error::Error for TimedOut {}
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,6 +16,9 @@ use crate::trace::Tracing;
 /// How many turns a run may take unless it is told otherwise.
 pub const DEFAULT_MAX_TURNS: u32 = 10;
 
+/// How many agents that are tools may be inside each other unless a run is told otherwise.
+pub const DEFAULT_MAX_AGENT_DEPTH: u32 = 8;
+
 /// Every setting of a run.
 ///
 /// A [`Runner`](crate::Runner)'s methods write into one; give it a whole one with
@@ -69,6 +72,8 @@ pub struct RunConfig<C = ()> {
     pub tracing: Tracing,
     /// Whether spans hold what was said: arguments, outputs, payloads, answers.
     pub trace_sensitive_data: bool,
+    /// How many agents that are tools may be inside each other.
+    pub max_agent_depth: u32,
 }
 
 /// What happens when tools or handoffs of an agent share a name.
@@ -126,6 +131,7 @@ impl<C> Default for RunConfig<C> {
             name_collision: NameCollision::default(),
             tracing: Tracing::default(),
             trace_sensitive_data: true,
+            max_agent_depth: DEFAULT_MAX_AGENT_DEPTH,
         }
     }
 }
@@ -152,6 +158,7 @@ impl<C> Clone for RunConfig<C> {
             name_collision: self.name_collision,
             tracing: self.tracing.clone(),
             trace_sensitive_data: self.trace_sensitive_data,
+            max_agent_depth: self.max_agent_depth,
         }
     }
 }

@@ -269,7 +269,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ErrorKind::MaxTurns => "Max turns exceeded",
             ErrorKind::InputGuardrail
             | ErrorKind::OutputGuardrail
-            | ErrorKind::HandoffGuardrail => "Guardrail tripwire triggered",
+            | ErrorKind::HandoffGuardrail
+            | ErrorKind::ToolGuardrail => "Guardrail tripwire triggered",
             ErrorKind::UserCode
             | ErrorKind::Model
             | ErrorKind::ModelRefusal

@@ -314,6 +314,7 @@ impl Run {
             return;
         };
         for (call, result) in turn.tools.iter().zip(&results) {
+            self.usage += result.usage;
             let text = result.output.text();
             let output = result.output.clone().into_value();
             let made = self.answer(&call.call, &text, facts.name, output);

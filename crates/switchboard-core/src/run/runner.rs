@@ -197,6 +197,12 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.session = Some(session.into()))
     }
 
+    /// How many agents that are tools may be inside each other.
+    #[must_use]
+    pub fn max_agent_depth(self, depth: u32) -> Self {
+        self.with(|config| config.max_agent_depth = depth)
+    }
+
     /// How many tools of one response run side by side.
     #[must_use]
     pub fn tool_concurrency(self, limit: NonZeroUsize) -> Self {

@@ -100,6 +100,7 @@ struct SavedResult {
     tool: Arc<str>,
     #[serde(with = "crate::json::on_its_own")]
     output: Value,
+    usage: Usage,
 }
 
 impl From<&ToolResult> for SavedResult {
@@ -107,6 +108,7 @@ impl From<&ToolResult> for SavedResult {
         Self {
             tool: result.tool.clone(),
             output: result.output.clone().into_value(),
+            usage: result.usage,
         }
     }
 }
@@ -116,6 +118,7 @@ impl From<SavedResult> for ToolResult {
         Self {
             tool: saved.tool,
             output: ToolOutput::from(saved.output),
+            usage: saved.usage,
         }
     }
 }

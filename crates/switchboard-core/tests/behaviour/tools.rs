@@ -292,3 +292,84 @@ fn outputs_keep_text_and_values_apart() {
     );
     assert_eq!(ToolOutput::from(json!(1)).text(), "1");
 }
+
+#[tokio::test]
+async fn a_tool_that_takes_too_long_is_cancelled_and_the_model_is_told() {
+    let finished = Arc::new(AtomicUsize::new(0));
+    let counted = finished.clone();
+    let agent: Agent = Agent::new("A").tool(
+        tool("slow")
+            .timeout(std::time::Duration::from_millis(20))
+            .run(move |_ctx, (): ()| {
+                let counted = counted.clone();
+                async move {
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    "late"
+                }
+            }),
+    );
+    let model = ScriptedModel::new().call("slow", "{}").say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let outputs = told(&result.to_input_list());
+    assert_eq!(
+        outputs[2],
+        "output of call_1: Tool 'slow' timed out after 0.02 seconds."
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    assert_eq!(finished.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn guardrails_on_a_tool_may_replace_what_the_model_is_told_or_stop_the_run() {
+    use switchboard_core::{ErrorKind, ToolGuardrail, ToolVerdict};
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let no_secrets = ToolGuardrail::<()>::on_call("no_secrets", |ctx| match ctx.arguments() {
+        args if args.contains("secret") => ToolVerdict::replace("Not that one."),
+        args if args.contains("bomb") => ToolVerdict::trip("bomb"),
+        _ => ToolVerdict::Allow,
+    });
+    let short = ToolGuardrail::on_output("short", |_ctx, output: ToolOutput| async move {
+        match output.text().len() > 5 {
+            true => ToolVerdict::replace("Too long."),
+            false => ToolVerdict::Allow,
+        }
+    });
+    #[derive(Deserialize, JsonSchema)]
+    struct Read {
+        file: String,
+    }
+    let agent: Agent =
+        Agent::new("A").tool(tool("read").guardrail(no_secrets).guardrail(short).run(
+            move |_ctx, read: Read| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                read.file
+            },
+        ));
+    let model = ScriptedModel::new()
+        .calls([
+            ("read", r#"{"file": "secret"}"#),
+            ("read", r#"{"file": "a long one"}"#),
+            ("read", r#"{"file": "ok"}"#),
+        ])
+        .call("read", r#"{"file": "bomb"}"#);
+    let error = Runner::new(&agent)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), ran.load(Ordering::SeqCst)),
+        (ErrorKind::ToolGuardrail, 2)
+    );
+    let outputs = told(&model.requests()[1].input);
+    assert_eq!(
+        outputs[4..],
+        [
+            "output of call_1: Not that one.",
+            "output of call_2: Too long.",
+            "output of call_3: ok",
+        ]
+    );
+}

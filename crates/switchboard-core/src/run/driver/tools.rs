@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use futures_timer::Delay;
+use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt as _};
 
 use super::Driver;
 use super::hooks::Told;
 use crate::agent::{ToolResult, ToolUseKind};
-use crate::callback::{BoxFuture, call};
-use crate::error::Error;
+use crate::callback::{BoxFuture, Outcome, call};
+use crate::error::{Error, ErrorKind};
+use crate::guardrail::{GuardrailResult, GuardrailVerdict, ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::offer::Offer;
 use crate::run::machine::Step;
 use crate::run::turn::ToolCall;
-use crate::tool::{Tool, ToolContext, ToolOutput};
+use crate::tool::{ThisCall, TimedOut, Tool, ToolContext, ToolOutput};
 use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -96,14 +99,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             failed: false,
         });
         self.tell_hooks(Told::ToolStart(tool)).await?;
-        let ctx = ToolContext::new(
-            self.ctx(),
-            agent.name_arc().clone(),
-            call.tool.clone(),
-            call_id.as_ref().into(),
+        let this_call = ThisCall {
+            agent: agent.name_arc().clone(),
+            tool: call.tool.clone(),
+            call_id: call_id.as_ref().into(),
             arguments,
-        );
-        let (output, failed) = self.invoke(tool, ctx).await;
+        };
+        let ctx = ToolContext::new(self.ctx(), this_call, self.config.clone());
+        let (output, failed) = self.invoke_guarded(tool, &ctx).await?;
         span.update(|data| {
             if let SpanData::Function {
                 output: text,
@@ -119,12 +122,87 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(ToolResult {
             tool: call.tool.clone(),
             output,
+            usage: ctx.used(),
         })
     }
 
+    /// Runs the tool between the guardrails on its call and those on its output. Returns what the
+    /// model is told, and whether the tool failed.
+    async fn invoke_guarded(
+        &self,
+        tool: &Tool<C>,
+        ctx: &ToolContext<C>,
+    ) -> Result<(ToolOutput, bool), Error> {
+        for guardrail in tool.guardrails() {
+            if let ToolCheck::Call(check) = guardrail.tool_check()
+                && let Some(instead) = self
+                    .ask_tool_guardrail(guardrail, || check(ctx.clone()))
+                    .await?
+            {
+                return Ok((instead.into(), false));
+            }
+        }
+        let (output, failed) = self.invoke(tool, ctx).await;
+        for guardrail in tool.guardrails() {
+            if let ToolCheck::Output(check) = guardrail.tool_check()
+                && let Some(instead) = self
+                    .ask_tool_guardrail(guardrail, || check(ctx.clone(), output.clone()))
+                    .await?
+            {
+                return Ok((instead.into(), failed));
+            }
+        }
+        Ok((output, failed))
+    }
+
+    /// What the model is told instead; a tripwire is an error.
+    async fn ask_tool_guardrail(
+        &self,
+        guardrail: &ToolGuardrail<C>,
+        check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
+    ) -> Result<Option<String>, Error> {
+        let mut span = self.guardrail_span(guardrail.name_arc());
+        let verdict = call(check).await.map_err(|error| {
+            self.user_error(&format!("the guardrail \"{}\"", guardrail.name()), error)
+        })?;
+        let info = match verdict {
+            ToolVerdict::Allow => return Ok(None),
+            ToolVerdict::Replace(text) => return Ok(Some(text)),
+            ToolVerdict::Trip(info) => info,
+        };
+        span.update(|data| {
+            if let SpanData::Guardrail { triggered, .. } = data {
+                *triggered = true;
+            }
+        });
+        let message = format!(
+            "the tool guardrail \"{}\" tripped: {info}",
+            guardrail.name()
+        );
+        let result = GuardrailResult {
+            guardrail: guardrail.name_arc().clone(),
+            agent: self.agent.name_arc().clone(),
+            verdict: GuardrailVerdict::trip().info(info),
+        };
+        let error = Error::new(ErrorKind::ToolGuardrail, message);
+        Err(error.at_agent(self.agent.name()).with_guardrail(result))
+    }
+
     /// What the tool returned, or what the model is told of its failure.
-    async fn invoke(&self, tool: &Tool<C>, ctx: ToolContext<C>) -> (ToolOutput, bool) {
-        match call(|| tool.invoke(ctx.clone())).await {
+    async fn invoke(&self, tool: &Tool<C>, ctx: &ToolContext<C>) -> (ToolOutput, bool) {
+        let work = call(|| tool.invoke(ctx.clone()));
+        let outcome = match tool.timeout() {
+            None => work.await,
+            Some(after) => match select(Box::pin(work), Delay::new(after)).await {
+                Either::Left((outcome, _)) => outcome,
+                // What is left of the work is dropped, which cancels it.
+                Either::Right(((), _)) => {
+                    let tool = tool.spec().name.clone();
+                    Err(TimedOut { tool, after }.into())
+                }
+            },
+        };
+        match outcome {
             Ok(output) => (output, false),
             Err(error) => {
                 let name = tool.name();
@@ -133,7 +211,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     true => tracing::warn!(tool = name, %error, "a tool failed; the model is told"),
                     false => tracing::warn!(tool = name, "a tool failed; the model is told"),
                 }
-                (tool.failure_text(&ctx, &error).into(), true)
+                (tool.failure_text(ctx, &error).into(), true)
             }
         }
     }

@@ -1,0 +1,156 @@
+//! An agent that another agent uses as a tool: it is asked, it answers, and the conversation stays
+//! where it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::agent::Agent;
+use crate::callback::BoxError;
+use crate::context::RunContext;
+use crate::run::{RunConfig, RunResult, Runner, StreamEvent};
+use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
+
+/// What an agent that is a tool is asked.
+#[derive(Deserialize, JsonSchema)]
+struct Question {
+    /// What the agent is to do, with everything it needs to know.
+    input: String,
+}
+
+type Extract<C> = dyn Fn(&RunResult<C>) -> ToolOutput + Send + Sync;
+type Listen<C> = dyn Fn(&RunContext<C>, &StreamEvent<C>) + Send + Sync;
+
+/// An agent as a tool of another, in the making; see [`Agent::as_tool`].
+pub struct AgentTool<C = ()> {
+    agent: Agent<C>,
+    builder: ToolBuilder<C>,
+    max_turns: Option<u32>,
+    extract: Option<Arc<Extract<C>>>,
+    listen: Option<Arc<Listen<C>>>,
+}
+
+impl<C: Send + Sync + 'static> Agent<C> {
+    /// This agent as a tool of another. Unlike a handoff, the other agent asks, gets the answer,
+    /// and keeps the conversation; this one sees only what it is asked.
+    ///
+    /// It runs with the settings of the run that uses it, without its session and hooks. Agents
+    /// that use each other as tools in a circle end with an error that the model is told, at
+    /// [`RunConfig::max_agent_depth`].
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    ///
+    /// let translator: Agent = Agent::new("Translator").instructions("Translate to French.");
+    /// let writer = Agent::new("Writer")
+    ///     .tool(translator.as_tool("translate").description("Translates a text to French."));
+    /// ```
+    pub fn as_tool(&self, name: impl Into<Arc<str>>) -> AgentTool<C> {
+        AgentTool {
+            agent: self.clone(),
+            builder: tool(name),
+            max_turns: RunConfig::<C>::default().max_turns,
+            extract: None,
+            listen: None,
+        }
+    }
+}
+
+impl<C> AgentTool<C> {
+    /// What the tool is for; the other agent's model reads it to decide.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.builder = self.builder.description(description);
+        self
+    }
+
+    /// How many turns the agent may take each time it is asked.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// What the other agent is told, instead of the final output.
+    #[must_use]
+    pub fn answer_with<R: Into<ToolOutput>>(
+        mut self,
+        extract: impl Fn(&RunResult<C>) -> R + Send + Sync + 'static,
+    ) -> Self {
+        self.extract = Some(Arc::new(move |result| extract(result).into()));
+        self
+    }
+
+    /// Told of everything that happens while the agent works, as a streamed run tells it.
+    #[must_use]
+    pub fn on_event(
+        mut self,
+        listen: impl Fn(&RunContext<C>, &StreamEvent<C>) + Send + Sync + 'static,
+    ) -> Self {
+        self.listen = Some(Arc::new(listen));
+        self
+    }
+}
+
+impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
+    fn from(made: AgentTool<C>) -> Self {
+        let AgentTool {
+            agent,
+            builder,
+            max_turns,
+            extract,
+            listen,
+        } = made;
+        let agent = Arc::new(agent);
+        builder.run(move |ctx: ToolContext<C>, question: Question| {
+            let (agent, extract, listen) = (agent.clone(), extract.clone(), listen.clone());
+            async move {
+                let result = ask(&agent, &ctx, question.input, max_turns, listen).await?;
+                ctx.add_usage(*result.usage());
+                Ok::<ToolOutput, BoxError>(match extract {
+                    Some(extract) => extract(&result),
+                    None => result.final_text().into_owned().into(),
+                })
+            }
+        })
+    }
+}
+
+async fn ask<C: Send + Sync + 'static>(
+    agent: &Agent<C>,
+    ctx: &ToolContext<C>,
+    input: String,
+    max_turns: Option<u32>,
+    listen: Option<Arc<Listen<C>>>,
+) -> Result<RunResult<C>, BoxError> {
+    let outer = ctx.config();
+    let Some(depth) = outer.max_agent_depth.checked_sub(1) else {
+        return Err("too many agents use each other as tools, one inside the other".into());
+    };
+    let config = RunConfig {
+        max_agent_depth: depth,
+        max_turns,
+        session: None,
+        hooks: None,
+        ..(**outer).clone()
+    };
+    let runner = Runner::new(agent)
+        .config(config)
+        .context(ctx.run().state().clone());
+    let Some(listen) = listen else {
+        return Ok(runner.run(input).await?);
+    };
+    let mut stream = runner.stream(input);
+    while let Some(event) = stream.next().await {
+        listen(ctx.run(), &event);
+    }
+    Ok(stream.finish().await?)
+}
+
+impl<C> fmt::Debug for AgentTool<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AgentTool({})", self.agent.name())
+    }
+}
