@@ -18,9 +18,13 @@ use crate::tool::{ToolContext, ToolOutput};
 ///
 /// A plain `bool` converts into it: `true` trips.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GuardrailVerdict {
     /// Whether the run must stop.
     pub tripped: bool,
+    /// What is to be used instead of what was checked: the user's words, or the final output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<String>,
     /// What the guardrail wants to say about it.
     #[serde(with = "crate::json::on_its_own")]
     pub info: Value,
@@ -31,6 +35,7 @@ impl GuardrailVerdict {
     pub const fn allow() -> Self {
         Self {
             tripped: false,
+            replacement: None,
             info: Value::Null,
         }
     }
@@ -39,7 +44,18 @@ impl GuardrailVerdict {
     pub const fn trip() -> Self {
         Self {
             tripped: true,
+            replacement: None,
             info: Value::Null,
+        }
+    }
+
+    /// The run goes on with this instead: of an input guardrail, in place of what the user said
+    /// last; of an output guardrail, in place of the answer. The record and the session hold the
+    /// replacement, not what was replaced.
+    pub fn replace(text: impl Into<String>) -> Self {
+        Self {
+            replacement: Some(text.into()),
+            ..Self::allow()
         }
     }
 
@@ -53,9 +69,9 @@ impl GuardrailVerdict {
 
 impl From<bool> for GuardrailVerdict {
     fn from(tripped: bool) -> Self {
-        Self {
-            tripped,
-            info: Value::Null,
+        match tripped {
+            true => Self::trip(),
+            false => Self::allow(),
         }
     }
 }

@@ -6,6 +6,8 @@ mod config;
 mod driver;
 mod events;
 mod machine;
+mod model_filter;
+mod recovery;
 mod result;
 mod roster;
 mod runner;
@@ -19,6 +21,8 @@ pub use config::{
 };
 pub use events::{RunItemEvent, StreamEvent};
 pub use machine::{Run, Step, UnknownTool};
+pub use model_filter::ModelFilter;
+pub use recovery::{Recovery, RunProblem};
 pub use result::{RunResult, RunStatus};
 pub use runner::{ContextSource, NoContext, Runner, WithContext};
 pub use stream::{RunStream, Stopper};

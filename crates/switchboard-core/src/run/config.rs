@@ -5,6 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::machine::UnknownTool;
+use super::model_filter::ModelFilter;
+use super::recovery::Recovery;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
@@ -62,6 +64,13 @@ pub struct RunConfig<C = ()> {
     pub session_limit: Option<usize>,
     /// How many tools of one response run side by side; `None` is all.
     pub tool_concurrency: Option<NonZeroUsize>,
+    /// Changes every request before a model is asked.
+    pub model_filter: Option<ModelFilter<C>>,
+    /// Whether halves of calls are taken out of every request. The engine and the library's filters
+    /// leave none; filters of your own may.
+    pub pair_calls: bool,
+    /// Has an output for a run that cannot go on.
+    pub recovery: Option<Recovery<C>>,
     /// What happens when the model calls a tool that is not there.
     pub unknown_tool: UnknownTool,
     /// How the tools of handoffs are named where no name is given.
@@ -126,6 +135,9 @@ impl<C> Default for RunConfig<C> {
             session: None,
             session_limit: None,
             tool_concurrency: None,
+            model_filter: None,
+            pair_calls: false,
+            recovery: None,
             unknown_tool: UnknownTool::default(),
             tool_names: ToolNames::default(),
             name_collision: NameCollision::default(),
@@ -153,6 +165,9 @@ impl<C> Clone for RunConfig<C> {
             session: self.session.clone(),
             session_limit: self.session_limit,
             tool_concurrency: self.tool_concurrency,
+            model_filter: self.model_filter.clone(),
+            pair_calls: self.pair_calls,
+            recovery: self.recovery.clone(),
             unknown_tool: self.unknown_tool,
             tool_names: self.tool_names,
             name_collision: self.name_collision,

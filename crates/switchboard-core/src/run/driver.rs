@@ -76,7 +76,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn drive_one_step(&mut self) -> Result<(), Error> {
         let outcome = async {
             self.continue_session().await?;
-            self.save().await?;
+            if !self.holds_input_back() {
+                self.save().await?;
+            }
             self.take_step().await?;
             self.save().await
         };
@@ -103,7 +105,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .await;
         self.continue_session().await?;
         loop {
-            self.save().await?;
+            if !self.holds_input_back() {
+                self.save().await?;
+            }
             match self.run.step() {
                 Step::Done(_) => return Ok(()),
                 Step::CallModel if self.events.as_ref().is_some_and(Events::stops_after_turn) => {

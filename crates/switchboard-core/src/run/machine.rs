@@ -282,14 +282,14 @@ impl Run {
             .calls
             .admit(turn, answer_is)
             .map_err(|error| rejected(error, false, Vec::new()))?;
-        let items = match facts.is_watched {
-            true => turn.items.clone(),
-            false => Vec::new(),
-        };
         let output = match turn.has_calls() {
             true => None,
             false => answer::settle(&turn, skipped, facts)
-                .map_err(|error| rejected(error, true, items.clone()))?,
+                .map_err(|error| rejected(error, true, turn.items.clone()))?,
+        };
+        let items = match facts.is_watched {
+            true => turn.items.clone(),
+            false => Vec::new(),
         };
         self.calls.note(&turn);
         self.made_items = made_items;
@@ -472,6 +472,61 @@ impl Run {
         self.agent = target;
         self.agent_started = false;
         self.phase = Phase::Model;
+    }
+
+    /// Puts other words in place of what the user said last.
+    pub(super) fn replace_input(&mut self, words: &str) {
+        let replaced = |items: &mut dyn Iterator<Item = Item>| -> Vec<Item> {
+            let mut items: Vec<Item> = items.collect();
+            let last = items
+                .iter_mut()
+                .rfind(|item| item.role().is_some_and(|role| role == "user"));
+            match last {
+                Some(said) => *said = said.with_field("content", words),
+                None => items.push(Item::user(words)),
+            }
+            items
+        };
+        self.input = match &self.input {
+            Input::Text(_) => Input::Text(words.into()),
+            Input::Items(items) => Input::Items(replaced(&mut items.iter().cloned()).into()),
+        };
+        if !self.unsaved.is_empty() {
+            self.unsaved = replaced(&mut std::mem::take(&mut self.unsaved).into_iter());
+        }
+        self.view = None;
+    }
+
+    /// Puts another answer in place of the final output, also in what the run has made.
+    pub(super) fn replace_output(&mut self, text: &str, agent: &Arc<str>) {
+        let message = self.message(text, agent);
+        if let Phase::Output(turn, output) = &mut self.phase {
+            *output = FinalOutput::Text(text.into());
+            turn.items
+                .retain(|made| *made.kind() != RunItemKind::MessageOutput);
+            turn.items.push(message);
+        }
+    }
+
+    /// Ends the run with an output that is not the model's, after `items` of a turn that failed.
+    pub(super) fn recovered(&mut self, output: FinalOutput, items: Vec<RunItem>, agent: &Arc<str>) {
+        let mut turn = Turn {
+            items,
+            ..Turn::default()
+        };
+        turn.items.push(self.message(&output.text(), agent));
+        self.phase = Phase::Output(turn, output);
+    }
+
+    fn message(&mut self, text: &str, agent: &Arc<str>) -> RunItem {
+        self.made_items = next_occurrence(self.made_items);
+        let item = Item::output_message(&format!("msg_run_{}", self.made_items), text);
+        RunItem::made(
+            RunItemKind::MessageOutput,
+            agent.clone(),
+            item,
+            self.made_items,
+        )
     }
 
     /// Ends the run with its final output.

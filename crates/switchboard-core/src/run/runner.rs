@@ -11,17 +11,22 @@ use super::config::{NameCollision, RunConfig, SharedHooks};
 use super::driver::Driver;
 use super::events::Events;
 use super::machine::{Run, UnknownTool};
+use super::model_filter::ModelFilter;
+use super::recovery::{Recovery, RunProblem};
 use super::result::RunResult;
 use super::roster;
 use super::stream::RunStream;
 use crate::agent::Agent;
+use crate::callback::IntoOutcome;
+use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
 use crate::filters::IntoFilter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::RunHooks;
 use crate::items::{Input, Item};
-use crate::model::{ModelHandle, ModelSettings};
+use crate::model::{ModelHandle, ModelRequest, ModelSettings};
+use crate::output::FinalOutput;
 use crate::session::SessionHandle;
 use crate::trace::{Tracer, Tracing};
 
@@ -207,6 +212,53 @@ impl<C, S> Runner<C, S> {
     #[must_use]
     pub fn tool_concurrency(self, limit: NonZeroUsize) -> Self {
         self.with(|config| config.tool_concurrency = Some(limit))
+    }
+
+    /// Changes every request before a model is asked: its instructions, its input, its settings.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// let agent: Agent = Agent::new("A");
+    /// let runner = Runner::new(&agent).model_filter(|_ctx, _agent, mut request| {
+    ///     request.input = request.input.skip(request.input.len().saturating_sub(50));
+    ///     request
+    /// });
+    /// ```
+    #[must_use]
+    pub fn model_filter<F, R, M>(self, filter: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>, ModelRequest) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ModelRequest, M>,
+    {
+        self.with(|config| config.model_filter = Some(ModelFilter::new(filter)))
+    }
+
+    /// Takes halves of calls out of every request. The engine and the library's filters leave
+    /// none; filters of your own may.
+    #[must_use]
+    pub fn pair_calls(self) -> Self {
+        self.with(|config| config.pair_calls = true)
+    }
+
+    /// Has an output for a run that cannot go on: too many turns, a refusal, an answer that is not
+    /// in the form asked for. `None` lets the error stand.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, FinalOutput, Runner};
+    ///
+    /// let agent: Agent = Agent::new("A");
+    /// let runner = Runner::new(&agent).recover(|_ctx, problem, _message| {
+    ///     Some(FinalOutput::from(format!("Sorry, I have to stop here ({problem:?}).")))
+    /// });
+    /// ```
+    #[must_use]
+    pub fn recover<F, R, M>(self, recover: F) -> Self
+    where
+        F: Fn(RunContext<C>, RunProblem, String) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<FinalOutput>, M>,
+    {
+        self.with(|config| config.recovery = Some(Recovery::new(recover)))
     }
 
     /// How many of the session's latest items to load.

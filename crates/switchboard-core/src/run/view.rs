@@ -98,6 +98,15 @@ pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
     latest_only(items).into()
 }
 
+/// The items without calls whose output is not there, and without outputs whose call is not.
+pub(super) fn paired(items: &Items) -> Items {
+    let all: Vec<Item> = items.iter().cloned().collect();
+    let kept = without_orphans(&all, |_| true);
+    let calls: FxHashSet<u64> = kept.iter().map(Item::output_identity).collect();
+    let is_whole = |item: &Item| !item.kind().is_output() || calls.contains(&item.identity());
+    kept.into_iter().filter(is_whole).collect()
+}
+
 /// What a run with a session starts from: what the session holds, and then the new input. Where
 /// only the latest items were loaded, outputs whose call was not are left out.
 pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> Items {

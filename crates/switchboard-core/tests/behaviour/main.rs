@@ -9,6 +9,7 @@ mod guardrails;
 mod handoffs;
 mod hostile;
 mod panics;
+mod recovering;
 mod resuming;
 mod sessions;
 mod settings;

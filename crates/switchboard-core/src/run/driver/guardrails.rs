@@ -40,6 +40,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.save().await?;
             return Err(self.guardrails_found(ErrorKind::OutputGuardrail, found));
         }
+        if let Some(text) = replacement(&found) {
+            let text = text.to_owned();
+            self.run.replace_output(&text, self.agent.name_arc());
+        }
         self.run.output_guardrails.extend(found);
         self.run.concluded();
         self.told.clear();
@@ -56,8 +60,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if tripped(&found).is_some() {
             return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
         }
+        if let Some(words) = replacement(&found) {
+            let words = words.to_owned();
+            self.run.replace_input(&words);
+        }
         self.run.input_guardrails.extend(found);
         Ok(())
+    }
+
+    /// Whether guardrails have yet to see the user's words before anybody keeps them.
+    pub(super) fn holds_input_back(&self) -> bool {
+        !self.run.input_checked
+            && self.run.turns() == 0
+            && self.has_input_guardrails(GuardrailTiming::BeforeModel)
     }
 
     pub(super) fn has_input_guardrails(&self, timing: GuardrailTiming) -> bool {
@@ -163,6 +178,13 @@ where
         }
     }
     Ok(found)
+}
+
+/// What the first guardrail that wants something else wants instead.
+pub(super) fn replacement(found: &[GuardrailResult]) -> Option<&str> {
+    found
+        .iter()
+        .find_map(|result| result.verdict.replacement.as_deref())
 }
 
 pub(super) fn tripped(found: &[GuardrailResult]) -> Option<&GuardrailResult> {

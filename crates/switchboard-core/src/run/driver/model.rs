@@ -6,16 +6,19 @@ use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
 use super::Driver;
-use super::guardrails::tripped;
+use super::guardrails::{replacement, tripped};
 use super::hooks::Told;
-use crate::callback::BoxError;
+use crate::callback::{BoxError, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::GuardrailTiming;
+use crate::items::RunItem;
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
 use crate::run::events::StreamEvent;
 use crate::run::machine::{Rejected, Step};
+use crate::run::recovery::RunProblem;
+use crate::run::view;
 use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -23,7 +26,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
         self.turn_span = OpenSpan::default();
         self.open_agent_span();
-        let turn = self.run.next_turn(self.config.max_turns)?;
+        let turn = match self.run.next_turn(self.config.max_turns) {
+            Ok(turn) => turn,
+            Err(error) => return self.recover(RunProblem::MaxTurns, error, Vec::new()).await,
+        };
         let name = self.agent.name_arc();
         self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
             turn,
@@ -31,7 +37,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         if !self.run.input_checked {
             self.run.input_guardrails.clear();
-            self.check_input().await?;
+            let checked = self.check_input().await;
+            // Only now is it known what the user is to have said.
+            self.save().await?;
+            checked?;
         }
         self.offer = None;
         if !self.run.agent_started {
@@ -58,17 +67,43 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }) => return Err(error),
             Err(Rejected { error, items, .. }) => (items, Some(error)),
         };
-        self.tell_items(items).await;
+        self.tell_items(items.clone()).await;
         if let Some(response) = &seen {
             self.tell_hooks(Told::ModelEnd(response)).await?;
         }
         if let Some(error) = rejection {
-            return Err(error);
+            let problem = match error.kind() {
+                ErrorKind::ModelRefusal => RunProblem::Refusal,
+                _ if !items.is_empty() => RunProblem::InvalidOutput,
+                _ => return Err(error),
+            };
+            return self.recover(problem, error, items).await;
         }
         if let Step::CallModel = self.run.step() {
             self.tell_recorded_since(recorded).await;
         }
         Ok(())
+    }
+
+    /// Asks the application whether a run that cannot go on has an output all the same.
+    async fn recover(
+        &mut self,
+        problem: RunProblem,
+        error: Error,
+        items: Vec<RunItem>,
+    ) -> Result<(), Error> {
+        let Some(recovery) = &self.config.recovery else {
+            return Err(error);
+        };
+        let message = error.to_string();
+        let output = call(|| recovery.ask(self.ctx(), problem, message)).await;
+        match output.map_err(|error| self.user_error("the recovery", error))? {
+            None => Err(error),
+            Some(output) => {
+                self.run.recovered(output, items, self.agent.name_arc());
+                Ok(())
+            }
+        }
     }
 
     /// What the model is asked, and the model.
@@ -109,7 +144,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
             false => instructions,
         };
-        let request = ModelRequest {
+        let mut request = ModelRequest {
             instructions,
             input: self.run.model_input(),
             settings: self.settings(),
@@ -117,6 +152,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
         };
+        if let Some(filter) = &self.config.model_filter {
+            let (ctx, agent) = (self.ctx(), self.agent.clone());
+            let filtered = call(|| filter.apply(ctx, agent, request)).await;
+            request =
+                filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
+            request.input = view::latest_only(request.input.into_iter().collect()).into();
+        }
+        if self.config.pair_calls {
+            request.input = view::paired(&request.input);
+        }
         self.tell_hooks(Told::ModelStart(&request)).await?;
         Ok((model, request))
     }
@@ -170,6 +215,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 self.run.usage += answer.usage;
             }
             return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
+        }
+        if replacement(&found).is_some() {
+            return Err(self.configuration(
+                "an input guardrail beside the model wants other words, which the model has read \
+                 already; run it before the model",
+            ));
         }
         self.run.input_guardrails.extend(found);
         match answer {

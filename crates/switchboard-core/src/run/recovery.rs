@@ -1,0 +1,62 @@
+//! An output for a run that cannot go on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::callback::{IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::output::FinalOutput;
+
+/// Why a run cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunProblem {
+    /// It took more turns than it may.
+    MaxTurns,
+    /// The model refused to answer.
+    Refusal,
+    /// The model's answer is not in the form asked for.
+    InvalidOutput,
+}
+
+type Ask<C> =
+    dyn Fn(RunContext<C>, RunProblem, String) -> Outcome<Option<FinalOutput>> + Send + Sync;
+
+/// Code that has an output for a run that cannot go on; see
+/// [`Runner::recover`](crate::Runner::recover).
+pub struct Recovery<C>(Arc<Ask<C>>);
+
+impl<C> Recovery<C> {
+    /// `ask` is given the problem and what the error would say, and returns the run's final
+    /// output, or `None` where the error is to stand.
+    pub fn new<F, R, M>(ask: F) -> Self
+    where
+        F: Fn(RunContext<C>, RunProblem, String) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<FinalOutput>, M>,
+    {
+        Self(Arc::new(move |ctx, problem, message| {
+            ask(ctx, problem, message).into_outcome()
+        }))
+    }
+
+    pub(super) fn ask(
+        &self,
+        ctx: RunContext<C>,
+        problem: RunProblem,
+        message: String,
+    ) -> Outcome<Option<FinalOutput>> {
+        (self.0)(ctx, problem, message)
+    }
+}
+
+impl<C> Clone for Recovery<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<C> fmt::Debug for Recovery<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recovery")
+    }
+}

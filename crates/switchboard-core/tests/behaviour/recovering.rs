@@ -1,0 +1,169 @@
+//! Other words, other outputs, other requests: what the application may change on the way.
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, ErrorKind, FinalOutput, GuardrailVerdict, HandoffInputData, InputGuardrail, Item,
+    MemorySession, OutputGuardrail, RunProblem, Runner, handoff, tool,
+};
+
+use crate::told;
+
+#[tokio::test]
+async fn an_input_guardrail_may_put_other_words_in_place_of_the_users() {
+    let polite = InputGuardrail::new("polite", |_ctx, _agent, _input| {
+        GuardrailVerdict::replace("Please help.")
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(polite);
+    let model = ScriptedModel::new().say("Sure.").say("Again.");
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent).model(model.clone()).session(&session);
+    runner.run("Help, you fool!").await.unwrap();
+    assert_eq!(told(&model.requests()[0].input), ["user: Please help."]);
+    assert_eq!(
+        told(&session.items()),
+        ["user: Please help.", "assistant: Sure."]
+    );
+    runner.run("Now!").await.unwrap();
+    assert_eq!(
+        told(&model.requests()[1].input),
+        [
+            "user: Please help.",
+            "assistant: Sure.",
+            "user: Please help."
+        ]
+    );
+    assert_eq!(session.items().len(), 4);
+
+    let beside = InputGuardrail::new("beside", |_ctx, _agent, _input| {
+        GuardrailVerdict::replace("x")
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(beside.beside_model());
+    let model = ScriptedModel::new().say("Sure.");
+    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
+    assert!(error.is_configuration(), "{error}");
+}
+
+#[tokio::test]
+async fn an_output_guardrail_may_put_another_answer_in_place_of_the_models() {
+    let masked = OutputGuardrail::new("masked", |_ctx, _agent, output: FinalOutput| {
+        match output.text().contains("secret") {
+            true => GuardrailVerdict::replace("I cannot say."),
+            false => GuardrailVerdict::allow(),
+        }
+    });
+    let agent: Agent = Agent::new("A").output_guardrail(masked);
+    let session = MemorySession::new();
+    let model = ScriptedModel::new().say("the secret");
+    let result = Runner::new(&agent)
+        .model(model)
+        .session(&session)
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(result.final_text(), "I cannot say.");
+    assert_eq!(
+        told(&session.items()),
+        ["user: x", "assistant: I cannot say."]
+    );
+    assert!(!format!("{:?}", result.new_items()).contains("secret"));
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_go_on_may_have_an_output_all_the_same() {
+    let recover = |_ctx, problem, message: String| async move {
+        match problem {
+            RunProblem::MaxTurns => Some(FinalOutput::from(format!("Stopped: {message}"))),
+            RunProblem::Refusal => Some(FinalOutput::from("Let us talk of something else.")),
+            _ => None,
+        }
+    };
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let model = ScriptedModel::new().call("t", "{}");
+    let runner = Runner::new(&agent)
+        .model(model)
+        .max_turns(1)
+        .recover(recover);
+    let result = runner.run("x").await.unwrap();
+    assert!(
+        result.final_text().starts_with("Stopped: "),
+        "{}",
+        result.final_text()
+    );
+    assert_eq!(
+        result.new_items().len(),
+        3,
+        "the output is part of the record"
+    );
+
+    let refusal =
+        r#"{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}"#;
+    let model = ScriptedModel::new().reply([Item::from_json(refusal).unwrap()]);
+    let runner = Runner::new(&agent).model(model).recover(recover);
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(result.final_text(), "Let us talk of something else.");
+
+    let typed: Agent = Agent::new("A").output::<Vec<u32>>();
+    let model = ScriptedModel::new().say("no list");
+    let error = Runner::new(&typed)
+        .model(model)
+        .recover(recover)
+        .run("x")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ModelBehavior);
+}
+
+#[tokio::test]
+async fn every_request_can_be_changed_before_a_model_is_asked() {
+    let agent: Agent = Agent::new("A").instructions("Help.");
+    let model = ScriptedModel::new().say("ok");
+    let runner =
+        Runner::new(&agent)
+            .model(model.clone())
+            .model_filter(|_ctx, agent, mut request| {
+                request.instructions = Some(format!("You are {}.", agent.name()).into());
+                request.input = request.input.skip(1);
+                request
+            });
+    runner
+        .run(vec![Item::user("1"), Item::user("2")])
+        .await
+        .unwrap();
+    let asked = &model.requests()[0];
+    assert_eq!(asked.instructions.as_deref(), Some("You are A."));
+    assert_eq!(told(&asked.input), ["user: 2"]);
+}
+
+#[tokio::test]
+async fn halves_of_calls_that_a_filter_left_can_be_taken_out() {
+    let boss: Agent = Agent::new("Boss");
+    let careless = |data: HandoffInputData| {
+        let outputs = data.new_items().clone().into_iter().skip(1);
+        data.with_input_items(outputs)
+    };
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(careless));
+    let script = || {
+        ScriptedModel::new()
+            .call("transfer_to_boss", "{}")
+            .say("ok")
+    };
+    let model = script();
+    Runner::new(&clerk)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(
+        model.requests()[1].input.len(),
+        2,
+        "what a filter returns is passed on as given"
+    );
+    let model = script();
+    Runner::new(&clerk)
+        .model(model.clone())
+        .pair_calls()
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(told(&model.requests()[1].input), ["user: x"]);
+}
