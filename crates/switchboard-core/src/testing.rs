@@ -1,167 +1,34 @@
 //! Testing agents without a provider.
 //!
-//! [`ScriptedModel`] answers from a script and keeps what it was asked. It is what this
-//! project's own tests, examples and conformance corpus run on.
+//! [`ScriptedModel`] answers from a script and keeps what it was asked. [`Report`] tells who did
+//! what in a run, to assert on or to keep as a golden transcript. [`Recorder`] turns a live run into
+//! a script.
+//!
+//! ```
+//! use switchboard_core::testing::{Report, ScriptedModel};
+//! use switchboard_core::{Agent, Runner};
+//!
+//! # futures_util::FutureExt::now_or_never(async {
+//! let billing: Agent = Agent::new("Billing");
+//! let triage = Agent::new("Triage").handoff(&billing);
+//! let model = ScriptedModel::new().call("transfer_to_billing", "{}").say("Done.");
+//! let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+//!
+//! let report = Report::of(&result);
+//! assert_eq!(report.agents(), ["Triage", "Billing"]);
+//! assert_eq!(report.to_string(), "\
+//! Triage calls transfer_to_billing {}
+//! Triage → Billing
+//! Billing: Done.
+//! ");
+//! # Ok::<(), switchboard_core::Error>(())
+//! # }).unwrap().unwrap();
+//! ```
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod recorder;
+mod report;
+mod scripted;
 
-use futures_core::Stream;
-use futures_util::stream;
-
-use crate::callback::BoxError;
-use crate::items::{Item, ItemKind};
-use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, Usage};
-
-/// A model that answers from a script, one entry a call, and keeps every request.
-///
-/// Clones share the script and the requests. When the script is over, it fails.
-///
-/// ```
-/// use switchboard_core::testing::ScriptedModel;
-/// use switchboard_core::{Agent, Item, Runner};
-///
-/// # futures_util::FutureExt::now_or_never(async {
-/// let model = ScriptedModel::new().say("Hello!");
-/// let agent: Agent = Agent::new("Greeter").instructions("Greet.").model(model.clone());
-/// Runner::new(&agent).run("Hi").await?;
-/// assert_eq!(model.requests()[0].instructions.as_deref(), Some("Greet."));
-/// # Ok::<(), switchboard_core::Error>(())
-/// # }).unwrap().unwrap();
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct ScriptedModel(Arc<Mutex<Script>>);
-
-#[derive(Debug, Default)]
-struct Script {
-    answers: VecDeque<Result<ModelResponse, String>>,
-    requests: Vec<ModelRequest>,
-    messages: usize,
-    calls: usize,
-}
-
-impl ScriptedModel {
-    /// A model with an empty script.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Then answers with these items.
-    #[must_use]
-    pub fn reply(self, items: impl IntoIterator<Item = Item>) -> Self {
-        self.respond_with(ModelResponse::new(items).usage(Usage {
-            requests: 1,
-            ..Usage::default()
-        }))
-    }
-
-    /// Then answers with this response.
-    #[must_use]
-    pub fn respond_with(self, response: ModelResponse) -> Self {
-        self.script().answers.push_back(Ok(response));
-        self
-    }
-
-    /// Then says this.
-    #[must_use]
-    pub fn say(self, text: &str) -> Self {
-        let id = {
-            let mut script = self.script();
-            script.messages += 1;
-            format!("msg_{}", script.messages)
-        };
-        self.reply([Item::output_message(&id, text)])
-    }
-
-    /// Then calls this tool, or this handoff.
-    #[must_use]
-    pub fn call(self, name: &str, arguments: &str) -> Self {
-        self.calls([(name, arguments)])
-    }
-
-    /// Then calls these tools or handoffs in one answer.
-    #[must_use]
-    pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let items: Vec<Item> = {
-            let mut script = self.script();
-            let items = calls.into_iter().map(|(name, arguments)| {
-                script.calls += 1;
-                Item::function_call(&format!("call_{}", script.calls), name, arguments)
-            });
-            items.collect()
-        };
-        self.reply(items)
-    }
-
-    /// Then fails.
-    #[must_use]
-    pub fn fail(self, message: &str) -> Self {
-        self.script().answers.push_back(Err(message.to_owned()));
-        self
-    }
-
-    /// What the model was asked, call by call.
-    pub fn requests(&self) -> Vec<ModelRequest> {
-        self.script().requests.clone()
-    }
-
-    /// How many answers of the script are left.
-    pub fn left(&self) -> usize {
-        self.script().answers.len()
-    }
-
-    fn next(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let mut script = self.script();
-        script.requests.push(request);
-        match script.answers.pop_front() {
-            Some(Ok(response)) => Ok(response),
-            Some(Err(message)) => Err(message.into()),
-            None => Err(format!(
-                "the script is over: this was call {} of the model",
-                script.requests.len()
-            )
-            .into()),
-        }
-    }
-
-    fn script(&self) -> MutexGuard<'_, Script> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Model for ScriptedModel {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.next(request)
-    }
-
-    fn stream(
-        &self,
-        request: ModelRequest,
-    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let events = match self.next(request) {
-            Err(error) => vec![Err(error)],
-            Ok(response) => {
-                let messages = response.output.iter();
-                let messages = messages.filter(|item| item.kind() == ItemKind::Message);
-                let mut events: Vec<_> = messages
-                    .filter_map(Item::text)
-                    .flat_map(|text| words(&text))
-                    .map(|word| Ok(ModelEvent::TextDelta(word)))
-                    .collect();
-                events.push(Ok(ModelEvent::Completed(response)));
-                events
-            }
-        };
-        stream::iter(events)
-    }
-
-    fn name(&self) -> &str {
-        "scripted"
-    }
-}
-
-/// A text in pieces, as a streaming model would send it.
-fn words(text: &str) -> Vec<String> {
-    text.split_inclusive(' ').map(str::to_owned).collect()
-}
+pub use recorder::{Recorder, Recording};
+pub use report::{HandoffTaken, Report, ToolUsed};
+pub use scripted::ScriptedModel;

@@ -15,6 +15,7 @@ mod sessions;
 mod settings;
 mod streams;
 mod teams;
+mod test_kit;
 mod tools;
 mod traces;
 

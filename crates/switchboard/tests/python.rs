@@ -1,0 +1,128 @@
+//! A conversation that goes from the OpenAI Agents SDK for Python to Switchboard and back.
+//!
+//! `./test` installs the Python package and runs this; without it the test is ignored.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use switchboard::testing::ScriptedModel;
+use switchboard::{Agent, HandoffInputData, Item, Items, Runner, Team, handoff};
+
+/// One turn in Python.
+fn in_python(task: &Value) -> Value {
+    let python = std::env::var("SWITCHBOARD_PYTHON").unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/converse.py");
+    let mut child = Command::new(python)
+        .arg(script)
+        .env("OPENAI_AGENTS_DISABLE_TRACING", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(task.to_string().as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn call(id: &str, to: &str) -> Value {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": format!("call_{id}"),
+           "name": format!("transfer_to_{to}"), "arguments": "{}"})
+}
+
+fn message(id: &str, text: &str) -> Value {
+    json!({"type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
+           "content": [{"type": "output_text", "text": text, "annotations": []}]})
+}
+
+fn items(list: &Value) -> Items {
+    let list = list.as_array().unwrap().iter();
+    list.map(|item| Item::from_value(item).unwrap()).collect()
+}
+
+fn values(items: &Items) -> Value {
+    items.iter().map(|item| item.to_value().unwrap()).collect()
+}
+
+#[tokio::test]
+#[ignore = "needs the Python package openai-agents; ./test installs it and sets SWITCHBOARD_PYTHON"]
+async fn a_conversation_goes_from_python_to_switchboard_and_back() {
+    // In Python: from triage to billing.
+    let first = in_python(&json!({
+        "start": "Triage agent", "items": [], "say": "My bill is wrong",
+        "script": [[call("1", "billing_agent")], [message("1", "It is fixed.")]],
+    }));
+    assert_eq!(first["last_agent"], "Billing agent");
+
+    // In Switchboard: from billing to triage and back to billing, with the same items.
+    let seen: std::sync::Arc<std::sync::Mutex<Vec<Value>>> = std::sync::Arc::default();
+    let noted = seen.clone();
+    let look = move |data: HandoffInputData| {
+        let made = |made: &switchboard::RunItems| -> Value {
+            made.iter()
+                .map(|made| made.to_input_item().to_value().unwrap())
+                .collect()
+        };
+        noted.lock().unwrap().push(json!({
+            "input_history": values(&data.history_items()),
+            "pre_handoff_items": made(data.pre_handoff_items()),
+            "new_items": made(data.new_items()),
+        }));
+        data
+    };
+    let team: Team = Team::new()
+        .agent(Agent::new("Triage agent").handoff(handoff("Billing agent").filter(look.clone())))
+        .agent(Agent::new("Billing agent").handoff(handoff("Triage agent").filter(look)))
+        .build()
+        .unwrap();
+    let history = items(&first["items"]);
+    let mut input: Vec<Item> = history.clone().into_iter().collect();
+    input.push(Item::user("And my phone is broken"));
+    let answers = json!([
+        [call("2", "triage_agent")],
+        [message("2", "I can help with that.")]
+    ]);
+    let mut model = ScriptedModel::new();
+    for answer in answers.as_array().unwrap() {
+        model = model.reply(items(answer));
+    }
+    let runner = Runner::new(&team["Billing agent"]).model(model.clone());
+    let second = runner.run(input.clone()).await.unwrap();
+    assert_eq!(second.last_agent().name(), "Triage agent");
+    let shown = &model.requests()[0].input;
+    assert_eq!(
+        values(shown),
+        values(&input.clone().into()),
+        "Python's items are shown as they are"
+    );
+
+    // The same turn in Python gives the same items, the same requests and the same handoff data.
+    let mirrored = in_python(&json!({
+        "start": "Billing agent", "items": first["items"], "say": "And my phone is broken",
+        "script": answers,
+    }));
+    let ours = second.to_input_list();
+    assert_eq!(values(&ours), mirrored["items"]);
+    assert_eq!(values(&model.requests()[1].input), mirrored["seen"][1]);
+    assert_eq!(
+        Value::from(seen.lock().unwrap().clone()),
+        mirrored["handoff_data"]
+    );
+
+    // And back in Python: what Switchboard made is where the conversation goes on.
+    let third = in_python(&json!({
+        "start": "Triage agent", "items": values(&ours), "say": "Thanks",
+        "script": [[message("3", "You are welcome.")]],
+    }));
+    let all = third["items"].as_array().unwrap();
+    assert_eq!(Value::from(all[..ours.len()].to_vec()), values(&ours));
+    assert_eq!(all.len(), ours.len() + 2);
+}

@@ -1,0 +1,66 @@
+"""Takes one turn of a conversation with the OpenAI Agents SDK for Python.
+
+Reads {"start": agent, "items": [...], "say": text, "script": [[item, ...], ...]} from standard
+input, runs it on a model that follows the script, and writes {"items": result.to_input_list(),
+"seen": [what the model was given, call by call], "handoff_data": [what filters were given]}.
+"""
+
+import asyncio
+import json
+import sys
+
+from agents import Agent, ModelResponse, RunConfig, Runner, Usage, handoff
+from agents.models.interface import Model
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
+
+
+class Scripted(Model):
+    def __init__(self, script):
+        self.script = list(script)
+        self.seen = []
+
+    async def get_response(self, system_instructions, input, *args, **kwargs):
+        self.seen.append(input)
+        kinds = {"message": ResponseOutputMessage, "function_call": ResponseFunctionToolCall}
+        output = [kinds[item["type"]](**item) for item in self.script.pop(0)]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *args, **kwargs):
+        raise NotImplementedError
+
+
+def main():
+    task = json.load(sys.stdin)
+    model = Scripted(task["script"])
+    given = []
+
+    def look(data):
+        given.append(
+            {
+                "input_history": data.input_history
+                if isinstance(data.input_history, str)
+                else list(data.input_history),
+                "pre_handoff_items": [item.to_input_item() for item in data.pre_handoff_items],
+                "new_items": [item.to_input_item() for item in data.new_items],
+            }
+        )
+        return data
+
+    billing = Agent(name="Billing agent", model=model)
+    triage = Agent(name="Triage agent", model=model, handoffs=[handoff(billing, input_filter=look)])
+    billing.handoffs.append(handoff(triage, input_filter=look))
+    start = {"Billing agent": billing, "Triage agent": triage}[task["start"]]
+    items = task["items"] + [{"role": "user", "content": task["say"]}]
+    result = asyncio.run(Runner.run(start, items, run_config=RunConfig(tracing_disabled=True)))
+    json.dump(
+        {
+            "items": result.to_input_list(),
+            "seen": model.seen,
+            "last_agent": result.last_agent.name,
+            "handoff_data": given,
+        },
+        sys.stdout,
+    )
+
+
+main()
