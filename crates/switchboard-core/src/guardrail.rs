@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -281,6 +282,12 @@ impl<C> HandoffCheck<C> {
     /// The run's context.
     pub fn ctx(&self) -> &RunContext<C> {
         self.data.run_context()
+    }
+
+    /// The payload as a value of the type the handoff takes; `None` where it takes none, or one of
+    /// another type.
+    pub fn payload_as<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(self.payload.as_ref()?).ok()
     }
 }
 

@@ -9,7 +9,8 @@ use crate::handoff::HandoffInputData;
 use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest};
 
-/// Puts a note in front of what the next agent sees, as a message of the developer.
+/// Puts a note in front of what the next agent sees, as a message of the developer. Trim first and
+/// then note: a filter that drops the oldest items drops the note.
 ///
 /// ```
 /// use switchboard_core::{HandoffInputData, filters};

@@ -110,6 +110,9 @@ where
 
 /// Drops everything that belongs to the use of tools: calls and outputs, the provider's own
 /// tools, reasoning, and handoffs.
+///
+/// Like the reference's, and unlike the other filters here, it drops them from the new items as
+/// well, so that a session does not keep them.
 pub fn remove_all_tools<C: 'static>() -> Filter<C> {
     Filter::new(|data: HandoffInputData<C>| {
         let history = match data.input_history() {

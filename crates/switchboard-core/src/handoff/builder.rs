@@ -23,6 +23,9 @@ use crate::tool::Enabled;
 
 /// A handoff to an agent, or to the agent of a name in a [`Team`](crate::Team).
 ///
+/// Closures that use the application's state need its type to be known: from the agent, which is
+/// then begun as `Agent::<App>::new(..)`, or here, as `handoff::<App>("Billing")`.
+///
 /// ```
 /// use schemars::JsonSchema;
 /// use serde::Deserialize;
@@ -147,7 +150,14 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// Checks each handoff along this edge, before its first side effect.
+    /// The finished handoff, where it is to be named or returned. [`Agent::handoff`] takes one in
+    /// the making as well.
+    pub fn build(self) -> Handoff<C> {
+        Handoff(Arc::new(self.inner))
+    }
+
+    /// Checks each handoff along this edge, before its first side effect. The filter runs for the
+    /// guardrail to see what it leaves, and once more where a callback or hooks come in between.
     #[must_use]
     pub fn guardrail(mut self, guardrail: HandoffGuardrail<C>) -> Self {
         self.inner.guardrails.push(guardrail);
@@ -390,7 +400,7 @@ impl<C> IntoHandoff<C> for Handoff<C> {
 
 impl<C, K> IntoHandoff<C> for HandoffBuilder<C, K> {
     fn into_handoff(self) -> Handoff<C> {
-        Handoff(Arc::new(self.inner))
+        self.build()
     }
 }
 

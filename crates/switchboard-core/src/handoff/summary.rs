@@ -38,7 +38,7 @@ pub(super) fn write(transcript: &[Item], markers: &HistoryMarkers) -> Item {
 pub(super) fn transcript(items: &Items) -> String {
     let mut text = String::new();
     write_records(&mut text, items.iter());
-    text
+    text.trim_start().to_owned()
 }
 
 fn write_records<'a>(text: &mut String, items: impl Iterator<Item = &'a Item>) {

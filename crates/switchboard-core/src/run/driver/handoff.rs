@@ -200,9 +200,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             };
             return Err(Error::new(ErrorKind::HandoffGuardrail, message).with_guardrail(result));
         }
-        Ok(Checked::Allowed(Some(Handover::Rewritten(
-            data.into_parts(),
-        ))))
+        // A callback or a hook may change what the filter would do, so it is then asked again.
+        let is_final = matches!(handoff.callback(), Callback::None) && !self.has_hooks();
+        let handover = is_final.then(|| Handover::Rewritten(data.into_parts()));
+        Ok(Checked::Allowed(handover))
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.

@@ -1,0 +1,108 @@
+//! Filters combined: `then` puts one after another, `when` applies one only where a condition
+//! holds, and a function of your own is a filter like any other. Two runs show what the next
+//! agent's model saw: a colleague of the same company, and a partner outside.
+//!
+//! `cargo run --example combined_filters`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use switchboard::filters::{self, Filter};
+use switchboard::testing::ScriptedModel;
+use switchboard::{Agent, HandoffInputData, Item, Runner, handoff, tool};
+
+/// Where the conversation goes.
+struct App {
+    recipient: Recipient,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Recipient {
+    Colleague,
+    Partner,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    order: u32,
+}
+
+fn goes_outside(data: &HandoffInputData<App>) -> bool {
+    data.run_context().recipient == Recipient::Partner
+}
+
+/// A filter of one's own: the handoff itself is of no interest to the next agent.
+fn forget_this_turn(data: HandoffInputData<App>) -> HandoffInputData<App> {
+    data.with_input_items([])
+}
+
+/// What every handoff of this application goes through.
+fn house_rules() -> Filter<App> {
+    filters::drop_reasoning()
+        .then(forget_this_turn)
+        .then(filters::when(goes_outside, for_partners()))
+}
+
+/// What must not leave the company.
+fn for_partners() -> Filter<App> {
+    filters::remove_all_tools()
+        .then(filters::redact_pii())
+        .then(filters::note(
+            |_data: &HandoffInputData<App>| "This conversation comes from another company.",
+        ))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let shipping = Agent::<App>::new("Shipping")
+        .instructions("You know where parcels are.")
+        .handoff_description("Parcels and deliveries.");
+    let shop = Agent::new("Shop")
+        .instructions("Look the order up, then pass the customer on.")
+        .tool(
+            tool::<App>("find_order")
+                .description("Finds an order by its number.")
+                .run(|_ctx, order: Order| format!("order {} left on Monday", order.order)),
+        )
+        .handoff(handoff(&shipping).filter(house_rules()));
+
+    for recipient in [Recipient::Colleague, Recipient::Partner] {
+        let reasoning = Item::from_json(
+            r#"{"type": "reasoning", "id": "rs_1",
+                "summary": [{"type": "summary_text", "text": "They want order 77."}]}"#,
+        )?;
+        let find_order = Item::function_call("call_1", "find_order", r#"{"order": 77}"#);
+        let transfer = Item::function_call("call_2", "transfer_to_shipping", "{}");
+        let model = ScriptedModel::new()
+            .reply([reasoning, find_order])
+            .reply([transfer])
+            .say("Your parcel arrives tomorrow.");
+        let result = Runner::new(&shop)
+            .context(App { recipient })
+            .model(model.clone())
+            .run("Where is order 77? Write to ann@example.com.")
+            .await?;
+
+        println!("To a {recipient:?}:");
+        for (who, request) in ["Shop", "Shipping"]
+            .iter()
+            .zip(model.requests().iter().skip(1))
+        {
+            println!("  {who} saw:");
+            for item in &request.input {
+                println!("    {}", in_short(item));
+            }
+        }
+        println!("  {}: {}", result.last_agent().name(), result.final_text());
+    }
+    Ok(())
+}
+
+/// An item in one line.
+fn in_short(item: &Item) -> String {
+    match (item.role(), item.name(), item.output()) {
+        (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
+        (None, Some(name), _) => format!("call {name} {}", item.arguments().unwrap_or_default()),
+        (None, None, Some(output)) => format!("output {output}"),
+        (None, None, None) => item.type_name().unwrap_or_default().into_owned(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Context-aware filtering: the next agent sees how the conversation began and how it stands,
+//! without private data, and with a note on who it is about.
+//!
+//! `cargo run --example context_filter`
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use switchboard::filters::{self, Redaction};
+use switchboard::testing::ScriptedModel;
+use switchboard::{Agent, HandoffInputData, Item, Json, Runner, handoff, tool};
+
+/// Who the conversation is with, as the application knows it.
+struct Customer {
+    tier: &'static str,
+    open_tickets: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct AccountQuery {
+    email: String,
+}
+
+/// The note in front of what the next agent sees.
+fn who_this_is(data: &HandoffInputData<Customer>) -> String {
+    let customer = data.run_context();
+    format!(
+        "Handed over from triage. Tier: {}. Open tickets: {}.",
+        customer.tier, customer.open_tickets
+    )
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let private_data = Redaction::new()
+        .card_numbers()
+        .emails()
+        .phone_numbers()
+        .pattern(r"\bACC-\d+\b", "[ACCOUNT]")?;
+    let billing = Agent::<Customer>::new("Billing expert")
+        .instructions("You handle bills.")
+        .handoff_description("Bills, payments, refunds.");
+    let triage = Agent::new("Triage")
+        .instructions("Find the customer's account, then pass them on.")
+        .tool(
+            tool::<Customer>("find_account")
+                .description("Finds an account by the customer's e-mail address.")
+                .run(|_ctx, query: AccountQuery| {
+                    Json(serde_json::json!({
+                        "account": "ACC-20413",
+                        "email": query.email,
+                        "card": "4111 1111 1111 1111",
+                        "charges": [{"month": "March", "times": 2}],
+                    }))
+                }),
+        )
+        .handoff(
+            handoff(&billing).filter(
+                filters::keep_first_and_last(2, 5)
+                    .then(private_data)
+                    .then(filters::note(who_this_is)),
+            ),
+        );
+
+    let model = ScriptedModel::new()
+        .call("find_account", r#"{"email": "ann@example.com"}"#)
+        .call("transfer_to_billing_expert", "{}")
+        .say("You were charged twice in March. I have taken one charge back.");
+    let result = Runner::new(&triage)
+        .context(Customer {
+            tier: "premium",
+            open_tickets: 2,
+        })
+        .model(model.clone())
+        .run(vec![
+            Item::user("Hello, I was charged twice."),
+            Item::assistant("I am sorry. Which month is it about?"),
+            Item::user("March, I think. Is the weather as bad at your place?"),
+            Item::assistant("It rains. How can I find your account?"),
+            Item::user("ann@example.com, or call me: +1 415 555 0132."),
+        ])
+        .await?;
+
+    for (who, request) in ["Triage", "Triage", "Billing expert"]
+        .iter()
+        .zip(model.requests())
+        .skip(1)
+    {
+        println!("What the model saw as {who}:");
+        for item in &request.input {
+            println!("  {}", in_short(item));
+        }
+    }
+    println!("{}: {}", result.last_agent().name(), result.final_text());
+    Ok(())
+}
+
+/// An item in one line.
+fn in_short(item: &Item) -> String {
+    match (item.role(), item.name()) {
+        (Some(role), _) => format!("{role}: {}", item.text().unwrap_or_default()),
+        (None, Some(name)) => format!("call {name} {}", item.arguments().unwrap_or_default()),
+        (None, None) => format!("output {}", item.output().unwrap_or_default()),
+    }
+}
