@@ -3,13 +3,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::agent::Agent;
-use crate::callback::BoxError;
+use crate::callback::{BoxError, IntoOutcome};
 use crate::context::RunContext;
+use crate::guardrail::ToolGuardrail;
 use crate::run::{RunConfig, RunResult, Runner, StreamEvent};
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 
@@ -63,6 +65,41 @@ impl<C> AgentTool<C> {
     #[must_use]
     pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.builder = self.builder.description(description);
+        self
+    }
+
+    /// Offers the tool to the model only while `condition` holds; asked every turn.
+    #[must_use]
+    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.builder = self.builder.enabled_if(condition);
+        self
+    }
+
+    /// What the other agent is told when this one fails. Without it, only that it failed.
+    #[must_use]
+    pub fn failure_text<F>(mut self, text: F) -> Self
+    where
+        F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
+    {
+        self.builder = self.builder.failure_text(text);
+        self
+    }
+
+    /// How long the agent may take each time it is asked.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.builder = self.builder.timeout(timeout);
+        self
+    }
+
+    /// A check on what the agent is asked, or on what it answers.
+    #[must_use]
+    pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
+        self.builder = self.builder.guardrail(guardrail);
         self
     }
 

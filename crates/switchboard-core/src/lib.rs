@@ -34,6 +34,7 @@ mod agent_tool;
 mod callback;
 mod context;
 mod error;
+mod exchange;
 pub mod filters;
 mod guardrail;
 mod handoff;
