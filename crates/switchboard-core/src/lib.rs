@@ -87,3 +87,10 @@ pub use session::{MemorySession, Session, SessionHandle};
 pub use team::{Finding, FindingCode, Graph, Severity, Team, TeamBuilder};
 pub use tool::{Json, Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
+
+/// What the code that `#[tool]` writes needs, so that its users need not depend on it themselves.
+/// Not part of the public API.
+#[doc(hidden)]
+pub mod __private {
+    pub use {schemars, serde};
+}

@@ -2,6 +2,9 @@
 
 #[doc(inline)]
 pub use switchboard_core::*;
+// The attribute, beside the function of the same name: macros have a namespace of their own.
+#[doc(inline)]
+pub use switchboard_macros::tool;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]

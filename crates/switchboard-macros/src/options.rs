@@ -1,0 +1,96 @@
+//! What stands in the parentheses of `#[tool(..)]`.
+
+use syn::ext::IdentExt as _;
+use syn::parse::{Parse, ParseStream};
+use syn::{Expr, ExprLit, Ident, Lit, LitBool, LitStr, Token};
+
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) name: Option<LitStr>,
+    pub(crate) description: Option<LitStr>,
+    pub(crate) strict: Option<LitBool>,
+    pub(crate) timeout_ms: Option<u64>,
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut options = Self::default();
+        while !input.is_empty() {
+            let option = input.call(Ident::parse_any)?;
+            options.set(&option, input)?;
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl Options {
+    fn set(&mut self, option: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        match option.to_string().as_str() {
+            "name" => once(&mut self.name, option, text(option, input)?),
+            "description" => once(&mut self.description, option, text(option, input)?),
+            "strict" => match value(option, input, "`true` or `false`")? {
+                (_, Some(Lit::Bool(strict))) => once(&mut self.strict, option, strict),
+                (value, _) => Err(wrong(&value, option, "`true` or `false`")),
+            },
+            "timeout_ms" => match value(option, input, MILLISECONDS)? {
+                (value, Some(Lit::Int(timeout))) => match timeout.base10_parse::<u64>() {
+                    Ok(timeout @ 1..) => once(&mut self.timeout_ms, option, timeout),
+                    Ok(0) | Err(_) => Err(wrong(&value, option, MILLISECONDS)),
+                },
+                (value, _) => Err(wrong(&value, option, MILLISECONDS)),
+            },
+            unknown => Err(syn::Error::new(
+                option.span(),
+                format!(
+                    "there is no option `{unknown}`; there are `name`, `description`, `strict` and \
+                     `timeout_ms`"
+                ),
+            )),
+        }
+    }
+}
+
+const MILLISECONDS: &str = "a whole number of milliseconds, at least 1";
+const TEXT: &str = "a string literal";
+
+fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
+    match value(option, input, TEXT)? {
+        (_, Some(Lit::Str(text))) => Ok(text),
+        (value, _) => Err(wrong(&value, option, TEXT)),
+    }
+}
+
+/// The value of an option, also as the literal it is, if it is one.
+fn value(option: &Ident, input: ParseStream<'_>, is: &str) -> syn::Result<(Expr, Option<Lit>)> {
+    if !input.peek(Token![=]) {
+        return Err(syn::Error::new(option.span(), takes(option, is)));
+    }
+    input.parse::<Token![=]>()?;
+    let value: Expr = input.parse()?;
+    let literal = match &value {
+        Expr::Lit(ExprLit { lit, .. }) => Some(lit.clone()),
+        _ => None,
+    };
+    Ok((value, literal))
+}
+
+fn once<T>(slot: &mut Option<T>, option: &Ident, value: T) -> syn::Result<()> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(syn::Error::new(
+            option.span(),
+            format!("the option `{option}` is given twice"),
+        )),
+    }
+}
+
+fn wrong(value: &Expr, option: &Ident, is: &str) -> syn::Error {
+    syn::Error::new_spanned(value, takes(option, is))
+}
+
+fn takes(option: &Ident, is: &str) -> String {
+    format!("`{option}` takes {is}: `{option} = ..`")
+}

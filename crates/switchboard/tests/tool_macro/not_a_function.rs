@@ -1,0 +1,6 @@
+use switchboard::tool;
+
+#[tool]
+struct Lookup;
+
+fn main() {}
