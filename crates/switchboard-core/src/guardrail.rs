@@ -51,8 +51,10 @@ impl GuardrailVerdict {
     }
 
     /// The run goes on with this instead: of an input guardrail, in place of what the user said
-    /// last; of an output guardrail, in place of the answer. The record and the session hold the
-    /// replacement, not what was replaced.
+    /// last; of an output guardrail, in place of the answer, as text. The record and the session hold
+    /// the replacement. The raw responses of the run still hold what the model said, and a streamed
+    /// run and hooks were told of it before the guardrail was asked. Where several guardrails want
+    /// something else, one of them has it.
     pub fn replace(text: impl Into<String>) -> Self {
         Self {
             replacement: Some(text.into()),

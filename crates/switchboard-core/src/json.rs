@@ -195,8 +195,8 @@ fn write_as_python(out: &mut String, value: &Value) {
     }
 }
 
-/// The string tokens of a JSON text, with where they stand.
-pub(crate) struct Strings<'a> {
+/// The strings and numbers of a JSON text, with where they stand.
+pub(crate) struct Scalars<'a> {
     raw: &'a str,
     at: usize,
     /// For each open container: whether it is an object, and its current key.
@@ -204,8 +204,8 @@ pub(crate) struct Strings<'a> {
     expects_key: bool,
 }
 
-/// One string token of a JSON text.
-pub(crate) struct StringToken<'a> {
+/// One string or number of a JSON text.
+pub(crate) struct Scalar<'a> {
     pub(crate) token: &'a str,
     pub(crate) at: usize,
     pub(crate) is_key: bool,
@@ -215,7 +215,7 @@ pub(crate) struct StringToken<'a> {
     pub(crate) key: Option<&'a str>,
 }
 
-impl<'a> Strings<'a> {
+impl<'a> Scalars<'a> {
     /// `raw` must be JSON.
     pub(crate) fn new(raw: &'a str) -> Self {
         Self {
@@ -226,7 +226,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    pub(crate) fn next_string(&mut self) -> Option<StringToken<'a>> {
+    pub(crate) fn next_scalar(&mut self) -> Option<Scalar<'a>> {
         let bytes = self.raw.as_bytes();
         while let Some(byte) = bytes.get(self.at) {
             match byte {
@@ -242,6 +242,7 @@ impl<'a> Strings<'a> {
                     self.expects_key = self.open.last().is_some_and(|(is_object, _)| *is_object)
                 }
                 b'"' => return self.string(),
+                b'-' | b'0'..=b'9' => return self.number(),
                 _ => {}
             }
             self.at += 1;
@@ -249,7 +250,22 @@ impl<'a> Strings<'a> {
         None
     }
 
-    fn string(&mut self) -> Option<StringToken<'a>> {
+    fn number(&mut self) -> Option<Scalar<'a>> {
+        let start = self.at;
+        let rest = &self.raw[start..];
+        let ends = |c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9');
+        let token = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        self.at = start + token.len();
+        Some(Scalar {
+            token,
+            at: start,
+            is_key: false,
+            depth: self.open.len(),
+            key: self.open.last().and_then(|(_, key)| *key),
+        })
+    }
+
+    fn string(&mut self) -> Option<Scalar<'a>> {
         let start = self.at;
         let bytes = self.raw.as_bytes();
         let mut end = start + 1;
@@ -269,7 +285,7 @@ impl<'a> Strings<'a> {
             Some((_, key)) => *key,
             None => None,
         };
-        Some(StringToken {
+        Some(Scalar {
             token,
             at: start,
             is_key,

@@ -48,8 +48,12 @@ pub struct Redaction {
 struct Rule {
     pattern: Regex,
     placeholder: Arc<str>,
-    /// Whether a match that looks right is right.
-    is_meant: fn(&str) -> bool,
+    /// What a match becomes, given the placeholder; `None` where it stays as it is.
+    replace: fn(&str, &str) -> Option<String>,
+}
+
+fn whole(_found: &str, placeholder: &str) -> Option<String> {
+    Some(placeholder.to_owned())
 }
 
 impl Redaction {
@@ -58,13 +62,14 @@ impl Redaction {
         Self::default()
     }
 
-    /// Card numbers: 13 to 19 digits whose check digit is right. They become `[CARD]`.
+    /// Card numbers: 13 to 19 digits, in groups or not, whose check digit is right. They become
+    /// `[CARD]`.
     #[must_use]
     pub fn card_numbers(self) -> Self {
-        // Word boundaries are ASCII ones throughout: Chinese text has no spaces around numbers.
-        static CARD: LazyLock<Option<Regex>> =
-            LazyLock::new(|| Regex::new(r"(?-u:\b)[0-9](?:[ \-]?[0-9]){12,18}(?-u:\b)").ok());
-        self.known(&CARD, "[CARD]", has_right_check_digit)
+        // Any run of groups of digits; which of them are a card is found out by the check digit.
+        static DIGITS: LazyLock<Option<Regex>> =
+            LazyLock::new(|| Regex::new(r"[0-9]+(?:[ \-][0-9]+)*").ok());
+        self.known(&DIGITS, "[CARD]", without_cards)
     }
 
     /// Social security numbers of the form 123-45-6789. They become `[SSN]`.
@@ -72,7 +77,7 @@ impl Redaction {
     pub fn social_security_numbers(self) -> Self {
         static SSN: LazyLock<Option<Regex>> =
             LazyLock::new(|| Regex::new(r"(?-u:\b)[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}(?-u:\b)").ok());
-        self.known(&SSN, "[SSN]", |_| true)
+        self.known(&SSN, "[SSN]", whole)
     }
 
     /// E-mail addresses. They become `[EMAIL]`.
@@ -81,7 +86,7 @@ impl Redaction {
         static EMAIL: LazyLock<Option<Regex>> = LazyLock::new(|| {
             Regex::new(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~\-]+@[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?\.[A-Za-z]{2,}").ok()
         });
-        self.known(&EMAIL, "[EMAIL]", |_| true)
+        self.known(&EMAIL, "[EMAIL]", whole)
     }
 
     /// Phone numbers: international ones with a plus, and ones of 10 or 11 digits in groups. They
@@ -94,9 +99,9 @@ impl Redaction {
             let mobile = r"(?-u:\b)1[3-9][0-9]{9}(?-u:\b)";
             Regex::new(&format!("{international}|{grouped}|{mobile}")).ok()
         });
-        self.known(&PHONE, "[PHONE]", |found| {
+        self.known(&PHONE, "[PHONE]", |found, placeholder| {
             let digits = found.bytes().filter(u8::is_ascii_digit).count();
-            (8..=15).contains(&digits)
+            (8..=15).contains(&digits).then(|| placeholder.to_owned())
         })
     }
 
@@ -113,7 +118,7 @@ impl Redaction {
         self.rules.push(Rule {
             pattern,
             placeholder: placeholder.into(),
-            is_meant: |_| true,
+            replace: whole,
         });
         Ok(self)
     }
@@ -122,14 +127,14 @@ impl Redaction {
         mut self,
         pattern: &LazyLock<Option<Regex>>,
         placeholder: &str,
-        is_meant: fn(&str) -> bool,
+        replace: fn(&str, &str) -> Option<String>,
     ) -> Self {
         // The patterns above are fixed, and a test compiles them all.
         if let Some(pattern) = &**pattern {
             self.rules.push(Rule {
                 pattern: pattern.clone(),
                 placeholder: placeholder.into(),
-                is_meant,
+                replace,
             });
         }
         self
@@ -142,10 +147,8 @@ impl Redaction {
             let replaced = rule
                 .pattern
                 .replace_all(&redacted, |found: &regex::Captures<'_>| {
-                    match (rule.is_meant)(&found[0]) {
-                        true => rule.placeholder.to_string(),
-                        false => found[0].to_owned(),
-                    }
+                    let found = &found[0];
+                    (rule.replace)(found, &rule.placeholder).unwrap_or_else(|| found.to_owned())
                 });
             if let Cow::Owned(replaced) = replaced {
                 redacted = Cow::Owned(replaced);
@@ -157,36 +160,58 @@ impl Redaction {
     /// An item without what must be taken out; `None` where it stays as it is.
     pub fn item(&self, item: &Item) -> Option<Item> {
         let redacted = self.json(item.as_json(), Level::Item)?;
-        Item::from_json(redacted).ok()
+        // What was written is JSON; were it not, nothing of the item must get out.
+        let redacted = Item::from_json(redacted);
+        Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
     }
 
-    /// JSON with the text of its strings redacted; `None` where nothing changed.
+    /// Text that may hold JSON on lines of its own, as a summary of a conversation does.
+    fn prose<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if !text.contains('\n') || !text.contains(['{', '[']) {
+            return self.text(text);
+        }
+        let line = |line: &str| {
+            let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+            let after_number = line[digits..].strip_prefix(". ");
+            let record = after_number.unwrap_or(line);
+            match looks_like_json(record) {
+                true => {
+                    let redacted = self.json(record, Level::Inside);
+                    let number = &line[..line.len() - record.len()];
+                    format!("{number}{}", redacted.as_deref().unwrap_or(record))
+                }
+                false => self.text(line).into_owned(),
+            }
+        };
+        let lines: Vec<String> = text.split('\n').map(line).collect();
+        Cow::Owned(lines.join("\n"))
+    }
+
+    /// JSON with its texts and numbers redacted; `None` where nothing changed.
     fn json(&self, raw: &str, level: Level) -> Option<String> {
         let mut out = String::new();
         let mut copied = 0;
-        let mut strings = json::Strings::new(raw);
-        while let Some(string) = strings.next_string() {
-            if string.is_key || (string.depth == 1 && level == Level::Item && is_fixed(string.key))
-            {
+        let mut scalars = json::Scalars::new(raw);
+        while let Some(scalar) = scalars.next_scalar() {
+            let is_fixed = match level {
+                Level::Item => scalar.is_key || (scalar.depth == 1 && is_fixed(scalar.key)),
+                Level::Inside => false,
+            };
+            if is_fixed {
                 continue;
             }
-            let Some(text) = json::unquote(string.token) else {
-                continue;
-            };
+            let text = json::unquote(scalar.token).unwrap_or(Cow::Borrowed(scalar.token));
             // Text may itself be JSON, as the arguments of a call are.
-            let inner = looks_like_json(&text)
-                .then(|| self.json(&text, Level::Inside))
-                .flatten();
-            let redacted = match inner {
-                Some(inner) => Cow::Owned(inner),
-                None => self.text(&text),
+            let redacted = match looks_like_json(&text) {
+                true => self.json(&text, Level::Inside).map(Cow::Owned),
+                false => Some(self.prose(&text)).filter(|redacted| *redacted != text),
             };
-            if redacted == text {
+            let Some(redacted) = redacted else {
                 continue;
-            }
-            out.push_str(&raw[copied..string.at]);
+            };
+            out.push_str(&raw[copied..scalar.at]);
             json::quote_into(&mut out, &redacted);
-            copied = string.at + string.token.len();
+            copied = scalar.at + scalar.token.len();
         }
         if copied == 0 {
             return None;
@@ -220,6 +245,45 @@ fn looks_like_json(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with(['{', '['])
         && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
+}
+
+/// Groups of digits without those that are a card number: as many neighbouring groups as have 13 to
+/// 19 digits and the right check digit, so that a date before it or a code after it does not hide it.
+fn without_cards(found: &str, placeholder: &str) -> Option<String> {
+    let groups: Vec<(usize, &str)> = found
+        .split([' ', '-'])
+        .scan(0, |at, group| {
+            let start = *at;
+            *at += group.len() + 1;
+            Some((start, group))
+        })
+        .collect();
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut first = 0;
+    while first < groups.len() {
+        let start = groups[first].0;
+        let end_of = |last: usize| groups[last].0 + groups[last].1.len();
+        let card = (first..groups.len().min(first + 20)).rev().find(|last| {
+            let number = &found[start..end_of(*last)];
+            let digits = number.bytes().filter(u8::is_ascii_digit).count();
+            (13..=19).contains(&digits) && has_right_check_digit(number)
+        });
+        match card {
+            Some(last) => {
+                out.push_str(&found[copied..start]);
+                out.push_str(placeholder);
+                copied = end_of(last);
+                first = last + 1;
+            }
+            None => first += 1,
+        }
+    }
+    if copied == 0 {
+        return None;
+    }
+    out.push_str(&found[copied..]);
+    Some(out)
 }
 
 /// The check that card numbers carry (Luhn's).
@@ -280,6 +344,13 @@ mod tests {
             ("card 4111 1111 1111 1111.", "card [CARD]."),
             ("card 4111-1111-1111-1112", "card 4111-1111-1111-1112"),
             ("5500005555555559", "[CARD]"),
+            (
+                "4111 1111 1111 1111 12/27, cvv 123",
+                "[CARD] 12/27, cvv 123",
+            ),
+            ("order 12 4111 1111 1111 1111", "order 12 [CARD]"),
+            ("2026-11-15 4111111111111111", "2026-11-15 [CARD]"),
+            ("card4111111111111111", "card[CARD]"),
             ("ssn 078-05-1120!", "ssn [SSN]!"),
             ("mail ann.lee+x@mail.example.co.uk now", "mail [EMAIL] now"),
             (
@@ -316,6 +387,39 @@ mod tests {
             assert!(!redacted.as_json().contains("example.com"), "{redacted:?}");
             assert_eq!(redacted.call_id(), item.call_id());
         }
+    }
+
+    #[test]
+    fn numbers_and_keys_inside_arguments_are_found_and_the_json_stays_json() {
+        let arguments = r#"{"to":"ann@x.com","card":4111111111111111,"ann@x.com":1}"#;
+        let redacted = all()
+            .item(&Item::function_call("c", "f", arguments))
+            .unwrap();
+        let inner: serde_json::Value =
+            serde_json::from_str(&redacted.arguments().unwrap()).unwrap();
+        assert_eq!(
+            inner,
+            serde_json::json!({"to": "[EMAIL]", "card": "[CARD]", "[EMAIL]": 1})
+        );
+        let only = all().item(&Item::function_call(
+            "c",
+            "f",
+            r#"{"card":4111111111111111}"#,
+        ));
+        assert_eq!(only.unwrap().arguments().unwrap(), r#"{"card":"[CARD]"}"#);
+    }
+
+    #[test]
+    fn records_of_a_summary_are_redacted_one_by_one() {
+        let said = Item::user("my card:\n4111111111111111\nann@x.com");
+        let record = said.as_json();
+        let text = format!("For context:\n<H>\n1. {record}\n2. user: ann@x.com\n</H>");
+        let redacted = all().item(&Item::assistant(text)).unwrap();
+        assert_eq!(
+            redacted.text().unwrap(),
+            "For context:\n<H>\n1. {\"role\":\"user\",\"content\":\"my card:\\n[CARD]\\n[EMAIL]\"}\n\
+             2. user: [EMAIL]\n</H>"
+        );
     }
 
     #[test]

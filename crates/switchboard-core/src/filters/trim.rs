@@ -21,7 +21,7 @@ pub fn keep_first_and_last<C: 'static>(first: usize, last: usize) -> Filter<C> {
     Filter::new(move |data: HandoffInputData<C>| {
         let carried = Carried::of(&data);
         let len = carried.entries().len();
-        let carried = carried.keep(|at, _| at < first || at + last >= len);
+        let carried = carried.keep(|at, _| at < first || at.saturating_add(last) >= len);
         carried.into_data(data)
     })
 }

@@ -1,6 +1,6 @@
 //! The names of the tools that stand for handoffs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Handoff;
@@ -47,28 +47,39 @@ impl ToolNames {
 
     /// The names of these handoffs, in their order.
     pub(crate) fn names_of<'a, C>(self, handoffs: &'a [Handoff<C>]) -> Vec<Arc<str>> {
-        // The agents that share a plain name, in the order they are declared.
-        let mut sharing: HashMap<Arc<str>, Vec<&str>> = HashMap::new();
+        let plain_name = |handoff: &Handoff<C>| -> Arc<str> {
+            match self {
+                Self::Readable if !handoff.has_given_name() => {
+                    self.default_name(handoff.agent_name()).into()
+                }
+                _ => handoff.spec().tool_name.clone(),
+            }
+        };
+        // A suffix must not make a name that another handoff has without one.
+        let mut taken: HashSet<Arc<str>> = handoffs.iter().map(plain_name).collect();
+        // The agents that share a plain name, in the order they are declared, and their names.
+        let mut sharing: HashMap<Arc<str>, Vec<(&str, Arc<str>)>> = HashMap::new();
         let name = |handoff: &'a Handoff<C>| {
+            let plain = plain_name(handoff);
             if handoff.has_given_name() {
-                return handoff.spec().tool_name.clone();
+                return plain;
             }
-            let plain: Arc<str> = match self {
-                Self::Reference => handoff.spec().tool_name.clone(),
-                Self::Readable => self.default_name(handoff.agent_name()).into(),
-            };
             let agents = sharing.entry(plain.clone()).or_default();
-            let at = agents
+            let known = agents
                 .iter()
-                .position(|agent| *agent == handoff.agent_name());
-            let at = at.unwrap_or_else(|| {
-                agents.push(handoff.agent_name());
-                agents.len() - 1
-            });
-            match at {
-                0 => plain,
-                n => self.with_suffix(&plain, n + 1).into(),
+                .find(|(agent, _)| *agent == handoff.agent_name());
+            if let Some((_, name)) = known {
+                return name.clone();
             }
+            let mut name = plain.clone();
+            let mut n = agents.len() + 1;
+            while n > 1 && taken.contains(&name) {
+                name = self.with_suffix(&plain, n).into();
+                n += 1;
+            }
+            taken.insert(name.clone());
+            agents.push((handoff.agent_name(), name.clone()));
+            name
         };
         handoffs.iter().map(name).collect()
     }
@@ -133,6 +144,18 @@ mod tests {
                 "transfer_to_zhang_dan",
                 "transfer_to_ji_shu",
                 "transfer_to_zhang_dan_2"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_suffix_does_not_take_the_name_of_another_agent() {
+        assert_eq!(
+            names(ToolNames::Reference, &["FAQ bot", "faq-bot", "FAQ bot 2"]),
+            [
+                "transfer_to_faq_bot",
+                "transfer_to_faq_bot_3",
+                "transfer_to_faq_bot_2"
             ]
         );
     }

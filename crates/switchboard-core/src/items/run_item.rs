@@ -132,12 +132,17 @@ impl RunItem {
     /// The same run item with other content, for filters that change what an item says.
     #[must_use]
     pub fn with_item(&self, item: Item) -> Self {
-        Self::made(
-            self.0.kind.clone(),
-            self.0.agent.clone(),
-            item,
-            self.0.occurrence,
-        )
+        let kind = match (&self.0.kind, item.output()) {
+            // What the tool returned must not outlive what the item says of it.
+            (RunItemKind::ToolCallOutput { .. }, Some(text))
+                if self.0.item.output().as_deref() != Some(&*text) =>
+            {
+                let output = Value::String(text.into_owned());
+                RunItemKind::ToolCallOutput { output }
+            }
+            (kind, _) => kind.clone(),
+        };
+        Self::made(kind, self.0.agent.clone(), item, self.0.occurrence)
     }
 
     /// The item as input for a model.

@@ -164,17 +164,16 @@ impl ScriptedModel {
     }
 
     fn next(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let mut script = self.script();
-        script.requests.push(request.clone());
-        let call = script.requests.len();
-        let Some(answer) = script.answers.pop_front() else {
+        let (call, answer) = {
+            let mut script = self.script();
+            script.requests.push(request.clone());
+            (script.requests.len(), script.answers.pop_front())
+        };
+        let Some(answer) = answer else {
             return Err(format!("the script is over: this was call {call} of the model").into());
         };
-        let broken = answer
-            .expectations
-            .iter()
-            .find(|expected| !(expected.holds)(&request));
-        match broken {
+        let mut expectations = answer.expectations.iter();
+        match expectations.find(|expected| !(expected.holds)(&request)) {
             Some(expected) => {
                 Err(format!("call {call}: the request must {}", expected.what).into())
             }

@@ -152,7 +152,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(Handed::Over(target, handover))
     }
 
-    /// Asks the guardrails of the edge and of the run, on what would really be carried over.
+    /// Asks the guardrails of the edge and of the run, on what would be carried over as things stand.
     async fn check_handoff(
         &self,
         handoff: &Handoff<C>,

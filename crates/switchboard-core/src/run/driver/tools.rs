@@ -142,14 +142,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 return Ok((instead.into(), false));
             }
         }
-        let (output, failed) = self.invoke(tool, ctx).await;
+        let (mut output, failed) = self.invoke(tool, ctx).await;
         for guardrail in tool.guardrails() {
-            if let ToolCheck::Output(check) = guardrail.tool_check()
-                && let Some(instead) = self
+            if let ToolCheck::Output(check) = guardrail.tool_check() {
+                let instead = self
                     .ask_tool_guardrail(guardrail, || check(ctx.clone(), output.clone()))
-                    .await?
-            {
-                return Ok((instead.into(), failed));
+                    .await?;
+                // The next one sees what this one made of it.
+                output = instead.map_or(output, ToolOutput::from);
             }
         }
         Ok((output, failed))
