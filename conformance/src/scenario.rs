@@ -10,10 +10,10 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, AgentHooks, Error, FinalOutput, Handoff, HistoryMarkers, HookResult, Input,
+    Agent, AgentHooks, Error, FinalOutput, Handoff, HandoffCall, HistoryMarkers, HookResult, Input,
     InputGuardrail, IntoHandoff as _, Item, MemorySession, MemoryTracer, ModelRequest,
     ModelResponse, OutputGuardrail, RunConfig, RunContext, RunHooks, RunResult, Runner,
-    StreamEvent, Team, Tool, ToolOutput, ToolUse, Tracing, handoff, tool,
+    StreamEvent, Team, Tool, ToolContext, ToolOutput, ToolUse, Tracing, handoff, tool,
 };
 
 use crate::compare;
@@ -445,6 +445,7 @@ impl RunHooks<World> for LoggingHooks {
         ctx: &RunContext<World>,
         agent: &Agent<World>,
         tool: &Tool<World>,
+        _call: &ToolContext<World>,
     ) -> HookResult {
         ctx.log(json!({"run_hook": "tool_start", "agent": agent.name(), "tool": tool.name()}));
         Ok(())
@@ -455,6 +456,7 @@ impl RunHooks<World> for LoggingHooks {
         ctx: &RunContext<World>,
         agent: &Agent<World>,
         tool: &Tool<World>,
+        _call: &ToolContext<World>,
         _output: &ToolOutput,
     ) -> HookResult {
         ctx.log(json!({"run_hook": "tool_end", "agent": agent.name(), "tool": tool.name()}));
@@ -466,6 +468,7 @@ impl RunHooks<World> for LoggingHooks {
         ctx: &RunContext<World>,
         from: &Agent<World>,
         to: &Agent<World>,
+        _call: &HandoffCall,
     ) -> HookResult {
         ctx.log(json!({"run_hook": "handoff", "from": from.name(), "to": to.name()}));
         Ok(())
@@ -496,6 +499,7 @@ impl AgentHooks<World> for LoggingAgentHooks {
         ctx: &RunContext<World>,
         agent: &Agent<World>,
         source: &Agent<World>,
+        _call: &HandoffCall,
     ) -> HookResult {
         let (to, source) = (agent.name(), source.name());
         ctx.log(json!({"agent_hook": "handoff", "of": self.0, "to": to, "source": source}));

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
-use crate::guardrail::{InputGuardrail, OutputGuardrail};
+use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{Handoff, IntoHandoff, ToolNames};
 use crate::hooks::{AgentHooks, DynAgentHooks};
 use crate::model::{ModelHandle, ModelSettings, Usage};
@@ -48,6 +48,7 @@ pub(crate) struct Definition<C> {
     pub(crate) handoffs: Vec<Handoff<C>>,
     input_guardrails: Vec<InputGuardrail<C>>,
     output_guardrails: Vec<OutputGuardrail<C>>,
+    tool_guardrails: Vec<ToolGuardrail<C>>,
     hooks: Option<Arc<dyn DynAgentHooks<C>>>,
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
@@ -159,6 +160,7 @@ impl<C> Agent<C> {
                 handoffs: Vec::new(),
                 input_guardrails: Vec::new(),
                 output_guardrails: Vec::new(),
+                tool_guardrails: Vec::new(),
                 hooks: None,
                 output: None,
                 model: None,
@@ -236,6 +238,12 @@ impl<C> Agent<C> {
     #[must_use]
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|def| def.output_guardrails.push(guardrail))
+    }
+
+    /// Checks the calls and outputs of every tool of the agent, after the tool's own guardrails.
+    #[must_use]
+    pub fn tool_guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
+        self.with(|def| def.tool_guardrails.push(guardrail))
     }
 
     /// Hooks told of what this agent does.
@@ -358,6 +366,10 @@ impl<C> Agent<C> {
         &self.def.output_guardrails
     }
 
+    pub(crate) fn tool_guardrails(&self) -> &[ToolGuardrail<C>] {
+        &self.def.tool_guardrails
+    }
+
     pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
         self.def.hooks.as_deref()
     }
@@ -444,6 +456,7 @@ impl<C> Clone for Definition<C> {
             handoffs: self.handoffs.clone(),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
+            tool_guardrails: self.tool_guardrails.clone(),
             hooks: self.hooks.clone(),
             output: self.output.clone(),
             model: self.model.clone(),

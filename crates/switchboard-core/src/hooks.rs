@@ -7,7 +7,8 @@ use crate::callback::{BoxError, BoxFuture};
 use crate::context::RunContext;
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
-use crate::tool::{Tool, ToolOutput};
+use crate::run::HandoffCall;
+use crate::tool::{Tool, ToolContext, ToolOutput};
 
 /// What a hook returns: an error stops the run.
 pub type HookResult = Result<(), BoxError>;
@@ -56,7 +57,7 @@ hooks! {
     /// Every method has a default that does nothing; write the ones you need.
     ///
     /// ```
-    /// use switchboard_core::{Agent, HookResult, RunContext, RunHooks};
+    /// use switchboard_core::{Agent, HandoffCall, HookResult, RunContext, RunHooks};
     ///
     /// struct PrintHandoffs;
     ///
@@ -66,6 +67,7 @@ hooks! {
     ///         _ctx: &RunContext<()>,
     ///         from: &Agent,
     ///         to: &Agent,
+    ///         _call: &HandoffCall,
     ///     ) -> HookResult {
     ///         println!("{} → {}", from.name(), to.name());
     ///         Ok(())
@@ -82,11 +84,16 @@ hooks! {
         /// The model has answered.
         on_llm_end / llm_end(agent: &Agent<C>, response: &ModelResponse);
         /// A tool is about to run.
-        on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>);
+        on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>, call: &ToolContext<C>);
         /// A tool has run.
-        on_tool_end / tool_end(agent: &Agent<C>, tool: &Tool<C>, output: &ToolOutput);
-        /// A handoff took place; the callback of the handoff has run.
-        on_handoff / handoff(from: &Agent<C>, to: &Agent<C>);
+        on_tool_end / tool_end(
+            agent: &Agent<C>,
+            tool: &Tool<C>,
+            call: &ToolContext<C>,
+            output: &ToolOutput
+        );
+        /// A handoff took place; the callback of the handoff has run. The call holds the payload.
+        on_handoff / handoff(from: &Agent<C>, to: &Agent<C>, call: &HandoffCall);
     }
 }
 
@@ -104,10 +111,15 @@ hooks! {
         /// The model has answered.
         on_llm_end / llm_end(agent: &Agent<C>, response: &ModelResponse);
         /// A tool is about to run.
-        on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>);
+        on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>, call: &ToolContext<C>);
         /// A tool has run.
-        on_tool_end / tool_end(agent: &Agent<C>, tool: &Tool<C>, output: &ToolOutput);
+        on_tool_end / tool_end(
+            agent: &Agent<C>,
+            tool: &Tool<C>,
+            call: &ToolContext<C>,
+            output: &ToolOutput
+        );
         /// The agent, `source`, has handed the conversation to `agent`.
-        on_handoff / handoff(agent: &Agent<C>, source: &Agent<C>);
+        on_handoff / handoff(agent: &Agent<C>, source: &Agent<C>, call: &HandoffCall);
     }
 }

@@ -61,7 +61,8 @@ pub use context::RunContext;
 pub use error::{Error, ErrorKind};
 pub use guardrail::{
     GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffVerdict,
-    InputGuardrail, OutputGuardrail, ToolGuardrail, ToolVerdict,
+    InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail, ToolVerdict,
+    Verdict,
 };
 pub use handoff::{
     Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,

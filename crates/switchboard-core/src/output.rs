@@ -128,6 +128,26 @@ impl OutputType {
         }
         Ok(FinalOutput::Json(value))
     }
+
+    /// An answer of the application as one in this form. It is not inside an object where the
+    /// model's would be.
+    pub(crate) fn accept(&self, output: &FinalOutput) -> Result<FinalOutput, InvalidPayload> {
+        let text = match output {
+            FinalOutput::Text(text) if !self.0.is_wrapped => text.to_string(),
+            FinalOutput::Text(text) => format!(r#"{{"{WRAPPER}":{text}}}"#),
+            FinalOutput::Json(_) => self.written(output),
+        };
+        self.validate(&text)
+    }
+
+    /// An answer as a model would have written it.
+    pub(crate) fn written(&self, output: &FinalOutput) -> String {
+        let value = output.to_value();
+        match self.0.is_wrapped {
+            true => json!({WRAPPER: value}).to_string(),
+            false => value.to_string(),
+        }
+    }
 }
 
 /// An object with one field that keeps to `schema`.

@@ -8,6 +8,7 @@ mod events;
 mod machine;
 mod model_filter;
 mod recovery;
+mod replaced;
 mod result;
 mod roster;
 mod runner;

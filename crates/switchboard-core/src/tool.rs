@@ -153,6 +153,16 @@ impl<C> ToolBuilder<C> {
         self
     }
 
+    /// Whether the tool is offered to the model at all.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = match enabled {
+            true => Enabled::Always,
+            false => Enabled::Never,
+        };
+        self
+    }
+
     /// Offers the tool to the model only while `condition` holds; asked every turn.
     #[must_use]
     pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use switchboard_core::filters::{self, Filter};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Error, HookResult, Item, ItemKind, Items, MemorySession, ModelRequest, Run, RunConfig,
-    RunContext, RunHooks, RunResult, Runner, SharedHooks, Step, Team, UnknownTool, handoff, tool,
+    Agent, Error, HandoffCall, HookResult, Item, ItemKind, Items, MemorySession, ModelRequest, Run,
+    RunConfig, RunContext, RunHooks, RunResult, Runner, SharedHooks, Step, Team, UnknownTool,
+    handoff, tool,
 };
 
 /// A team of up to four agents, each with edges to others.
@@ -146,7 +147,13 @@ impl RunHooks<()> for Notes {
         Ok(())
     }
 
-    async fn on_handoff(&self, _ctx: &RunContext<()>, from: &Agent, to: &Agent) -> HookResult {
+    async fn on_handoff(
+        &self,
+        _ctx: &RunContext<()>,
+        from: &Agent,
+        to: &Agent,
+        _call: &HandoffCall,
+    ) -> HookResult {
         let note = Note::Handed(from.name().to_owned(), to.name().to_owned());
         self.0.lock().unwrap().push(note);
         Ok(())

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::testing::ScriptedModel;
 use switchboard::{
-    Agent, HookResult, Item, RunContext, RunHooks, Runner, ToolNames, filters, handoff, tool,
+    Agent, HandoffCall, HookResult, Item, RunContext, RunHooks, Runner, ToolNames, filters,
+    handoff, tool,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +21,13 @@ struct Service {
 struct PrintHandoffs;
 
 impl RunHooks<()> for PrintHandoffs {
-    async fn on_handoff(&self, _ctx: &RunContext, from: &Agent, to: &Agent) -> HookResult {
+    async fn on_handoff(
+        &self,
+        _ctx: &RunContext,
+        from: &Agent,
+        to: &Agent,
+        _call: &HandoffCall,
+    ) -> HookResult {
         println!("{} → {}", from.name(), to.name());
         Ok(())
     }

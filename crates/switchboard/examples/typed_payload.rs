@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::testing::ScriptedModel;
 use switchboard::{
-    Agent, HandoffInputData, HookResult, Item, RunContext, RunHooks, Runner, filters, handoff, tool,
+    Agent, HandoffCall, HandoffInputData, HookResult, Item, RunContext, RunHooks, Runner, filters,
+    handoff, tool,
 };
 
 /// What the coordinator must say when it asks for an analysis. The type is the schema the model
@@ -49,6 +50,7 @@ impl RunHooks<App> for PrintHandoffs {
         _ctx: &RunContext<App>,
         from: &Agent<App>,
         to: &Agent<App>,
+        _call: &HandoffCall,
     ) -> HookResult {
         println!("hook: {} → {}", from.name(), to.name());
         Ok(())

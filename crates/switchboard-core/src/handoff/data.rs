@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::owned::Owned;
 use crate::context::RunContext;
 use crate::items::{Input, Items, RunItem, RunItems};
@@ -30,6 +32,7 @@ pub struct HandoffInputData<C = ()> {
     new_items: RunItems,
     input_items: Option<RunItems>,
     run_context: RunContext<C>,
+    payload: Option<Value>,
     /// Which items of the history stand for run items, so that they are not repeated.
     owned: Vec<Owned>,
 }
@@ -48,6 +51,7 @@ impl<C> HandoffInputData<C> {
             new_items: new_items.into(),
             input_items: None,
             run_context,
+            payload: None,
             owned: Vec::new(),
         }
     }
@@ -75,6 +79,18 @@ impl<C> HandoffInputData<C> {
     /// The run's context.
     pub fn run_context(&self) -> &RunContext<C> {
         &self.run_context
+    }
+
+    /// What the model sent along, where the handoff takes a payload.
+    pub fn payload(&self) -> Option<&Value> {
+        self.payload.as_ref()
+    }
+
+    /// The same with a payload; useful for testing a filter.
+    #[must_use]
+    pub fn with_payload(mut self, payload: Option<Value>) -> Self {
+        self.payload = payload;
+        self
     }
 
     /// The same with another history.
@@ -148,6 +164,7 @@ impl<C> Clone for HandoffInputData<C> {
             new_items: self.new_items.clone(),
             input_items: self.input_items.clone(),
             run_context: self.run_context.clone(),
+            payload: self.payload.clone(),
             owned: self.owned.clone(),
         }
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::head::{Head, INTERNAL_FIELDS, field, fields};
 use super::kind::ItemKind;
@@ -289,8 +289,39 @@ impl Item {
         self.without(&dropped)
     }
 
+    pub(crate) fn is_of_user(&self) -> bool {
+        self.role().is_some_and(|role| role == "user")
+    }
+
+    /// A message with other words; its other parts, such as images, stay.
+    pub(crate) fn with_text(&self, words: &str) -> Self {
+        let parts = self
+            .field("content")
+            .map(serde_json::from_str::<Vec<Value>>);
+        let Some(Ok(mut parts)) = parts else {
+            return self.with_field("content", words);
+        };
+        let is_text = |part: &Value| {
+            let kind = part["type"].as_str();
+            matches!(kind, Some("input_text" | "output_text" | "text"))
+        };
+        let at = parts.iter().position(is_text).unwrap_or_default();
+        let kept = parts.iter().any(is_text).then(|| parts[at].clone());
+        parts.retain(|part| !is_text(part));
+        let mut said = kept.unwrap_or_else(|| json!({"type": "input_text"}));
+        said["text"] = words.into();
+        parts.insert(at.min(parts.len()), said);
+        self.with_raw_field("content", &Value::from(parts).to_string())
+    }
+
     /// The item with `name` set to the string `value`.
     pub(crate) fn with_field(&self, name: &str, value: &str) -> Self {
+        let mut quoted = String::with_capacity(value.len() + 2);
+        json::quote_into(&mut quoted, value);
+        self.with_raw_field(name, &quoted)
+    }
+
+    fn with_raw_field(&self, name: &str, value: &str) -> Self {
         let mut raw = String::with_capacity(self.0.raw.len() + value.len() + 8);
         let kept = fields(&self.0.raw).unwrap_or_default();
         raw.push('{');
@@ -302,7 +333,7 @@ impl Item {
         }
         json::quote_into(&mut raw, name);
         raw.push(':');
-        json::quote_into(&mut raw, value);
+        raw.push_str(value);
         raw.push('}');
         Self::trusted(raw)
     }

@@ -5,6 +5,7 @@ mod item;
 mod kind;
 mod run_item;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use item::{InvalidItem, Item};
@@ -39,6 +40,17 @@ pub enum Input {
 }
 
 impl Input {
+    /// What the user said last, where there is text.
+    pub fn last_words(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Text(text) => Some(Cow::Borrowed(text)),
+            Self::Items(items) => {
+                let last = items.iter().filter(|item| item.is_of_user()).last()?;
+                last.text()
+            }
+        }
+    }
+
     /// The input as items: text becomes one message of the user.
     pub fn items(&self) -> Items {
         match self {

@@ -8,7 +8,7 @@ use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
 use crate::filters::Filter;
-use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
+use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::{DynRunHooks, RunHooks};
 use crate::model::{ModelHandle, ModelSettings};
@@ -56,6 +56,8 @@ pub struct RunConfig<C = ()> {
     pub output_guardrails: Vec<OutputGuardrail<C>>,
     /// Checks on every handoff, beside those of its own.
     pub handoff_guardrails: Vec<HandoffGuardrail<C>>,
+    /// Checks on the calls and outputs of every tool, beside those of the tool and of its agent.
+    pub tool_guardrails: Vec<ToolGuardrail<C>>,
     /// Hooks told of what happens.
     pub hooks: Option<SharedHooks<C>>,
     /// Where the conversation is kept.
@@ -130,6 +132,7 @@ impl<C> Default for RunConfig<C> {
             history_markers: HistoryMarkers::default(),
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
+            tool_guardrails: Vec::new(),
             handoff_guardrails: Vec::new(),
             hooks: None,
             session: None,
@@ -160,6 +163,7 @@ impl<C> Clone for RunConfig<C> {
             history_markers: self.history_markers.clone(),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
+            tool_guardrails: self.tool_guardrails.clone(),
             handoff_guardrails: self.handoff_guardrails.clone(),
             hooks: self.hooks.clone(),
             session: self.session.clone(),
@@ -189,6 +193,7 @@ impl<C> fmt::Debug for RunConfig<C> {
             .field("history_markers", &self.history_markers)
             .field("input_guardrails", &self.input_guardrails)
             .field("output_guardrails", &self.output_guardrails)
+            .field("tool_guardrails", &self.tool_guardrails)
             .field("handoff_guardrails", &self.handoff_guardrails)
             .field("session", &self.session)
             .field("tool_concurrency", &self.tool_concurrency)

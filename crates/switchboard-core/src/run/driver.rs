@@ -191,8 +191,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// who goes on with the conversation knows that they ran.
     async fn keep_completed_tools(&mut self) {
         // An output that guardrails have not passed yet must not get out this way.
-        let guarded =
-            !self.agent.output_guardrails().is_empty() || !self.config.output_guardrails.is_empty();
+        let guarded = self.has_output_guardrails();
         if guarded && !matches!(self.agent.tool_use_kind(), ToolUseKind::RunModelAgain) {
             return;
         }

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
-use super::turn::{HandoffCall, Progress, ToolCall, Turn};
+use super::turn::{HandoffCall, Progress, RanTool, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
@@ -48,7 +49,7 @@ pub struct Run {
     pub(super) tool_users: FxHashSet<Arc<str>>,
     /// Whether the current agent has been told that it has the conversation.
     pub(super) agent_started: bool,
-    pub(super) input_checked: bool,
+    pub(super) input_checks: InputChecks,
     pub(super) input_guardrails: Vec<GuardrailResult>,
     pub(super) output_guardrails: Vec<GuardrailResult>,
     /// What the session has not been given yet.
@@ -61,6 +62,16 @@ pub struct Run {
     pub(super) made_items: u32,
     /// What the model will be shown; made anew where it is absent.
     pub(super) view: Option<View>,
+}
+
+/// How far the checks on the input got. What passed is not checked again when the run is resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum InputChecks {
+    Pending,
+    /// Those before the model have passed it.
+    PassedBeforeModel,
+    Passed,
 }
 
 /// Where a run stands within a turn.
@@ -147,7 +158,7 @@ impl Run {
             calls: Calls::default(),
             tool_users: FxHashSet::default(),
             agent_started: false,
-            input_checked: false,
+            input_checks: InputChecks::Pending,
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
             unsaved: Vec::new(),
@@ -347,14 +358,14 @@ impl Run {
     }
 
     /// Notes what tools returned before one of them failed, so that they do not run again.
-    pub(super) fn tools_partly_ran(&mut self, done: Vec<(usize, ToolResult)>) {
+    pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>) {
         if let Phase::Tools(turn) = &mut self.phase {
             turn.done = done;
         }
     }
 
     /// What tools of the turn have returned already.
-    pub(super) fn tools_done(&self) -> &[(usize, ToolResult)] {
+    pub(super) fn tools_done(&self) -> &[RanTool] {
         match &self.phase {
             Phase::Tools(turn) => &turn.done,
             _ => &[],
@@ -472,61 +483,6 @@ impl Run {
         self.agent = target;
         self.agent_started = false;
         self.phase = Phase::Model;
-    }
-
-    /// Puts other words in place of what the user said last.
-    pub(super) fn replace_input(&mut self, words: &str) {
-        let replaced = |items: &mut dyn Iterator<Item = Item>| -> Vec<Item> {
-            let mut items: Vec<Item> = items.collect();
-            let last = items
-                .iter_mut()
-                .rfind(|item| item.role().is_some_and(|role| role == "user"));
-            match last {
-                Some(said) => *said = said.with_field("content", words),
-                None => items.push(Item::user(words)),
-            }
-            items
-        };
-        self.input = match &self.input {
-            Input::Text(_) => Input::Text(words.into()),
-            Input::Items(items) => Input::Items(replaced(&mut items.iter().cloned()).into()),
-        };
-        if !self.unsaved.is_empty() {
-            self.unsaved = replaced(&mut std::mem::take(&mut self.unsaved).into_iter());
-        }
-        self.view = None;
-    }
-
-    /// Puts another answer in place of the final output, also in what the run has made.
-    pub(super) fn replace_output(&mut self, text: &str, agent: &Arc<str>) {
-        let message = self.message(text, agent);
-        if let Phase::Output(turn, output) = &mut self.phase {
-            *output = FinalOutput::Text(text.into());
-            turn.items
-                .retain(|made| *made.kind() != RunItemKind::MessageOutput);
-            turn.items.push(message);
-        }
-    }
-
-    /// Ends the run with an output that is not the model's, after `items` of a turn that failed.
-    pub(super) fn recovered(&mut self, output: FinalOutput, items: Vec<RunItem>, agent: &Arc<str>) {
-        let mut turn = Turn {
-            items,
-            ..Turn::default()
-        };
-        turn.items.push(self.message(&output.text(), agent));
-        self.phase = Phase::Output(turn, output);
-    }
-
-    fn message(&mut self, text: &str, agent: &Arc<str>) -> RunItem {
-        self.made_items = next_occurrence(self.made_items);
-        let item = Item::output_message(&format!("msg_run_{}", self.made_items), text);
-        RunItem::made(
-            RunItemKind::MessageOutput,
-            agent.clone(),
-            item,
-            self.made_items,
-        )
     }
 
     /// Ends the run with its final output.

@@ -21,7 +21,7 @@ use crate::callback::IntoOutcome;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
 use crate::filters::IntoFilter;
-use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail};
+use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::RunHooks;
 use crate::items::{Input, Item};
@@ -185,6 +185,12 @@ impl<C, S> Runner<C, S> {
     #[must_use]
     pub fn handoff_guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
         self.with(|config| config.handoff_guardrails.push(guardrail))
+    }
+
+    /// A check on the calls and outputs of every tool, after those of the tool and of the agent.
+    #[must_use]
+    pub fn tool_guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
+        self.with(|config| config.tool_guardrails.push(guardrail))
     }
 
     /// Hooks told of what happens.

@@ -9,8 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, KnownCall, Role};
-use super::machine::{Phase, Run};
-use super::turn::{HandoffCall, Progress, ToolCall, Turn};
+use super::machine::{InputChecks, Phase, Run};
+use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
 use crate::agent::ToolResult;
 use crate::guardrail::GuardrailResult;
 use crate::handoff::owned::Owned;
@@ -20,7 +20,7 @@ use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
 /// The form of a stored run. It changes with what a run holds.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
@@ -30,7 +30,7 @@ struct Saved {
     made_items: u32,
     usage: Usage,
     agent_started: bool,
-    input_checked: bool,
+    input_checks: InputChecks,
     tool_users: Vec<Arc<str>>,
     input_guardrails: Vec<GuardrailResult>,
     output_guardrails: Vec<GuardrailResult>,
@@ -89,7 +89,7 @@ struct SavedTurn {
     unknown_tools: Vec<(Arc<str>, usize)>,
     handoffs: Vec<(Arc<str>, Arc<str>, usize)>,
     results: Vec<SavedResult>,
-    done: Vec<(usize, SavedResult)>,
+    done: Vec<SavedRanTool>,
     progress: Progress,
     used_tools: bool,
     ends_at_tool: bool,
@@ -101,6 +101,36 @@ struct SavedResult {
     #[serde(with = "crate::json::on_its_own")]
     output: Value,
     usage: Usage,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedRanTool {
+    at: usize,
+    result: SavedResult,
+    failed: bool,
+    stage: ToolStage,
+}
+
+impl From<&RanTool> for SavedRanTool {
+    fn from(ran: &RanTool) -> Self {
+        Self {
+            at: ran.at,
+            result: SavedResult::from(&ran.result),
+            failed: ran.failed,
+            stage: ran.stage,
+        }
+    }
+}
+
+impl From<SavedRanTool> for RanTool {
+    fn from(saved: SavedRanTool) -> Self {
+        Self {
+            at: saved.at,
+            result: ToolResult::from(saved.result),
+            failed: saved.failed,
+            stage: saved.stage,
+        }
+    }
 }
 
 impl From<&ToolResult> for SavedResult {
@@ -183,11 +213,7 @@ impl Table {
                 .collect(),
             items: self.run_items(&turn.items),
             results: turn.results.iter().map(SavedResult::from).collect(),
-            done: turn
-                .done
-                .iter()
-                .map(|(at, result)| (*at, SavedResult::from(result)))
-                .collect(),
+            done: turn.done.iter().map(SavedRanTool::from).collect(),
             progress: turn.progress,
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
@@ -236,7 +262,7 @@ impl Serialize for Run {
             made_items: self.made_items,
             usage: self.usage,
             agent_started: self.agent_started,
-            input_checked: self.input_checked,
+            input_checks: self.input_checks,
             tool_users: sorted(&self.tool_users),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
@@ -306,15 +332,13 @@ impl Found {
             let call = self.item(at)?;
             Ok::<_, String>(HandoffCall { tool, agent, call })
         });
-        let done = turn.done.into_iter();
-        let done = done.map(|(at, result)| (at, ToolResult::from(result)));
         Ok(Turn {
             items: self.run_items(&turn.items)?,
             tools: self.tools(turn.tools)?,
             unknown_tools: self.tools(turn.unknown_tools)?,
             handoffs: handoffs.collect::<Result<_, _>>()?,
             results: turn.results.into_iter().map(ToolResult::from).collect(),
-            done: done.collect(),
+            done: turn.done.into_iter().map(RanTool::from).collect(),
             progress: turn.progress,
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
@@ -400,7 +424,7 @@ fn restore(stored: &str) -> Result<Run, String> {
         calls,
         tool_users: saved.tool_users.into_iter().collect(),
         agent_started: saved.agent_started,
-        input_checked: saved.input_checked,
+        input_checks: saved.input_checks,
         input_guardrails: saved.input_guardrails,
         output_guardrails: saved.output_guardrails,
         unsaved: found.items(&saved.unsaved)?,

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
+use crate::output::FinalOutput;
+
+/// What is left of an output that must not pass.
+const WITHHELD: &str = "Output withheld by an output guardrail.";
 
 /// What a turn has made so far.
 #[derive(Debug, Clone, Default)]
@@ -20,12 +24,34 @@ pub(super) struct Turn {
     pub(super) results: Vec<ToolResult>,
     /// Whether the response used any tool, also one of the provider's own.
     pub(super) used_tools: bool,
-    /// What the tools that ran before the turn failed returned, by the place of their call.
-    pub(super) done: Vec<(usize, ToolResult)>,
+    /// The tools that ran before the turn failed.
+    pub(super) done: Vec<RanTool>,
     /// How far the handoff got before the turn failed.
     pub(super) progress: Progress,
     /// Whether the final output is what a tool returned.
     pub(super) ends_at_tool: bool,
+}
+
+/// A tool that ran in a turn that failed.
+#[derive(Debug, Clone)]
+pub(super) struct RanTool {
+    /// The place of its call among those of the turn.
+    pub(super) at: usize,
+    pub(super) result: ToolResult,
+    /// Whether it failed, and the result is what the model is told of it.
+    pub(super) failed: bool,
+    pub(super) stage: ToolStage,
+}
+
+/// How far a tool got. What was done is not done again when the run is resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ToolStage {
+    Ran,
+    /// Guardrails have let its output pass.
+    Checked,
+    /// Hooks have been told.
+    Told,
 }
 
 /// How far a handoff got. What was done is not done again when the run is resumed.
@@ -135,11 +161,38 @@ impl Turn {
         kept
     }
 
+    /// Puts another output in place of the one the run ends with. Where it is not known which tool
+    /// returned that, none of their outputs stays.
+    pub(super) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
+        let (was, text) = (was.text(), output.text());
+        let is_it = |made: &RunItem| {
+            made.kind().is_tool_output() && made.item().output().is_some_and(|output| output == was)
+        };
+        let is_known = self.items.iter().any(is_it);
+        for made in &mut self.items {
+            let RunItemKind::ToolCallOutput { .. } = made.kind() else {
+                continue;
+            };
+            let instead = match is_known {
+                true if is_it(made) => &*text,
+                true => continue,
+                false => WITHHELD,
+            };
+            let kind = RunItemKind::ToolCallOutput {
+                output: match is_known {
+                    true => output.to_value(),
+                    false => WITHHELD.into(),
+                },
+            };
+            let item = made.item().with_field("output", instead);
+            *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+        }
+    }
+
     /// The calls of a turn, and that their outputs were withheld. Nothing at all where the turn
     /// holds more than calls of functions and their outputs: what else might tell of the outputs
     /// is not known.
     pub(super) fn withheld(&self) -> Vec<Item> {
-        const WITHHELD: &str = "Output withheld by an output guardrail.";
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {

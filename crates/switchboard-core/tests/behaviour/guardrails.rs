@@ -56,11 +56,11 @@ impl Model for Endless {
 #[tokio::test]
 async fn a_tripwire_beside_the_model_cancels_the_call() {
     let cancelled = Arc::new(AtomicBool::new(false));
-    let slow = InputGuardrail::new("slow", |_ctx, _agent, _input| async {
+    let slow = InputGuardrail::beside_model("slow", |_ctx, _agent, _input| async {
         tokio::task::yield_now().await;
         true
     });
-    let agent: Agent = Agent::new("A").input_guardrail(slow.beside_model());
+    let agent: Agent = Agent::new("A").input_guardrail(slow);
     let runner = Runner::new(&agent).model(Endless(cancelled.clone()));
     let error = runner.run("x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InputGuardrail);
@@ -71,16 +71,17 @@ async fn a_tripwire_beside_the_model_cancels_the_call() {
 async fn a_guardrail_beside_the_model_is_waited_for_before_tools_run() {
     let ran = Arc::new(AtomicBool::new(false));
     let noted = ran.clone();
-    let slow = InputGuardrail::new("slow", |_ctx, _agent, _input| async {
+    let slow = InputGuardrail::beside_model("slow", |_ctx, _agent, _input| async {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         true
     });
-    let agent: Agent = Agent::new("A")
-        .input_guardrail(slow.beside_model())
-        .tool(tool("t").run(move |_ctx, (): ()| {
-            noted.store(true, Ordering::SeqCst);
-            "x"
-        }));
+    let agent: Agent =
+        Agent::new("A")
+            .input_guardrail(slow)
+            .tool(tool("t").run(move |_ctx, (): ()| {
+                noted.store(true, Ordering::SeqCst);
+                "x"
+            }));
     let model = ScriptedModel::new().call("t", "{}");
     let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InputGuardrail);
@@ -140,11 +141,11 @@ async fn a_withheld_tool_output_does_not_reach_the_session() {
 
 #[tokio::test]
 async fn an_answer_that_a_guardrail_was_too_late_for_still_counts() {
-    let slow = InputGuardrail::new("slow", |_ctx, _agent, _input| async {
+    let slow = InputGuardrail::beside_model("slow", |_ctx, _agent, _input| async {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         true
     });
-    let agent: Agent = Agent::new("A").input_guardrail(slow.beside_model());
+    let agent: Agent = Agent::new("A").input_guardrail(slow);
     let model = ScriptedModel::new().say("Hi.");
     let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
     assert_eq!(error.run().unwrap().usage().requests, 1);

@@ -10,6 +10,7 @@ mod handoffs;
 mod hostile;
 mod panics;
 mod recovering;
+mod replacing;
 mod resuming;
 mod sessions;
 mod settings;

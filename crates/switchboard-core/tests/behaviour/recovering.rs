@@ -2,71 +2,10 @@
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, FinalOutput, GuardrailVerdict, HandoffInputData, InputGuardrail, Item,
-    MemorySession, OutputGuardrail, RunProblem, Runner, handoff, tool,
+    Agent, ErrorKind, FinalOutput, HandoffInputData, Item, RunProblem, Runner, handoff, tool,
 };
 
 use crate::told;
-
-#[tokio::test]
-async fn an_input_guardrail_may_put_other_words_in_place_of_the_users() {
-    let polite = InputGuardrail::new("polite", |_ctx, _agent, _input| {
-        GuardrailVerdict::replace("Please help.")
-    });
-    let agent: Agent = Agent::new("A").input_guardrail(polite);
-    let model = ScriptedModel::new().say("Sure.").say("Again.");
-    let session = MemorySession::new();
-    let runner = Runner::new(&agent).model(model.clone()).session(&session);
-    runner.run("Help, you fool!").await.unwrap();
-    assert_eq!(told(&model.requests()[0].input), ["user: Please help."]);
-    assert_eq!(
-        told(&session.items()),
-        ["user: Please help.", "assistant: Sure."]
-    );
-    runner.run("Now!").await.unwrap();
-    assert_eq!(
-        told(&model.requests()[1].input),
-        [
-            "user: Please help.",
-            "assistant: Sure.",
-            "user: Please help."
-        ]
-    );
-    assert_eq!(session.items().len(), 4);
-
-    let beside = InputGuardrail::new("beside", |_ctx, _agent, _input| {
-        GuardrailVerdict::replace("x")
-    });
-    let agent: Agent = Agent::new("A").input_guardrail(beside.beside_model());
-    let model = ScriptedModel::new().say("Sure.");
-    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
-    assert!(error.is_configuration(), "{error}");
-}
-
-#[tokio::test]
-async fn an_output_guardrail_may_put_another_answer_in_place_of_the_models() {
-    let masked = OutputGuardrail::new("masked", |_ctx, _agent, output: FinalOutput| {
-        match output.text().contains("secret") {
-            true => GuardrailVerdict::replace("I cannot say."),
-            false => GuardrailVerdict::allow(),
-        }
-    });
-    let agent: Agent = Agent::new("A").output_guardrail(masked);
-    let session = MemorySession::new();
-    let model = ScriptedModel::new().say("the secret");
-    let result = Runner::new(&agent)
-        .model(model)
-        .session(&session)
-        .run("x")
-        .await
-        .unwrap();
-    assert_eq!(result.final_text(), "I cannot say.");
-    assert_eq!(
-        told(&session.items()),
-        ["user: x", "assistant: I cannot say."]
-    );
-    assert!(!format!("{:?}", result.new_items()).contains("secret"));
-}
 
 #[tokio::test]
 async fn a_run_that_cannot_go_on_may_have_an_output_all_the_same() {

@@ -146,6 +146,7 @@ async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
             _ctx: &switchboard_core::RunContext,
             _agent: &Agent,
             tool: &switchboard_core::Tool,
+            _call: &switchboard_core::ToolContext,
             _output: &switchboard_core::ToolOutput,
         ) -> switchboard_core::HookResult {
             match tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {

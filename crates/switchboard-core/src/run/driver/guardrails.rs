@@ -8,10 +8,17 @@ use serde_json::Value;
 
 use super::Driver;
 use super::hooks::Told;
-use crate::callback::{BoxError, call};
+use crate::callback::{BoxError, Outcome, call};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailResult, GuardrailTiming, GuardrailVerdict, InputGuardrail};
-use crate::run::machine::Step;
+use crate::guardrail::{
+    GuardrailResult, GuardrailVerdict, InputGuardrail, InputKind, OutputGuardrail, OutputKind,
+    Verdict,
+};
+use crate::items::Input;
+use crate::output::FinalOutput;
+use crate::run::machine::{InputChecks, Step};
+use crate::run::replaced;
+use crate::tool::ToolOutput;
 use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -26,43 +33,121 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.tell_hooks(Told::AgentEnd(&output)).await?;
         self.turn_span = OpenSpan::default();
         self.run.output_guardrails.clear();
-        let guardrails = self.agent.output_guardrails().iter();
-        let guardrails = guardrails.chain(&self.config.output_guardrails);
-        let checks = guardrails.map(|guardrail| {
-            let span = self.guardrail_span(guardrail.name_arc());
-            let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
-            let verdict = call(move || guardrail.check(ctx, agent, output));
-            self.run_guardrail(guardrail.name_arc(), verdict, span)
-        });
-        let found = Box::pin(until_one_trips(checks.collect())).await?;
-        if tripped(&found).is_some() {
-            self.run.keep_withheld();
-            self.save().await?;
-            return Err(self.guardrails_found(ErrorKind::OutputGuardrail, found));
+        if self.has_output_guardrails() {
+            Box::pin(self.check_output(output)).await?;
         }
-        if let Some(text) = replacement(&found) {
-            let text = text.to_owned();
-            self.run.replace_output(&text, self.agent.name_arc());
-        }
-        self.run.output_guardrails.extend(found);
         self.run.concluded();
         self.told.clear();
         Ok(())
     }
 
-    /// Runs the input guardrails that come before the model; a tripwire is an error.
-    pub(super) async fn check_input(&mut self) -> Result<(), Error> {
-        let timing = GuardrailTiming::BeforeModel;
-        if !self.has_input_guardrails(timing) {
-            return Ok(());
+    pub(super) fn has_output_guardrails(&self) -> bool {
+        self.all_output_guardrails().next().is_some()
+    }
+
+    fn all_output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
+        let own = self.agent.output_guardrails().iter();
+        own.chain(&self.config.output_guardrails)
+    }
+
+    /// Asks the guardrails on the output: those that may replace it one after the other, and then
+    /// those that only check. A tripwire is an error.
+    async fn check_output(&mut self, mut output: FinalOutput) -> Result<(), Error> {
+        let mut found = Vec::new();
+        let mut is_replaced = false;
+        let all: Vec<_> = self.all_output_guardrails().cloned().collect();
+        for guardrail in &all {
+            let OutputKind::Replacing(check) = guardrail.kind() else {
+                continue;
+            };
+            let (ctx, agent, seen) = (self.ctx(), self.agent.clone(), output.clone());
+            let asked = self.ask_replacing(guardrail.name_arc(), || check(ctx, agent, seen));
+            let (result, replacement) = asked.await?;
+            found.push(result);
+            if let Some(replacement) = replacement {
+                output = self.fitting(guardrail.name(), replacement)?;
+                is_replaced = true;
+            }
+            if tripped(&found).is_some() {
+                break;
+            }
         }
-        let found = Box::pin(self.run_input_guardrails(timing)).await?;
+        if tripped(&found).is_none() {
+            let checks = all.iter().filter_map(|guardrail| {
+                let OutputKind::Checking(check) = guardrail.kind() else {
+                    return None;
+                };
+                let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
+                let verdict = call(move || check(ctx, agent, output));
+                Some(self.run_guardrail(guardrail.name_arc(), verdict))
+            });
+            found.extend(until_one_trips(checks.collect()).await?);
+        }
         if tripped(&found).is_some() {
-            return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
+            self.run.keep_withheld();
+            self.save().await?;
+            return Err(self.guardrails_found(ErrorKind::OutputGuardrail, found));
         }
-        if let Some(words) = replacement(&found) {
-            let words = words.to_owned();
+        if is_replaced {
+            let (kind, name) = (self.agent.output_type(), self.agent.name_arc());
+            self.run.replace_output(output, kind, name);
+        }
+        self.run.output_guardrails.extend(found);
+        Ok(())
+    }
+
+    /// A guardrail's output in the form the agent's has.
+    fn fitting(&self, guardrail: &str, output: FinalOutput) -> Result<FinalOutput, Error> {
+        let Some(kind) = self.agent.output_type() else {
+            return Ok(FinalOutput::Text(output.text().as_ref().into()));
+        };
+        if self.run.ends_at_tool() {
+            return Ok(output);
+        }
+        kind.accept(&output).map_err(|error| {
+            let what = format!(
+                "the guardrail \"{guardrail}\" put an output in place of the agent's that is not a \
+                 {}; it",
+                kind.name()
+            );
+            self.user_error(&what, error.into())
+        })
+    }
+
+    /// Runs the input guardrails that come before the model: those that may replace the words one
+    /// after the other, and then those that only check. A tripwire is an error.
+    pub(super) async fn check_input(&mut self) -> Result<(), Error> {
+        let mut found = Vec::new();
+        let mut input = self.run.input.clone();
+        let mut words = None;
+        let all: Vec<_> = self.all_input_guardrails().cloned().collect();
+        for guardrail in &all {
+            let InputKind::Replacing(check) = guardrail.kind() else {
+                continue;
+            };
+            let (ctx, agent, seen) = (self.ctx(), self.agent.clone(), input.clone());
+            let asked = self.ask_replacing(guardrail.name_arc(), || check(ctx, agent, seen));
+            let (result, replacement) = asked.await?;
+            found.push(result);
+            if let Some(replacement) = replacement {
+                input = replaced::with_words(&input, &replacement);
+                words = Some(replacement);
+            }
+            if tripped(&found).is_some() {
+                break;
+            }
+        }
+        if tripped(&found).is_none() {
+            let is_before = |kind: &_| matches!(kind, InputKind::BeforeModel(_));
+            found.extend(self.run_input_guardrails(&input, is_before).await?);
+        }
+        // Only now is it known what the user is to have said.
+        if let Some(words) = words {
             self.run.replace_input(&words);
+        }
+        if tripped(&found).is_some() {
+            self.save().await?;
+            return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
         }
         self.run.input_guardrails.extend(found);
         Ok(())
@@ -70,51 +155,79 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Whether guardrails have yet to see the user's words before anybody keeps them.
     pub(super) fn holds_input_back(&self) -> bool {
-        !self.run.input_checked
+        self.run.input_checks == InputChecks::Pending
             && self.run.turns() == 0
-            && self.has_input_guardrails(GuardrailTiming::BeforeModel)
+            && self.has_input_guardrails_before_model()
     }
 
-    pub(super) fn has_input_guardrails(&self, timing: GuardrailTiming) -> bool {
-        self.all_input_guardrails(timing).next().is_some()
+    pub(super) fn has_input_guardrails_before_model(&self) -> bool {
+        let mut kinds = self.all_input_guardrails().map(InputGuardrail::kind);
+        kinds.any(|kind| !matches!(kind, InputKind::BesideModel(_)))
     }
 
-    fn all_input_guardrails(
-        &self,
-        timing: GuardrailTiming,
-    ) -> impl Iterator<Item = &InputGuardrail<C>> {
+    pub(super) fn has_input_guardrails_beside_model(&self) -> bool {
+        let mut kinds = self.all_input_guardrails().map(InputGuardrail::kind);
+        kinds.any(|kind| matches!(kind, InputKind::BesideModel(_)))
+    }
+
+    fn all_input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
         let own = self.agent.input_guardrails().iter();
-        let all = own.chain(&self.config.input_guardrails);
-        all.filter(move |guardrail| guardrail.timing() == timing)
+        own.chain(&self.config.input_guardrails)
     }
 
+    /// Runs the guardrails that only check, side by side.
     pub(super) async fn run_input_guardrails(
         &self,
-        timing: GuardrailTiming,
+        input: &Input,
+        is_meant: impl Fn(&InputKind<C>) -> bool,
     ) -> Result<Vec<GuardrailResult>, Error> {
-        let checks = self.all_input_guardrails(timing).map(|guardrail| {
-            let span = self.guardrail_span(guardrail.name_arc());
-            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input.clone());
-            let verdict = call(move || guardrail.check(ctx, agent, input));
-            self.run_guardrail(guardrail.name_arc(), verdict, span)
+        let checks = self.all_input_guardrails().filter_map(|guardrail| {
+            let (InputKind::BeforeModel(check) | InputKind::BesideModel(check)) = guardrail.kind()
+            else {
+                return None;
+            };
+            is_meant(guardrail.kind()).then(|| {
+                let (ctx, agent, input) = (self.ctx(), self.agent.clone(), input.clone());
+                let verdict = call(move || check(ctx, agent, input));
+                self.run_guardrail(guardrail.name_arc(), verdict)
+            })
         });
         until_one_trips(checks.collect()).await
     }
 
-    pub(super) fn guardrail_span(&self, name: &Arc<str>) -> OpenSpan {
-        let data = || SpanData::Guardrail {
-            name: name.clone(),
-            triggered: false,
+    /// Asks one guardrail that may replace what it looks at. Returns what it found, and what to go
+    /// on with instead.
+    pub(super) async fn ask_replacing<T: AsText>(
+        &self,
+        name: &Arc<str>,
+        check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
+    ) -> Result<(GuardrailResult, Option<T>), Error> {
+        let mut replacement = None;
+        let verdict = async {
+            Ok(match call(check).await? {
+                Verdict::Allow => GuardrailVerdict::allow(),
+                Verdict::Trip(info) => GuardrailVerdict::trip().info(info),
+                Verdict::Replace(instead) => {
+                    let text = instead.as_text();
+                    replacement = Some(instead);
+                    GuardrailVerdict::replaced_by(text)
+                }
+            })
         };
-        self.trace.span(self.parent_span(), data)
+        let result = self.run_guardrail(name, verdict).await?;
+        Ok((result, replacement))
     }
 
-    async fn run_guardrail(
+    /// Runs one guardrail, in a span of its own.
+    pub(super) async fn run_guardrail(
         &self,
         name: &Arc<str>,
         verdict: impl Future<Output = Result<GuardrailVerdict, BoxError>>,
-        mut span: OpenSpan,
     ) -> Result<GuardrailResult, Error> {
+        let mut span = self.trace.span(self.parent_span(), || SpanData::Guardrail {
+            name: name.clone(),
+            triggered: false,
+        });
         let verdict = verdict.await.map_err(|error| {
             span.fail("the guardrail failed", Vec::new());
             self.user_error(&format!("the guardrail \"{name}\""), error)
@@ -131,33 +244,63 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })
     }
 
+    /// A guardrail on a tool or a handoff that tripped, as an error.
+    pub(super) fn guardrail_tripped(&self, kind: ErrorKind, result: GuardrailResult) -> Error {
+        let what = match kind {
+            ErrorKind::InputGuardrail => "input",
+            ErrorKind::OutputGuardrail => "output",
+            ErrorKind::HandoffGuardrail => "handoff",
+            _ => "tool",
+        };
+        let because = match &result.verdict.info {
+            Value::Null => String::new(),
+            info => format!(": {info}"),
+        };
+        let name = &result.guardrail;
+        let message = format!("the {what} guardrail \"{name}\" tripped{because}");
+        Error::new(kind, message)
+            .at_agent(self.agent.name())
+            .with_guardrail(result)
+    }
+
     /// Notes what guardrails found, one of which tripped, and says so.
     pub(super) fn guardrails_found(
         &mut self,
         kind: ErrorKind,
         found: Vec<GuardrailResult>,
     ) -> Error {
-        let mut error = Error::new(kind, "a guardrail tripped").at_agent(self.agent.name());
-        if let Some(result) = tripped(&found) {
-            let because = match &result.verdict.info {
-                Value::Null => String::new(),
-                info => format!(": {info}"),
-            };
-            let what = match kind {
-                ErrorKind::InputGuardrail => "input",
-                _ => "output",
-            };
-            let name = &result.guardrail;
-            let message = format!("the {what} guardrail \"{name}\" tripped{because}");
-            error = Error::new(kind, message)
-                .at_agent(self.agent.name())
-                .with_guardrail(result.clone());
-        }
+        let error = match tripped(&found) {
+            Some(result) => self.guardrail_tripped(kind, result.clone()),
+            None => Error::new(kind, "a guardrail tripped").at_agent(self.agent.name()),
+        };
         match kind {
             ErrorKind::InputGuardrail => self.run.input_guardrails.extend(found),
             _ => self.run.output_guardrails.extend(found),
         }
         error
+    }
+}
+
+/// What a guardrail may put in place of something, as its result tells it.
+pub(super) trait AsText {
+    fn as_text(&self) -> String;
+}
+
+impl AsText for String {
+    fn as_text(&self) -> String {
+        self.clone()
+    }
+}
+
+impl AsText for FinalOutput {
+    fn as_text(&self) -> String {
+        self.text().into_owned()
+    }
+}
+
+impl AsText for ToolOutput {
+    fn as_text(&self) -> String {
+        self.text().into_owned()
     }
 }
 
@@ -178,13 +321,6 @@ where
         }
     }
     Ok(found)
-}
-
-/// What the first guardrail that wants something else wants instead.
-pub(super) fn replacement(found: &[GuardrailResult]) -> Option<&str> {
-    found
-        .iter()
-        .find_map(|result| result.verdict.replacement.as_deref())
 }
 
 pub(super) fn tripped(found: &[GuardrailResult]) -> Option<&GuardrailResult> {

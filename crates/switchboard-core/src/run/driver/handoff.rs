@@ -9,7 +9,7 @@ use super::hooks::Told;
 use crate::agent::Agent;
 use crate::callback::call;
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffVerdict};
+use crate::guardrail::{GuardrailVerdict, HandoffCheck, HandoffVerdict};
 use crate::handoff::{
     Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
 };
@@ -119,16 +119,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(target) => target,
             None => self.pick_target(handoff, arguments.into_owned()).await?,
         };
-        let mut checked = None;
+        let checked = match self
+            .check_handoff(handoff, &target, payload.as_ref())
+            .await?
+        {
+            Checked::Refused(reason) => return Ok(Handed::Refused(reason)),
+            Checked::Allowed(handover) => handover,
+        };
         if progress == Progress::Nothing {
-            match self
-                .check_handoff(handoff, &target, payload.as_ref())
-                .await?
-            {
-                Checked::Refused(reason) => return Ok(Handed::Refused(reason)),
-                Checked::Allowed(handover) => checked = handover,
-            }
-            if let HandoffDecision::Refuse(reason) = self.call_back(handoff, payload).await? {
+            let decision = self.call_back(handoff, payload.clone()).await?;
+            if let HandoffDecision::Refuse(reason) = decision {
                 return Ok(Handed::Refused(reason));
             }
             self.run.note_handoff_progress(Progress::CalledBack);
@@ -142,17 +142,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
             span.fail("Multiple handoffs requested", requested);
         }
         if progress != Progress::ToldHooks {
-            self.tell_hooks(Told::Handoff(&target)).await?;
+            self.tell_hooks(Told::Handoff(&target, taken)).await?;
             self.run.note_handoff_progress(Progress::ToldHooks);
         }
         let handover = match checked {
             Some(handover) => handover,
-            None => self.carry_over(handoff, &target).await?,
+            None => self.carry_over(handoff, &target, payload).await?,
         };
         Ok(Handed::Over(target, handover))
     }
 
-    /// Asks the guardrails of the edge and of the run, on what would be carried over as things stand.
+    /// Asks the guardrails of the edge and of the run about what would be carried over. What they
+    /// allowed is what is carried over, whatever the callback and hooks change afterwards; a resumed
+    /// handoff is checked again.
     async fn check_handoff(
         &self,
         handoff: &Handoff<C>,
@@ -160,50 +162,41 @@ impl<C: Send + Sync + 'static> Driver<C> {
         payload: Option<&Value>,
     ) -> Result<Checked, Error> {
         let own = handoff.guardrails().iter();
-        let guardrails: Vec<_> = own
-            .chain(&self.config.handoff_guardrails)
-            .cloned()
-            .collect();
+        let all = own.chain(&self.config.handoff_guardrails);
+        let guardrails: Vec<_> = all.cloned().collect();
         if guardrails.is_empty() {
             return Ok(Checked::Allowed(None));
         }
-        let data = self.carried_data(handoff, target).await?;
+        let data = self.carried_data(handoff, target, payload.cloned()).await?;
         for guardrail in guardrails {
-            let mut span = self.guardrail_span(guardrail.name_arc());
             let check = HandoffCheck {
                 from: self.agent.clone(),
                 to: target.clone(),
                 payload: payload.cloned(),
                 data: data.clone(),
             };
-            let verdict = call(|| guardrail.check(check)).await.map_err(|error| {
-                self.user_error(&format!("the guardrail \"{}\"", guardrail.name()), error)
-            })?;
-            let info = match verdict {
-                HandoffVerdict::Allow => continue,
-                HandoffVerdict::Refuse(reason) => return Ok(Checked::Refused(reason)),
-                HandoffVerdict::Trip(info) => info,
+            let mut refusal = None;
+            let verdict = async {
+                Ok(match call(|| guardrail.check(check)).await? {
+                    HandoffVerdict::Allow => GuardrailVerdict::allow(),
+                    HandoffVerdict::Refuse(reason) => {
+                        refusal = Some(reason);
+                        GuardrailVerdict::allow()
+                    }
+                    HandoffVerdict::Trip(info) => GuardrailVerdict::trip().info(info),
+                })
             };
-            span.update(|data| {
-                if let SpanData::Guardrail { triggered, .. } = data {
-                    *triggered = true;
-                }
-            });
-            let message = format!(
-                "the handoff guardrail \"{}\" tripped: {info}",
-                guardrail.name()
-            );
-            let result = GuardrailResult {
-                guardrail: guardrail.name_arc().clone(),
-                agent: self.agent.name_arc().clone(),
-                verdict: GuardrailVerdict::trip().info(info),
-            };
-            return Err(Error::new(ErrorKind::HandoffGuardrail, message).with_guardrail(result));
+            let result = self.run_guardrail(guardrail.name_arc(), verdict).await?;
+            if result.verdict.tripped {
+                return Err(self.guardrail_tripped(ErrorKind::HandoffGuardrail, result));
+            }
+            if let Some(reason) = refusal {
+                return Ok(Checked::Refused(reason));
+            }
         }
-        // A callback or a hook may change what the filter would do, so it is then asked again.
-        let is_final = matches!(handoff.callback(), Callback::None) && !self.has_hooks();
-        let handover = is_final.then(|| Handover::Rewritten(data.into_parts()));
-        Ok(Checked::Allowed(handover))
+        Ok(Checked::Allowed(Some(Handover::Rewritten(
+            data.into_parts(),
+        ))))
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
@@ -265,10 +258,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// What the next agent is given.
-    async fn carry_over(&self, handoff: &Handoff<C>, target: &Agent<C>) -> Result<Handover, Error> {
+    async fn carry_over(
+        &self,
+        handoff: &Handoff<C>,
+        target: &Agent<C>,
+        payload: Option<Value>,
+    ) -> Result<Handover, Error> {
         match self.is_rewritten(handoff) {
             true => {
-                let data = self.carried_data(handoff, target).await?;
+                let data = self.carried_data(handoff, target, payload).await?;
                 Ok(Handover::Rewritten(data.into_parts()))
             }
             false => {
@@ -291,6 +289,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         handoff: &Handoff<C>,
         target: &Agent<C>,
+        payload: Option<Value>,
     ) -> Result<HandoffInputData<C>, Error> {
         let config = &*self.config;
         let items = self
@@ -301,7 +300,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.run.generated.clone(),
             RunItems::from(items),
             self.ctx(),
-        );
+        )
+        .with_payload(payload);
         let filter = handoff.input_filter();
         if let Some(filter) = filter.or(config.handoff_input_filter.as_ref()) {
             let filtered = filter.apply(data).await;

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::hooks::{DynAgentHooks, DynRunHooks, HookResult};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
-use crate::tool::{Tool, ToolOutput};
+use crate::run::turn::HandoffCall;
+use crate::tool::{Tool, ToolContext, ToolOutput};
 
 /// Something hooks are told of.
 pub(super) enum Told<'a, C> {
@@ -15,9 +16,9 @@ pub(super) enum Told<'a, C> {
     AgentEnd(&'a FinalOutput),
     ModelStart(&'a ModelRequest),
     ModelEnd(&'a ModelResponse),
-    ToolStart(&'a Tool<C>),
-    ToolEnd(&'a Tool<C>, &'a ToolOutput),
-    Handoff(&'a Agent<C>),
+    ToolStart(&'a Tool<C>, &'a ToolContext<C>),
+    ToolEnd(&'a Tool<C>, &'a ToolContext<C>, &'a ToolOutput),
+    Handoff(&'a Agent<C>, &'a HandoffCall),
 }
 
 impl<C> Told<'_, C> {
@@ -27,9 +28,9 @@ impl<C> Told<'_, C> {
             Self::AgentEnd(_) => "the agent's end",
             Self::ModelStart(_) => "the model's start",
             Self::ModelEnd(_) => "the model's end",
-            Self::ToolStart(_) => "a tool's start",
+            Self::ToolStart(..) => "a tool's start",
             Self::ToolEnd(..) => "a tool's end",
-            Self::Handoff(_) => "the handoff",
+            Self::Handoff(..) => "the handoff",
         }
     }
 }
@@ -72,9 +73,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Told::AgentEnd(output) => hooks.agent_end(&ctx, agent, output),
             Told::ModelStart(request) => hooks.llm_start(&ctx, agent, request),
             Told::ModelEnd(response) => hooks.llm_end(&ctx, agent, response),
-            Told::ToolStart(tool) => hooks.tool_start(&ctx, agent, tool),
-            Told::ToolEnd(tool, output) => hooks.tool_end(&ctx, agent, tool, output),
-            Told::Handoff(to) => hooks.handoff(&ctx, agent, to),
+            Told::ToolStart(tool, call) => hooks.tool_start(&ctx, agent, tool, call),
+            Told::ToolEnd(tool, call, output) => hooks.tool_end(&ctx, agent, tool, call, output),
+            Told::Handoff(to, call) => hooks.handoff(&ctx, agent, to, call),
         };
         telling.await
     }
@@ -89,9 +90,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Told::AgentEnd(output) => hooks.end(&ctx, agent, output),
             Told::ModelStart(request) => hooks.llm_start(&ctx, agent, request),
             Told::ModelEnd(response) => hooks.llm_end(&ctx, agent, response),
-            Told::ToolStart(tool) => hooks.tool_start(&ctx, agent, tool),
-            Told::ToolEnd(tool, output) => hooks.tool_end(&ctx, agent, tool, output),
-            Told::Handoff(to) => hooks.handoff(&ctx, to, agent),
+            Told::ToolStart(tool, call) => hooks.tool_start(&ctx, agent, tool, call),
+            Told::ToolEnd(tool, call, output) => hooks.tool_end(&ctx, agent, tool, call, output),
+            Told::Handoff(to, call) => hooks.handoff(&ctx, to, agent, call),
         };
         telling.await
     }

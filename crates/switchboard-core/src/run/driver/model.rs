@@ -6,17 +6,17 @@ use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
 use super::Driver;
-use super::guardrails::{replacement, tripped};
+use super::guardrails::tripped;
 use super::hooks::Told;
 use crate::callback::{BoxError, call};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::GuardrailTiming;
+use crate::guardrail::InputKind;
 use crate::items::RunItem;
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
 use crate::run::events::StreamEvent;
-use crate::run::machine::{Rejected, Step};
+use crate::run::machine::{InputChecks, Rejected, Step};
 use crate::run::recovery::RunProblem;
 use crate::run::view;
 use crate::trace::{OpenSpan, SpanData};
@@ -35,12 +35,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             turn,
             agent: name.clone(),
         });
-        if !self.run.input_checked {
+        if self.run.input_checks == InputChecks::Pending {
             self.run.input_guardrails.clear();
-            let checked = self.check_input().await;
-            // Only now is it known what the user is to have said.
+            if self.has_input_guardrails_before_model() {
+                Box::pin(self.check_input()).await?;
+            }
+            self.run.input_checks = InputChecks::PassedBeforeModel;
             self.save().await?;
-            checked?;
         }
         self.offer = None;
         if !self.run.agent_started {
@@ -49,7 +50,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let (model, request) = self.request().await?;
         let response = self.ask(&model, request).await?;
-        self.run.input_checked = true;
+        self.run.input_checks = InputChecks::Passed;
         self.take_answer(response).await
     }
 
@@ -191,11 +192,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         model: &ModelHandle,
         request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
-        if self.run.input_checked || !self.has_input_guardrails(GuardrailTiming::BesideModel) {
+        let is_checked = self.run.input_checks == InputChecks::Passed;
+        if is_checked || !self.has_input_guardrails_beside_model() {
             return self.generate(model, request).await;
         }
         let (found, answer) = {
-            let checks = Box::pin(self.run_input_guardrails(GuardrailTiming::BesideModel));
+            let is_beside = |kind: &_| matches!(kind, InputKind::BesideModel(_));
+            let checks = Box::pin(self.run_input_guardrails(&self.run.input, is_beside));
             let answer = Box::pin(self.generate(model, request));
             match select(checks, answer).await {
                 // A tripwire cancels the call, which is dropped unanswered.
@@ -215,12 +218,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 self.run.usage += answer.usage;
             }
             return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
-        }
-        if replacement(&found).is_some() {
-            return Err(self.configuration(
-                "an input guardrail beside the model wants other words, which the model has read \
-                 already; run it before the model",
-            ));
         }
         self.run.input_guardrails.extend(found);
         match answer {

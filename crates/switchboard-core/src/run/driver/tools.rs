@@ -1,6 +1,7 @@
 //! Running tools, and asking what their outputs mean.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
@@ -11,16 +12,16 @@ use super::hooks::Told;
 use crate::agent::{ToolResult, ToolUseKind};
 use crate::callback::{BoxFuture, Outcome, call};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailResult, GuardrailVerdict, ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::guardrail::{ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::offer::Offer;
 use crate::run::machine::Step;
-use crate::run::turn::ToolCall;
+use crate::run::turn::{RanTool, ToolCall, ToolStage};
 use crate::tool::{ThisCall, TimedOut, Tool, ToolContext, ToolOutput};
 use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Runs the tools of a response side by side. Those that ran before one of them failed do not
-    /// run again when the run is resumed.
+    /// Runs the tools of a response side by side. When one of them fails, those under way are waited
+    /// for and no other begins; none that ran does so again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
         let Step::RunTools(calls) = self.run.step() else {
@@ -29,38 +30,36 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let mut done = self.run.tools_done().to_vec();
         let this = &*self;
         let failure = match calls {
-            [call] if done.is_empty() => match this.run_tool(call, &offer).await {
-                Ok(result) => {
-                    done.push((0, result));
-                    None
-                }
-                Err(error) => Some(error),
-            },
+            [call] => {
+                let outcome = this.run_tool(call, done.pop(), 0, &offer).await;
+                outcome.settle(&mut done)
+            }
             calls => {
                 let limit = self
                     .config
                     .tool_concurrency
                     .map_or(calls.len(), usize::from);
+                let has_failed = AtomicBool::new(false);
+                let (offer, has_failed) = (&offer, &has_failed);
                 // Boxed: otherwise every run would carry room for a list of these futures.
-                let mut waiting: Vec<BoxFuture<'_, (usize, Result<ToolResult, Error>)>> =
-                    Vec::new();
+                let mut waiting: Vec<BoxFuture<'_, Option<RunOfTool>>> = Vec::new();
                 for (at, call) in calls.iter().enumerate() {
-                    if !done.iter().any(|(place, _)| *place == at) {
-                        let offer = &offer;
-                        let run = async move { (at, this.run_tool(call, offer).await) };
-                        waiting.push(Box::pin(run));
-                    }
+                    let ran = done.iter().position(|ran| ran.at == at);
+                    let ran = ran.map(|place| done.swap_remove(place));
+                    waiting.push(Box::pin(async move {
+                        if ran.is_none() && has_failed.load(Ordering::Relaxed) {
+                            return None;
+                        }
+                        let outcome = this.run_tool(call, ran, at, offer).await;
+                        has_failed.fetch_or(outcome.failure.is_some(), Ordering::Relaxed);
+                        Some(outcome)
+                    }));
                 }
                 let mut running = stream::iter(waiting).buffer_unordered(limit.max(1));
                 let mut failure = None;
-                while let Some((at, result)) = running.next().await {
-                    match result {
-                        Ok(result) => done.push((at, result)),
-                        Err(error) => {
-                            failure = Some(error);
-                            break;
-                        }
-                    }
+                while let Some(outcome) = running.next().await {
+                    let failed = outcome.and_then(|outcome| outcome.settle(&mut done));
+                    failure = failure.or(failed);
                 }
                 failure
             }
@@ -69,8 +68,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.run.tools_partly_ran(done);
             return Err(error);
         }
-        done.sort_by_key(|(at, _)| *at);
-        let results = done.into_iter().map(|(_, result)| result).collect();
+        done.sort_by_key(|ran| ran.at);
+        let results = done.into_iter().map(|ran| ran.result).collect();
         let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
         self.run.tools_ran(results, facts);
@@ -80,7 +79,28 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    async fn run_tool(&self, call: &ToolCall, offer: &Offer) -> Result<ToolResult, Error> {
+    /// Runs one tool, or what is left to do after it where it ran before the run was resumed.
+    async fn run_tool(
+        &self,
+        call: &ToolCall,
+        mut ran: Option<RanTool>,
+        at: usize,
+        offer: &Offer,
+    ) -> RunOfTool {
+        if ran.as_ref().is_some_and(|ran| ran.stage == ToolStage::Told) {
+            return RunOfTool { ran, failure: None };
+        }
+        let failure = self.run_tool_in_span(call, &mut ran, at, offer).await.err();
+        RunOfTool { ran, failure }
+    }
+
+    async fn run_tool_in_span(
+        &self,
+        call: &ToolCall,
+        ran: &mut Option<RanTool>,
+        at: usize,
+        offer: &Offer,
+    ) -> Result<(), Error> {
         let agent = &self.agent;
         let Some(tool) = offer.tool(agent, &call.tool) else {
             return Err(self.configuration(format!(
@@ -98,7 +118,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             output: None,
             failed: false,
         });
-        self.tell_hooks(Told::ToolStart(tool)).await?;
         let this_call = ThisCall {
             agent: agent.name_arc().clone(),
             tool: call.tool.clone(),
@@ -106,53 +125,91 @@ impl<C: Send + Sync + 'static> Driver<C> {
             arguments,
         };
         let ctx = ToolContext::new(self.ctx(), this_call, self.config.clone());
-        let (output, failed) = self.invoke_guarded(tool, &ctx).await?;
+        let ran = match ran {
+            Some(ran) => ran,
+            none => {
+                self.tell_hooks(Told::ToolStart(tool, &ctx)).await?;
+                let (output, failed, stage) = match self.instead_of_call(tool, &ctx).await? {
+                    Some(instead) => (instead, false, ToolStage::Checked),
+                    None => {
+                        let (output, failed) = self.invoke(tool, &ctx).await;
+                        (output, failed, ToolStage::Ran)
+                    }
+                };
+                let result = ToolResult {
+                    tool: call.tool.clone(),
+                    output,
+                    usage: ctx.used(),
+                };
+                none.insert(RanTool {
+                    at,
+                    result,
+                    failed,
+                    stage,
+                })
+            }
+        };
+        if ran.stage == ToolStage::Ran {
+            ran.result.output = self.checked_output(tool, &ctx, &ran.result.output).await?;
+            ran.stage = ToolStage::Checked;
+        }
+        let output = &ran.result.output;
         span.update(|data| {
             if let SpanData::Function {
                 output: text,
-                failed: has_failed,
+                failed,
                 ..
             } = data
             {
                 *text = sensitive.then(|| output.text().into_owned());
-                *has_failed = failed;
+                *failed = ran.failed;
             }
         });
-        self.tell_hooks(Told::ToolEnd(tool, &output)).await?;
-        Ok(ToolResult {
-            tool: call.tool.clone(),
-            output,
-            usage: ctx.used(),
-        })
+        self.tell_hooks(Told::ToolEnd(tool, &ctx, output)).await?;
+        ran.stage = ToolStage::Told;
+        Ok(())
     }
 
-    /// Runs the tool between the guardrails on its call and those on its output. Returns what the
-    /// model is told, and whether the tool failed.
-    async fn invoke_guarded(
+    /// The guardrails on a tool: its own, the agent's, the run's.
+    fn tool_guardrails(&self, tool: &Tool<C>) -> Vec<ToolGuardrail<C>> {
+        let own = tool.guardrails().iter();
+        let all = own.chain(self.agent.tool_guardrails());
+        all.chain(&self.config.tool_guardrails).cloned().collect()
+    }
+
+    /// What the model is told instead of running the tool.
+    async fn instead_of_call(
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-    ) -> Result<(ToolOutput, bool), Error> {
-        for guardrail in tool.guardrails() {
-            if let ToolCheck::Call(check) = guardrail.tool_check()
-                && let Some(instead) = self
-                    .ask_tool_guardrail(guardrail, || check(ctx.clone()))
-                    .await?
-            {
-                return Ok((instead.into(), false));
+    ) -> Result<Option<ToolOutput>, Error> {
+        for guardrail in self.tool_guardrails(tool) {
+            if let ToolCheck::Call(check) = guardrail.tool_check() {
+                let instead = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()));
+                if let Some(instead) = instead.await? {
+                    return Ok(Some(instead));
+                }
             }
         }
-        let (mut output, failed) = self.invoke(tool, ctx).await;
-        for guardrail in tool.guardrails() {
+        Ok(None)
+    }
+
+    /// What guardrails make of a tool's output, each given what the one before it made of it.
+    async fn checked_output(
+        &self,
+        tool: &Tool<C>,
+        ctx: &ToolContext<C>,
+        output: &ToolOutput,
+    ) -> Result<ToolOutput, Error> {
+        let mut output = output.clone();
+        for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = guardrail.tool_check() {
-                let instead = self
-                    .ask_tool_guardrail(guardrail, || check(ctx.clone(), output.clone()))
-                    .await?;
-                // The next one sees what this one made of it.
-                output = instead.map_or(output, ToolOutput::from);
+                let check = || check(ctx.clone(), output.clone());
+                let instead = self.ask_tool_guardrail(&guardrail, check).await?;
+                output = instead.unwrap_or(output);
             }
         }
-        Ok((output, failed))
+        Ok(output)
     }
 
     /// What the model is told instead; a tripwire is an error.
@@ -160,32 +217,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         guardrail: &ToolGuardrail<C>,
         check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
-    ) -> Result<Option<String>, Error> {
-        let mut span = self.guardrail_span(guardrail.name_arc());
-        let verdict = call(check).await.map_err(|error| {
-            self.user_error(&format!("the guardrail \"{}\"", guardrail.name()), error)
-        })?;
-        let info = match verdict {
-            ToolVerdict::Allow => return Ok(None),
-            ToolVerdict::Replace(text) => return Ok(Some(text)),
-            ToolVerdict::Trip(info) => info,
-        };
-        span.update(|data| {
-            if let SpanData::Guardrail { triggered, .. } = data {
-                *triggered = true;
-            }
-        });
-        let message = format!(
-            "the tool guardrail \"{}\" tripped: {info}",
-            guardrail.name()
-        );
-        let result = GuardrailResult {
-            guardrail: guardrail.name_arc().clone(),
-            agent: self.agent.name_arc().clone(),
-            verdict: GuardrailVerdict::trip().info(info),
-        };
-        let error = Error::new(ErrorKind::ToolGuardrail, message);
-        Err(error.at_agent(self.agent.name()).with_guardrail(result))
+    ) -> Result<Option<ToolOutput>, Error> {
+        let (result, instead) = self.ask_replacing(guardrail.name_arc(), check).await?;
+        match result.verdict.tripped {
+            true => Err(self.guardrail_tripped(ErrorKind::ToolGuardrail, result)),
+            false => Ok(instead),
+        }
     }
 
     /// What the tool returned, or what the model is told of its failure.
@@ -233,5 +270,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.tell_recorded_since(recorded).await;
         }
         Ok(())
+    }
+}
+
+/// What came of running a tool.
+struct RunOfTool {
+    /// Where it ran: what it returned.
+    ran: Option<RanTool>,
+    /// What came in the way of its output.
+    failure: Option<Error>,
+}
+
+impl RunOfTool {
+    /// Keeps what the tool returned, and gives what came in the way.
+    fn settle(self, done: &mut Vec<RanTool>) -> Option<Error> {
+        done.extend(self.ran);
+        self.failure
     }
 }

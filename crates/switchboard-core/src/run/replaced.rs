@@ -1,0 +1,89 @@
+//! What the application puts in place of what was said.
+
+use std::sync::Arc;
+
+use super::machine::{Phase, Run, next_occurrence};
+use super::turn::Turn;
+use crate::items::{Input, Item, RunItem, RunItemKind};
+use crate::output::{FinalOutput, OutputType};
+
+/// The input with other words in place of what the user said last.
+pub(super) fn with_words(input: &Input, words: &str) -> Input {
+    match input {
+        Input::Text(_) => Input::Text(words.into()),
+        Input::Items(items) => Input::Items(last_said(items.iter().cloned(), words).into()),
+    }
+}
+
+fn last_said(items: impl Iterator<Item = Item>, words: &str) -> Vec<Item> {
+    let mut items: Vec<Item> = items.collect();
+    match items.iter_mut().rfind(|item| item.is_of_user()) {
+        Some(said) => *said = said.with_text(words),
+        None => items.push(Item::user(words)),
+    }
+    items
+}
+
+impl Run {
+    /// Puts other words in place of what the user said last.
+    pub(super) fn replace_input(&mut self, words: &str) {
+        self.input = with_words(&self.input, words);
+        if !self.unsaved.is_empty() {
+            self.unsaved = last_said(std::mem::take(&mut self.unsaved).into_iter(), words);
+        }
+        self.view = None;
+    }
+
+    /// Whether the run is about to end with what a tool returned.
+    pub(super) fn ends_at_tool(&self) -> bool {
+        matches!(&self.phase, Phase::Output(turn, _) if turn.ends_at_tool)
+    }
+
+    /// Puts another answer in place of the final output, also in what the run has made.
+    pub(super) fn replace_output(
+        &mut self,
+        output: FinalOutput,
+        kind: Option<&OutputType>,
+        agent: &Arc<str>,
+    ) {
+        let is_tools = self.ends_at_tool();
+        let message = (!is_tools).then(|| {
+            let text =
+                kind.map_or_else(|| output.text().into_owned(), |kind| kind.written(&output));
+            self.message(&text, agent)
+        });
+        let Phase::Output(turn, was) = &mut self.phase else {
+            return;
+        };
+        let was = std::mem::replace(was, output.clone());
+        match message {
+            Some(message) => {
+                turn.items
+                    .retain(|made| *made.kind() != RunItemKind::MessageOutput);
+                turn.items.push(message);
+            }
+            None => turn.replace_tool_output(&was, &output),
+        }
+    }
+
+    /// Ends the run with an output that is not the model's, after `items` of a turn that failed.
+    pub(super) fn recovered(&mut self, output: FinalOutput, items: Vec<RunItem>, agent: &Arc<str>) {
+        let mut turn = Turn {
+            items,
+            ..Turn::default()
+        };
+        turn.items.push(self.message(&output.text(), agent));
+        self.phase = Phase::Output(turn, output);
+    }
+
+    fn message(&mut self, text: &str, agent: &Arc<str>) -> RunItem {
+        self.made_items = next_occurrence(self.made_items);
+        let item = Item::output_message(&format!("msg_run_{}", self.made_items), text);
+        RunItem::made(
+            RunItemKind::MessageOutput,
+            agent.clone(),
+            item,
+            self.made_items,
+        )
+    }
+}
