@@ -11,6 +11,7 @@ use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{Handoff, IntoHandoff, ToolNames};
 use crate::hooks::{AgentHooks, DynAgentHooks};
+use crate::knowledge::Knowledge;
 use crate::model::{ModelHandle, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
@@ -49,6 +50,7 @@ pub(crate) struct Definition<C> {
     input_guardrails: Vec<InputGuardrail<C>>,
     output_guardrails: Vec<OutputGuardrail<C>>,
     tool_guardrails: Vec<ToolGuardrail<C>>,
+    knowledge: Arc<[Knowledge]>,
     hooks: Option<Arc<dyn DynAgentHooks<C>>>,
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
@@ -161,6 +163,7 @@ impl<C> Agent<C> {
                 input_guardrails: Vec::new(),
                 output_guardrails: Vec::new(),
                 tool_guardrails: Vec::new(),
+                knowledge: Arc::default(),
                 hooks: None,
                 output: None,
                 model: None,
@@ -207,6 +210,15 @@ impl<C> Agent<C> {
     #[must_use]
     pub fn explain_handoffs(self) -> Self {
         self.with(|def| def.explains_handoffs = true)
+    }
+
+    /// Lets the agent know something.
+    #[must_use]
+    pub fn knowledge(self, knowledge: Knowledge) -> Self {
+        self.with(|def| {
+            let known = def.knowledge.iter().cloned();
+            def.knowledge = known.chain([knowledge]).collect();
+        })
     }
 
     /// What other agents' models are told of this one, so that they know when to hand off to it.
@@ -370,6 +382,10 @@ impl<C> Agent<C> {
         &self.def.tool_guardrails
     }
 
+    pub(crate) fn known(&self) -> &Arc<[Knowledge]> {
+        &self.def.knowledge
+    }
+
     pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
         self.def.hooks.as_deref()
     }
@@ -457,6 +473,7 @@ impl<C> Clone for Definition<C> {
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
             tool_guardrails: self.tool_guardrails.clone(),
+            knowledge: self.knowledge.clone(),
             hooks: self.hooks.clone(),
             output: self.output.clone(),
             model: self.model.clone(),

@@ -41,6 +41,7 @@ mod handoff;
 mod hooks;
 mod items;
 mod json;
+mod knowledge;
 mod model;
 mod offer;
 mod output;
@@ -71,9 +72,10 @@ pub use handoff::{
 };
 pub use hooks::{AgentHooks, HookResult, RunHooks};
 pub use items::{Input, InvalidItem, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};
+pub use knowledge::Knowledge;
 pub use model::{
     HandoffSpec, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings,
-    RawEvent, Reasoning, ToolChoice, ToolSpec, Usage,
+    RawEvent, Reasoning, ServerState, ToolChoice, ToolSpec, Usage,
 };
 pub use output::{FinalOutput, OutputType};
 pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};

@@ -3,6 +3,7 @@
 mod settings;
 mod usage;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub use usage::Usage;
 
 use crate::callback::{BoxError, BoxFuture};
 use crate::items::{Item, Items};
+use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
 
 /// Something that answers a conversation.
@@ -74,6 +76,21 @@ pub struct ModelRequest {
     pub handoffs: Arc<[HandoffSpec]>,
     /// The form of a final answer, where it is not plain text.
     pub output: Option<OutputType>,
+    /// What the agent knows beside its instructions.
+    pub knowledge: Arc<[Knowledge]>,
+    /// Where the provider keeps the conversation, so that `input` holds only what is new.
+    pub server: Option<ServerState>,
+}
+
+/// Where a provider keeps a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ServerState {
+    /// In the conversation of this identifier.
+    Conversation(Arc<str>),
+    /// Behind the response of this identifier.
+    PreviousResponse(Arc<str>),
 }
 
 impl ModelRequest {
@@ -86,6 +103,17 @@ impl ModelRequest {
             tools: Arc::default(),
             handoffs: Arc::default(),
             output: None,
+            knowledge: Arc::default(),
+            server: None,
+        }
+    }
+
+    /// The instructions, with what the agent knows behind them.
+    pub fn full_instructions(&self) -> Option<Cow<'_, str>> {
+        let instructions = self.instructions.as_deref();
+        match self.knowledge.is_empty() {
+            true => instructions.map(Cow::Borrowed),
+            false => Some(Cow::Owned(knowledge::after(instructions, &self.knowledge))),
         }
     }
 }

@@ -156,8 +156,8 @@ impl<C, K> HandoffBuilder<C, K> {
         Handoff(Arc::new(self.inner))
     }
 
-    /// Checks each handoff along this edge, before its first side effect. The filter runs for the
-    /// guardrail to see what it leaves, and once more where a callback or hooks come in between.
+    /// Checks each handoff along this edge, before its first side effect. The filter then runs before
+    /// the callback: what the guardrails saw is what is carried over.
     #[must_use]
     pub fn guardrail(mut self, guardrail: HandoffGuardrail<C>) -> Self {
         self.inner.guardrails.push(guardrail);

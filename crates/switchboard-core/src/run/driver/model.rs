@@ -152,6 +152,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             tools: offer.tools.clone(),
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
+            knowledge: self.agent.known().clone(),
+            server: None,
         };
         if let Some(filter) = &self.config.model_filter {
             let (ctx, agent) = (self.ctx(), self.agent.clone());

@@ -1,0 +1,3 @@
+//! Models for Switchboard: over the wire, and one that needs no network.
+
+pub mod offline;
