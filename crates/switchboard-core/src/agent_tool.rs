@@ -12,6 +12,7 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome};
 use crate::context::RunContext;
 use crate::guardrail::ToolGuardrail;
+use crate::model::Usage;
 use crate::run::{RunConfig, RunResult, Runner, StreamEvent};
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 
@@ -145,7 +146,6 @@ impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
             let (agent, extract, listen) = (agent.clone(), extract.clone(), listen.clone());
             async move {
                 let result = ask(&agent, &ctx, question.input, max_turns, listen).await?;
-                ctx.add_usage(*result.usage());
                 Ok::<ToolOutput, BoxError>(match extract {
                     Some(extract) => extract(&result),
                     None => result.final_text().into_owned().into(),
@@ -176,14 +176,23 @@ async fn ask<C: Send + Sync + 'static>(
     let runner = Runner::new(agent)
         .config(config)
         .context(ctx.run().state().clone());
-    let Some(listen) = listen else {
-        return Ok(runner.run(input).await?);
+    let outcome = match listen {
+        None => runner.run(input).await,
+        Some(listen) => {
+            let mut stream = runner.stream(input);
+            while let Some(event) = stream.next().await {
+                listen(ctx.run(), &event);
+            }
+            stream.finish().await
+        }
     };
-    let mut stream = runner.stream(input);
-    while let Some(event) = stream.next().await {
-        listen(ctx.run(), &event);
-    }
-    Ok(stream.finish().await?)
+    // A run that failed has cost something as well.
+    let run = match &outcome {
+        Ok(result) => Some(result.run()),
+        Err(error) => error.run(),
+    };
+    ctx.add_usage(run.map_or_else(Usage::default, |run| *run.usage()));
+    Ok(outcome?)
 }
 
 impl<C> fmt::Debug for AgentTool<C> {

@@ -324,8 +324,10 @@ impl Run {
         let Phase::Tools(mut turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
             return;
         };
-        for (call, result) in turn.tools.iter().zip(&results) {
-            self.usage += result.usage;
+        for (at, (call, result)) in turn.tools.iter().zip(&results).enumerate() {
+            if !turn.has_done(at) {
+                self.usage += result.usage;
+            }
             let text = result.output.text();
             let output = result.output.clone().into_value();
             let made = self.answer(&call.call, &text, facts.name, output);
@@ -360,6 +362,9 @@ impl Run {
     /// Notes what tools returned before one of them failed, so that they do not run again.
     pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>) {
         if let Phase::Tools(turn) = &mut self.phase {
+            for (_, result) in done.iter().filter(|(at, _)| !turn.has_done(*at)) {
+                self.usage += result.usage;
+            }
             turn.done = done;
         }
     }

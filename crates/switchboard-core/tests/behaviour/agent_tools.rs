@@ -1,10 +1,12 @@
 //! Agents as tools of others.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, ModelResponse, RunResult, Runner, StreamEvent, ToolOutput, Usage, handoff,
+    Agent, Item, ModelResponse, RunResult, Runner, StreamEvent, ToolGuardrail, ToolOutput,
+    ToolVerdict, Usage, handoff, tool,
 };
 
 use crate::told;
@@ -70,6 +72,74 @@ async fn its_events_can_be_listened_to_and_its_answer_chosen() {
         "output of call_1: Other says so"
     );
     assert_eq!(*heard.lock().unwrap(), ["Expert", "Other"]);
+}
+
+/// An answer that calls these tools, at a cost.
+fn calling(tools: &[&str], usage: Usage) -> ModelResponse {
+    let call = |tool: &&str| Item::function_call(tool, tool, r#"{"input": "x"}"#);
+    ModelResponse::new(tools.iter().map(call)).usage(usage)
+}
+
+fn tokens(input_tokens: u64) -> Usage {
+    Usage {
+        requests: 1,
+        input_tokens,
+        ..Usage::default()
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_that_failed_has_used_counts() {
+    for listened_to in [false, true] {
+        let lookup = tool("lookup").run(|_ctx, (): ()| "1");
+        let expert: Agent = Agent::new("Expert").tool(lookup);
+        let ask = expert.as_tool("ask");
+        let clerk = Agent::new("Clerk").tool(match listened_to {
+            true => ask.on_event(|_ctx, _event| {}),
+            false => ask,
+        });
+        let model = ScriptedModel::new()
+            .respond_with(calling(&["ask"], tokens(1)))
+            .respond_with(calling(&["lookup"], tokens(10)))
+            .fail("overloaded")
+            .respond_with(
+                ModelResponse::new([Item::output_message("m", "Sorry.")]).usage(tokens(100)),
+            );
+        let result = Runner::new(&clerk).model(model).run("Hm?").await.unwrap();
+        assert_eq!(
+            *result.usage(),
+            tokens(1) + tokens(10) + tokens(100),
+            "listened to: {listened_to}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_has_used_counts_once_where_another_fails() {
+    let expert: Agent = Agent::new("Expert");
+    let failures = Arc::new(Mutex::new(1));
+    let trips = ToolGuardrail::on_call("once", move |_ctx| {
+        let mut failures = failures.lock().unwrap();
+        match std::mem::take(&mut *failures) {
+            0 => ToolVerdict::Allow,
+            _ => ToolVerdict::trip("not yet"),
+        }
+    });
+    let clerk = Agent::new("Clerk")
+        .tool(expert.as_tool("ask"))
+        .tool(tool("guarded").guardrail(trips).run(|_ctx, (): ()| "1"));
+    let said = |text| ModelResponse::new([Item::output_message("m", text)]);
+    let model = ScriptedModel::new()
+        .respond_with(calling(&["ask", "guarded"], tokens(1)))
+        .respond_with(said("Because.").usage(tokens(10)))
+        .respond_with(said("So.").usage(tokens(100)));
+    let runner = Runner::new(&clerk)
+        .model(model)
+        .tool_concurrency(NonZeroUsize::MIN);
+    let run = runner.run("Hm?").await.unwrap_err().into_run().unwrap();
+    assert_eq!(*run.usage(), tokens(1) + tokens(10));
+    let result = runner.resume(run).await.unwrap();
+    assert_eq!(*result.usage(), tokens(1) + tokens(10) + tokens(100));
 }
 
 #[tokio::test]
