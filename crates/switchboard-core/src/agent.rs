@@ -341,6 +341,22 @@ impl<C> Agent<C> {
     }
 }
 
+/// Something wrong with how an agent was built.
+pub(crate) struct Problem {
+    /// The tool or handoff it is about: which of the two, and its tool name.
+    pub(crate) owner: Option<(&'static str, Arc<str>)>,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((kind, name)) = &self.owner {
+            write!(f, "{kind} \"{name}\": ")?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
 /// What the engine asks of an agent.
 impl<C> Agent<C> {
     pub(crate) fn member(def: Arc<Definition<C>>, team: Arc<Registry<C>>) -> Self {
@@ -418,20 +434,26 @@ impl<C> Agent<C> {
     }
 
     /// What was wrong when the agent was built.
-    pub(crate) fn problem(&self) -> Option<String> {
-        if let Some(Err(error)) = &self.def.output {
-            return Some(format!("its output type has no strict schema: {error}"));
+    pub(crate) fn problems(&self, names: ToolNames) -> Vec<Problem> {
+        let output = self.def.output.iter().filter_map(|output| {
+            let error = output.as_ref().err()?;
+            let what = format!("its output type has no strict schema: {error}");
+            Some(Problem { owner: None, what })
+        });
+        let tools = self.def.tools.iter().filter_map(|tool| {
+            let what = tool.problem()?.to_owned();
+            let owner = Some(("tool", tool.spec().name.clone()));
+            Some(Problem { owner, what })
+        });
+        let mut problems: Vec<Problem> = output.chain(tools).collect();
+        for (at, handoff) in self.def.handoffs.iter().enumerate() {
+            if let Some(what) = handoff.problem() {
+                let name = names.names_of(&self.def.handoffs).swap_remove(at);
+                let owner = Some(("handoff", name));
+                problems.push(Problem { owner, what });
+            }
         }
-        self.def
-            .tools
-            .iter()
-            .find_map(|tool| Some(format!("tool \"{}\": {}", tool.name(), tool.problem()?)))
-            .or_else(|| {
-                self.def.handoffs.iter().find_map(|handoff| {
-                    let problem = handoff.problem()?;
-                    Some(format!("handoff \"{}\": {problem}", handoff.tool_name()))
-                })
-            })
+        problems
     }
 
     pub(crate) async fn resolve_instructions(

@@ -141,7 +141,7 @@ impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
             extract,
             listen,
         } = made;
-        let agent = Arc::new(agent);
+        let builder = builder.answered_by(agent.clone());
         builder.run(move |ctx: ToolContext<C>, question: Question| {
             let (agent, extract, listen) = (agent.clone(), extract.clone(), listen.clone());
             async move {

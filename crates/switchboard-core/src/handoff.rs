@@ -50,6 +50,7 @@ struct Inner<C> {
     guardrails: Vec<HandoffGuardrail<C>>,
     nest_history: Option<bool>,
     enabled: Enabled<C>,
+    condition_name: Option<Arc<str>>,
     problem: Option<String>,
 }
 
@@ -203,6 +204,11 @@ impl<C> Handoff<C> {
         matches!(self.0.enabled, Enabled::When(_))
     }
 
+    /// What the condition is called, where it was given a name.
+    pub fn condition_name(&self) -> Option<&str> {
+        self.0.condition_name.as_deref()
+    }
+
     /// What the payload is called: its type's name, or `JSON`; `None` where there is none.
     pub fn payload_name(&self) -> Option<&str> {
         let title = self.0.described.as_ref()?.get("title");
@@ -284,6 +290,7 @@ impl<C> Inner<C> {
             guardrails: self.guardrails.clone(),
             nest_history: self.nest_history,
             enabled: self.enabled.clone(),
+            condition_name: self.condition_name.clone(),
             problem: self.problem.clone(),
         }
     }

@@ -67,12 +67,12 @@ impl Offer {
     /// Gives each name to one owner: handoffs before tools, later ones before earlier ones.
     fn resolve<C>(
         agent: &Agent<C>,
-        names: ToolNames,
+        policy: ToolNames,
         mut tools: Vec<usize>,
         mut handoffs: Vec<usize>,
     ) -> Self {
         // Over all handoffs, so that a name does not depend on which are enabled.
-        let names = names.names_of(agent.handoffs());
+        let names = policy.names_of(agent.handoffs());
         let mut owner: HashMap<&str, (bool, usize)> = HashMap::new();
         let mut collision = None;
         let named_tools = tools
@@ -109,7 +109,7 @@ impl Offer {
             handoff_at: handoffs,
             names,
             collision,
-            problem: agent.problem(),
+            problem: agent.problems(policy).first().map(ToString::to_string),
         }))
     }
 

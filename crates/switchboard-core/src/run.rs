@@ -25,6 +25,7 @@ pub use machine::{Run, Step, UnknownTool};
 pub use model_filter::ModelFilter;
 pub use recovery::{Recovery, RunProblem};
 pub use result::{RunResult, RunStatus};
+pub(crate) use roster::targets;
 pub use runner::{ContextSource, NoContext, Runner, WithContext};
 pub use stream::{RunStream, Stopper};
 pub use turn::{HandoffCall, ToolCall};

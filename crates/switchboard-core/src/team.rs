@@ -1,7 +1,9 @@
 //! Agents that refer to each other by name.
 
 mod check;
+mod circles;
 mod graph;
+mod map;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,6 +12,8 @@ use std::sync::Arc;
 
 pub use check::{Finding, FindingCode, Severity};
 pub use graph::Graph;
+
+use map::Map;
 
 use crate::agent::{Agent, Definition};
 use crate::error::{Error, ErrorKind};
@@ -65,7 +69,8 @@ impl<C> Team<C> {
     }
 
     /// Looks the team over: what cannot work, what is probably not meant, and what may be. The
-    /// worst comes first. The conversation is taken to begin with the first agent.
+    /// worst comes first. The conversation is taken to begin with the first agent. Agents that
+    /// others use as tools are looked over as well.
     ///
     /// ```
     /// use switchboard_core::{Agent, FindingCode, Team};
@@ -83,14 +88,24 @@ impl<C> Team<C> {
         self.check_with(ToolNames::default())
     }
 
-    /// The same for runs that name tools in another way.
+    /// The same for runs that name tools in another way; see
+    /// [`RunConfig::tool_names`](crate::RunConfig::tool_names).
     pub fn check_with(&self, names: ToolNames) -> Vec<Finding> {
-        check::check(&self.agents, &self.by_name, names)
+        check::check(&self.map(), names)
     }
 
     /// The team as a drawing.
     pub fn graph(&self) -> Graph {
-        Graph::of(&self.agents, &self.by_name)
+        self.graph_with(ToolNames::default())
+    }
+
+    /// The same for runs that name tools in another way.
+    pub fn graph_with(&self, names: ToolNames) -> Graph {
+        Graph::of(&self.map(), names)
+    }
+
+    fn map(&self) -> Map<C> {
+        Map::of(&self.agents, &self.by_name)
     }
 
     /// All agents, in the order they were added.
@@ -160,11 +175,11 @@ impl<C> TeamBuilder<C> {
                 Arc::new(definition)
             })
             .collect();
-        problems.extend(
-            members.iter().filter_map(|agent| {
-                Some(format!("agent \"{}\": {}", agent.name(), agent.problem()?))
-            }),
-        );
+        for agent in &members {
+            let found = agent.problems(ToolNames::default());
+            let found = found.iter();
+            problems.extend(found.map(|problem| format!("agent \"{}\": {problem}", agent.name())));
+        }
         if !problems.is_empty() {
             let message = format!("this team cannot work: {}", problems.join("; "));
             return Err(Error::new(ErrorKind::Configuration, message));

@@ -55,6 +55,7 @@ struct Inner<C> {
     guardrails: Vec<ToolGuardrail<C>>,
     timeout: Option<Duration>,
     enabled: Enabled<C>,
+    agent: Option<Agent<C>>,
     problem: Option<String>,
 }
 
@@ -72,6 +73,11 @@ impl<C> Tool<C> {
     /// The tool as a model sees it.
     pub fn spec(&self) -> &ToolSpec {
         &self.0.spec
+    }
+
+    /// The agent that answers, where the tool is one; see [`Agent::as_tool`].
+    pub fn agent(&self) -> Option<&Agent<C>> {
+        self.0.agent.as_ref()
     }
 
     pub(crate) fn enabled(&self) -> &Enabled<C> {
@@ -131,6 +137,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         guardrails: Vec::new(),
         timeout: None,
         strict: true,
+        agent: None,
     }
 }
 
@@ -143,6 +150,7 @@ pub struct ToolBuilder<C = ()> {
     guardrails: Vec<ToolGuardrail<C>>,
     timeout: Option<Duration>,
     strict: bool,
+    agent: Option<Agent<C>>,
 }
 
 impl<C> ToolBuilder<C> {
@@ -205,6 +213,12 @@ impl<C> ToolBuilder<C> {
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
+        self
+    }
+
+    /// Notes the agent that answers.
+    pub(crate) fn answered_by(mut self, agent: Agent<C>) -> Self {
+        self.agent = Some(agent);
         self
     }
 
@@ -283,6 +297,7 @@ impl<C> ToolBuilder<C> {
             guardrails: self.guardrails,
             timeout: self.timeout,
             enabled: self.enabled,
+            agent: self.agent,
             problem,
         }))
     }

@@ -81,6 +81,7 @@ pub(super) fn begin<C>(
             guardrails: Vec::new(),
             nest_history: None,
             enabled: Enabled::Always,
+            condition_name: None,
             problem: None,
         },
         kind: PhantomData,
@@ -191,6 +192,29 @@ impl<C, K> HandoffBuilder<C, K> {
         R: IntoOutcome<bool, M>,
     {
         self.inner.enabled = Enabled::when(condition);
+        self
+    }
+
+    /// What the condition is called where the team is drawn; it completes the sentence "if ...".
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Team, handoff};
+    ///
+    /// struct App { premium: bool }
+    ///
+    /// let to_support = handoff::<App>("Support")
+    ///     .enabled_if(|ctx, _agent| ctx.premium)
+    ///     .condition_name("premium");
+    /// let team = Team::new()
+    ///     .agent(Agent::new("Triage").handoff(to_support))
+    ///     .agent(Agent::new("Support"))
+    ///     .build()?;
+    /// assert!(team.graph().to_mermaid().contains("a0 -.->|\"if premium\"| a1"));
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn condition_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.inner.condition_name = Some(name.into());
         self
     }
 

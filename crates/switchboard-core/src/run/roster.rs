@@ -36,8 +36,8 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
     found
 }
 
-/// All agents a handoff may lead to.
-fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
+/// All agents a handoff of `from` may lead to.
+pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
     match handoff.target() {
         Target::Custom(custom) => {
             let candidates = custom.candidates().iter();

@@ -1,11 +1,13 @@
 //! Looking a team over before it talks to anybody.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::circles::circles;
+use super::map::{Map, Offered, Way};
 use crate::agent::Agent;
-use crate::handoff::{LONGEST_NAME, Target, ToolNames};
+use crate::handoff::{LONGEST_NAME, ToolNames, default_tool_description};
 
 /// Something about a team that is wrong, or looks so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The agent it is about.
     pub agent: String,
-    /// The tool or handoff it is about, by its tool name.
+    /// The tool or handoff it is about, by the name its model is given.
     pub tool: Option<String>,
     /// What was found.
     pub message: String,
@@ -47,7 +49,7 @@ pub enum FindingCode {
     NameTooLong,
     /// A tool's name has characters that providers do not take.
     NameInvalid,
-    /// No handoff leads to the agent from the first one.
+    /// Neither handoffs nor tools lead to the agent from the first one.
     Unreachable,
     /// The agent can be reached, and leads nowhere.
     DeadEnd,
@@ -95,49 +97,25 @@ impl fmt::Display for Finding {
     }
 }
 
+/// How many agents of a circle a finding names.
+const NAMED_IN_CIRCLE: usize = 8;
+
 /// All findings, the worst first.
-pub(super) fn check<C>(
-    agents: &[Agent<C>],
-    by_name: &HashMap<Arc<str>, usize>,
-    names: ToolNames,
-) -> Vec<Finding> {
-    let leads_to = edges(agents, by_name);
+pub(super) fn check<C>(map: &Map<C>, names: ToolNames) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for agent in agents {
-        check_names(agent, names, &mut findings);
-        check_schemas(agent, &mut findings);
-        check_descriptions(agent, agents, by_name, &mut findings);
+    for agent in &map.agents {
+        let handoffs = names.names_of(agent.handoffs());
+        check_names(agent, &handoffs, &mut findings);
+        check_schemas(agent, names, &mut findings);
+        check_descriptions(agent, &handoffs, &mut findings);
     }
-    check_reach(agents, &leads_to, &mut findings);
-    check_cycles(agents, &leads_to, &mut findings);
+    check_reach(map, &mut findings);
+    check_circles(map, &mut findings);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
-/// For each agent, the agents its handoffs lead to, and whether each has a condition.
-fn edges<C>(agents: &[Agent<C>], by_name: &HashMap<Arc<str>, usize>) -> Vec<Vec<(usize, bool)>> {
-    let of = |agent: &Agent<C>| {
-        let mut targets = Vec::new();
-        for handoff in agent.handoffs() {
-            let conditional = handoff.is_conditional();
-            match handoff.target() {
-                Target::Custom(custom) => {
-                    let candidates = custom.candidates().iter();
-                    let places = candidates.filter_map(|agent| by_name.get(agent.name_arc()));
-                    targets.extend(places.map(|at| (*at, true)));
-                }
-                _ => {
-                    let at = by_name.get(&handoff.spec().agent_name);
-                    targets.extend(at.map(|at| (*at, conditional)));
-                }
-            }
-        }
-        targets
-    };
-    agents.iter().map(of).collect()
-}
-
-fn check_names<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding>) {
+fn check_names<C>(agent: &Agent<C>, handoffs: &[Arc<str>], findings: &mut Vec<Finding>) {
     let mut add = |code, severity, name: &str, message: String, advice: &str| {
         findings.push(Finding {
             code,
@@ -148,7 +126,6 @@ fn check_names<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding
             advice: advice.to_owned(),
         });
     };
-    let handoffs = names.names_of(agent.handoffs());
     let tools = agent.tools().iter().map(|tool| tool.name());
     let mut seen = HashSet::new();
     for name in tools.chain(handoffs.iter().map(|name| &**name)) {
@@ -191,61 +168,44 @@ fn check_names<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding
     }
 }
 
-fn check_schemas<C>(agent: &Agent<C>, findings: &mut Vec<Finding>) {
-    if let Some(problem) = agent.problem() {
+fn check_schemas<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding>) {
+    for problem in agent.problems(names) {
         findings.push(Finding {
             code: FindingCode::BadSchema,
             severity: Severity::Error,
             agent: agent.name().to_owned(),
-            tool: None,
-            message: problem,
+            tool: problem.owner.map(|(_, name)| name.to_string()),
+            message: problem.what,
             advice: "change the type".to_owned(),
         });
     }
 }
 
-fn check_descriptions<C>(
-    agent: &Agent<C>,
-    agents: &[Agent<C>],
-    by_name: &HashMap<Arc<str>, usize>,
-    findings: &mut Vec<Finding>,
-) {
-    for handoff in agent.handoffs() {
-        let target = by_name.get(&handoff.spec().agent_name);
-        let target = target.and_then(|at| agents.get(*at));
-        let is_described = target
-            .and_then(Agent::description)
-            .is_some_and(|text| !text.is_empty());
-        if !is_described && !handoff.has_given_description() {
-            findings.push(Finding {
-                code: FindingCode::EmptyDescription,
-                severity: Severity::Warning,
-                agent: agent.name().to_owned(),
-                tool: Some(handoff.tool_name().to_owned()),
-                message: format!(
-                    "the model is not told when to hand off to \"{}\"",
-                    handoff.agent_name()
-                ),
-                advice: "give the target a handoff_description, or the handoff a tool_description"
-                    .to_owned(),
-            });
+fn check_descriptions<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Vec<Finding>) {
+    for (handoff, name) in agent.handoffs().iter().zip(names) {
+        let says_nothing = default_tool_description(handoff.agent_name(), None);
+        if handoff.has_given_description() || handoff.tool_description() != says_nothing {
+            continue;
         }
+        findings.push(Finding {
+            code: FindingCode::EmptyDescription,
+            severity: Severity::Warning,
+            agent: agent.name().to_owned(),
+            tool: Some(name.to_string()),
+            message: format!(
+                "the model is not told when to hand off to \"{}\"",
+                handoff.agent_name()
+            ),
+            advice: "give the target a handoff_description, or the handoff a tool_description"
+                .to_owned(),
+        });
     }
 }
 
-fn check_reach<C>(
-    agents: &[Agent<C>],
-    leads_to: &[Vec<(usize, bool)>],
-    findings: &mut Vec<Finding>,
-) {
-    let mut reached = vec![false; agents.len()];
-    let mut waiting: Vec<usize> = (!agents.is_empty()).then_some(0).into_iter().collect();
-    while let Some(at) = waiting.pop() {
-        if !std::mem::replace(&mut reached[at], true) {
-            waiting.extend(leads_to[at].iter().map(|(to, _)| *to));
-        }
-    }
-    for (at, agent) in agents.iter().enumerate() {
+fn check_reach<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
+    let reached = reach(map, Way::is_open);
+    let talks = reach(map, Way::hands_off);
+    for (at, agent) in map.agents.iter().enumerate() {
         let mut add = |code, severity, message: String, advice: &str| {
             findings.push(Finding {
                 code,
@@ -257,10 +217,11 @@ fn check_reach<C>(
             });
         };
         if !reached[at] {
-            let message = format!("no handoff leads to it from \"{}\"", agents[0].name());
+            let first = map.agents[0].name();
+            let message = format!("no handoff and no tool leads to it from \"{first}\"");
             let advice = "hand off to it, or leave it out";
             add(FindingCode::Unreachable, Severity::Warning, message, advice);
-        } else if at > 0 && leads_to[at].is_empty() {
+        } else if at > 0 && talks[at] && !map.ways[at].iter().any(Way::hands_off) {
             let message = "it hands off to nobody, so the conversation stays with it".to_owned();
             let advice = "give it a way back if a customer may need somebody else";
             add(FindingCode::DeadEnd, Severity::Note, message, advice);
@@ -268,64 +229,47 @@ fn check_reach<C>(
     }
 }
 
+/// What the first agent leads to by ways of this kind, itself included.
+fn reach<C>(map: &Map<C>, counts: impl Fn(&Way) -> bool) -> Vec<bool> {
+    let mut reached = vec![false; map.agents.len()];
+    let mut waiting: Vec<usize> = (!reached.is_empty()).then_some(0).into_iter().collect();
+    while let Some(at) = waiting.pop() {
+        if !std::mem::replace(&mut reached[at], true) {
+            let ways = map.ways[at].iter().filter(|way| counts(way));
+            waiting.extend(ways.map(|way| way.to));
+        }
+    }
+    reached
+}
+
 /// Circles in which no handoff has a condition, each told of once.
-fn check_cycles<C>(
-    agents: &[Agent<C>],
-    leads_to: &[Vec<(usize, bool)>],
-    findings: &mut Vec<Finding>,
-) {
-    let free: Vec<Vec<usize>> = leads_to
-        .iter()
-        .map(|edges| {
-            edges
-                .iter()
-                .filter(|(_, conditional)| !conditional)
-                .map(|(to, _)| *to)
-                .collect()
-        })
-        .collect();
-    let mut done = vec![false; agents.len()];
-    for start in 0..agents.len() {
-        if done[start] {
-            continue;
-        }
-        // Agents that lead to each other, found by going both ways from the first of them.
-        let forward = reach(start, &free);
-        let circle: Vec<usize> = (0..agents.len())
-            .filter(|at| forward[*at] && reach(*at, &free)[start])
-            .collect();
-        for at in &circle {
-            done[*at] = true;
-        }
-        if circle.is_empty() {
-            continue;
-        }
-        let names: Vec<String> = circle
-            .iter()
-            .map(|at| format!("\"{}\"", agents[*at].name()))
-            .collect();
+fn check_circles<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
+    let is_free = |way: &&Way| way.hands_off() && way.offered == Offered::Always;
+    let free = map.ways.iter();
+    let free = free.map(|ways| ways.iter().filter(is_free).map(|way| way.to).collect());
+    for circle in circles(&free.collect::<Vec<_>>()) {
+        let agents: Vec<&str> = circle.iter().map(|at| map.agents[*at].name()).collect();
         findings.push(Finding {
             code: FindingCode::UnboundedCycle,
             severity: Severity::Note,
-            agent: agents[start].name().to_owned(),
+            agent: agents[0].to_owned(),
             tool: None,
             message: format!(
                 "{} can hand the conversation round; only max_turns ends that",
-                names.join(", ")
+                listed(&agents)
             ),
             advice: "give one of the handoffs a condition, or keep max_turns low".to_owned(),
         });
     }
 }
 
-/// What can be reached from `start` in one step or more.
-fn reach(start: usize, leads_to: &[Vec<usize>]) -> Vec<bool> {
-    let mut reached = vec![false; leads_to.len()];
-    let mut waiting = leads_to[start].clone();
-    while let Some(at) = waiting.pop() {
-        if !std::mem::replace(&mut reached[at], true) {
-            waiting.extend(&leads_to[at]);
-        }
+/// The first of these names, and how many there are besides.
+fn listed(names: &[&str]) -> String {
+    let quoted = names.iter().take(NAMED_IN_CIRCLE);
+    let quoted: Vec<String> = quoted.map(|name| format!("\"{name}\"")).collect();
+    let quoted = quoted.join(", ");
+    match names.len().saturating_sub(NAMED_IN_CIRCLE) {
+        0 => quoted,
+        more => format!("{quoted} and {more} more"),
     }
-    reached
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Runner, Team, handoff, tool};
+use switchboard_core::{Agent, Finding, FindingCode, Runner, Team, ToolNames, handoff, tool};
 
 #[tokio::test]
 async fn agents_in_a_cycle_hand_the_conversation_round() {
@@ -104,9 +104,7 @@ fn asking_for_an_agent_that_is_not_there_says_which_are() {
 
 fn codes(team: &Team) -> Vec<String> {
     let findings = team.check();
-    let tell = |finding: &switchboard_core::Finding| {
-        format!("{} {}", finding.code.as_str(), finding.agent)
-    };
+    let tell = |finding: &Finding| format!("{} {}", finding.code.as_str(), finding.agent);
     findings.iter().map(tell).collect()
 }
 
@@ -167,12 +165,220 @@ fn a_team_is_looked_over() {
             "unbounded-cycle Round",
         ]
     );
-    let readable = team.check_with(switchboard_core::ToolNames::Readable);
+    let readable = team.check_with(ToolNames::Readable);
     assert!(!readable.iter().any(|f| f.code.as_str() == "name-too-long"));
     let cycle = team.check().pop().unwrap().to_string();
     assert!(
         cycle.contains("\"Round\", \"About\" can hand the conversation round"),
         "{cycle}"
+    );
+}
+
+#[test]
+fn a_team_of_any_size_and_depth_is_looked_over() {
+    // A long chain that leads into a large ring.
+    let (ring, end) = (50_000, 100_000);
+    let mut team = Team::new();
+    for n in 0..end {
+        let next = if n + 1 < end { n + 1 } else { ring };
+        let agent = Agent::<()>::new(format!("{n}")).handoff_description("One of many.");
+        team = team.agent(agent.handoff(format!("{next}")));
+    }
+    let findings = team.build().unwrap().check();
+    let [finding] = &findings[..] else {
+        panic!("{} findings", findings.len());
+    };
+    assert_eq!(finding.code, FindingCode::UnboundedCycle);
+    assert_eq!(finding.agent, "50000");
+    let (first, last) = (
+        "\"50000\", \"50001\", ",
+        "\"50007\" and 49992 more can hand",
+    );
+    assert!(
+        finding.message.starts_with(first) && finding.message.contains(last),
+        "{finding}"
+    );
+}
+
+#[tokio::test]
+async fn findings_name_tools_as_the_model_sees_them() {
+    let team: Team = Team::new()
+        .agent(Agent::new("A").handoff("账单").handoff("技术"))
+        .agent(Agent::new("账单"))
+        .agent(Agent::new("技术"))
+        .build()
+        .unwrap();
+    for names in [ToolNames::Reference, ToolNames::Readable] {
+        let model = ScriptedModel::new().say("ok");
+        let runner = Runner::new(&team["A"]).tool_names(names);
+        runner.model(model.clone()).run("x").await.unwrap();
+        let offered = model.requests()[0].handoffs.clone();
+        let offered: Vec<String> = offered.iter().map(|h| h.tool_name.to_string()).collect();
+        let findings = team.check_with(names).into_iter();
+        let findings = findings.filter(|f| f.code == FindingCode::EmptyDescription);
+        let named: Vec<String> = findings.filter_map(|finding| finding.tool).collect();
+        assert_eq!(named, offered);
+    }
+}
+
+#[test]
+fn agents_used_as_tools_are_looked_over_as_well() {
+    let expert: Agent = Agent::new("Expert");
+    // No member of the team; it only answers.
+    let helper: Agent = Agent::new("Helper").tool(tool("look up").run(|_ctx, (): ()| "1"));
+    let librarian = Agent::new("Librarian").tool(helper.as_tool("help"));
+    let team = Team::new()
+        .agent(
+            Agent::new("Desk")
+                .tool(expert.as_tool("ask_expert"))
+                .tool(librarian.as_tool("ask_librarian")),
+        )
+        .agent(expert)
+        .agent(Agent::new("Lost"))
+        .build()
+        .unwrap();
+    assert_eq!(team.agents().len(), 3, "they do not become members");
+    assert_eq!(codes(&team), ["name-invalid Helper", "unreachable Lost"]);
+    assert_eq!(
+        team["Desk"].tools()[0].agent().map(Agent::name),
+        Some("Expert")
+    );
+}
+
+#[test]
+fn a_schema_that_cannot_work_is_found_in_an_agent_used_as_a_tool() {
+    let far: Agent = Agent::new("远");
+    let expert: Agent = Agent::new("Expert").handoff(
+        handoff(&far)
+            .payload_schema(serde_json::json!({"type": "object", "additionalProperties": true})),
+    );
+    let team = Team::new()
+        .agent(Agent::new("Desk").tool(expert.as_tool("ask")))
+        .build()
+        .unwrap();
+    let findings = team.check_with(ToolNames::Readable);
+    assert_eq!(
+        (findings[0].code, findings[0].tool.as_deref()),
+        (FindingCode::BadSchema, Some("transfer_to_yuan"))
+    );
+}
+
+#[test]
+fn a_handoff_that_is_never_offered_leads_nowhere() {
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("A")
+                .handoff_description("A.")
+                .handoff(handoff("B").enabled(false)),
+        )
+        .agent(Agent::new("B").handoff_description("B.").handoff("A"))
+        .build()
+        .unwrap();
+    assert_eq!(codes(&team), ["unreachable B"]);
+}
+
+#[test]
+fn agents_used_as_tools_and_names_of_conditions_are_drawn() {
+    let expert: Agent = Agent::new("Expert");
+    let helper = Agent::new("Helper");
+    let team = Team::new()
+        .agent(
+            Agent::new("Desk")
+                .tool(expert.as_tool("ask"))
+                .tool(helper.as_tool("help").enabled_if(|_ctx, _agent| true))
+                .handoff(
+                    handoff("Expert")
+                        .enabled_if(|_ctx, _agent| true)
+                        .condition_name("it is past six"),
+                )
+                .handoff(handoff("Desk").enabled(false)),
+        )
+        .agent(expert)
+        .build()
+        .unwrap();
+    assert_eq!(
+        team.graph().to_mermaid(),
+        "flowchart LR
+    a0([\"Desk\"])
+    a1([\"Expert\"])
+    a2([\"Helper\"])
+    a0 -.->|\"if it is past six\"| a1
+    a0 -.->|\"never\"| a0
+    a0 --o|\"ask\"| a1
+    a0 -.-o|\"help, if allowed\"| a2
+"
+    );
+    let dot = team.graph().to_dot();
+    assert!(
+        dot.contains("a0 -> a1 [label=\"ask\", style=solid, arrowhead=odot];"),
+        "{dot}"
+    );
+}
+
+#[test]
+fn a_drawing_shows_the_names_that_tools_have() {
+    let team: Team = Team::new()
+        .agent(Agent::new("A").handoff("账单").handoff("张单"))
+        .agent(Agent::new("账单"))
+        .agent(Agent::new("张单"))
+        .build()
+        .unwrap();
+    let reference = team.graph().to_mermaid();
+    assert!(
+        reference.contains("a0 --> a1\n    a0 -->|\"transfer_to____2\"| a2"),
+        "{reference}"
+    );
+    let readable = team.graph_with(ToolNames::Readable).to_mermaid();
+    assert!(
+        readable.contains("a0 --> a1\n    a0 -->|\"transfer_to_zhang_dan_2\"| a2"),
+        "{readable}"
+    );
+}
+
+#[test]
+fn no_name_breaks_a_drawing() {
+    let mut team = Team::new();
+    let names = [
+        "end",
+        "",
+        "[a](b){c}|d|",
+        "\"q\" & <b>#1;",
+        "two\r\nlines\u{2028}three\u{7}",
+        "`md` %%{init: {}}%% \\n",
+        "direction LR",
+        "账单 🧾",
+    ];
+    for name in names {
+        team = team.agent(Agent::<()>::new(name));
+    }
+    let graph = team.build().unwrap().graph();
+    assert_eq!(
+        graph.to_mermaid(),
+        r##"flowchart LR
+    a0(["end"])
+    a1([" "])
+    a2(["[a](b){c}|d|"])
+    a3(["#quot;q#quot; #amp; #lt;b#gt;#35;1;"])
+    a4(["two<br/>lines<br/>three "])
+    a5(["#96;md#96; #37;#37;{init: {}}#37;#37; #92;n"])
+    a6(["direction#32;LR"])
+    a7(["账单 🧾"])
+"##
+    );
+    assert_eq!(
+        graph.to_dot(),
+        r#"digraph team {
+    rankdir=LR;
+    a0 [label="end"];
+    a1 [label=""];
+    a2 [label="[a](b){c}|d|"];
+    a3 [label="\"q\" &amp; <b>#1;"];
+    a4 [label="two\nlines\nthree "];
+    a5 [label="`md` %%{init: {}}%% \\n"];
+    a6 [label="direction LR"];
+    a7 [label="账单 🧾"];
+}
+"#
     );
 }
 

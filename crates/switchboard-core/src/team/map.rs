@@ -1,0 +1,129 @@
+//! Who leads to whom in a team.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::agent::{Agent, Definition};
+use crate::handoff::Target;
+use crate::run::targets;
+use crate::tool::Enabled;
+
+/// The agents of a team, those they use as tools, and who leads to whom.
+///
+/// An agent that is used as a tool and has the name of a member is that member.
+pub(super) struct Map<C> {
+    /// The members in their order, then the others.
+    pub(super) agents: Vec<Agent<C>>,
+    /// The ways from each agent.
+    pub(super) ways: Vec<Vec<Way>>,
+}
+
+/// A way from an agent to another.
+pub(super) struct Way {
+    pub(super) to: usize,
+    pub(super) by: By,
+    pub(super) offered: Offered,
+}
+
+/// What leads there, by its place among the agent's own.
+#[derive(Clone, Copy)]
+pub(super) enum By {
+    Handoff(usize),
+    Tool(usize),
+}
+
+/// When a way is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offered {
+    Always,
+    /// Under a condition, or where code picks it.
+    Sometimes,
+    Never,
+}
+
+impl Offered {
+    fn of<C>(enabled: &Enabled<C>) -> Self {
+        match enabled {
+            Enabled::Always => Self::Always,
+            Enabled::When(_) => Self::Sometimes,
+            Enabled::Never => Self::Never,
+        }
+    }
+}
+
+impl Way {
+    /// Whether it is ever there.
+    pub(super) fn is_open(&self) -> bool {
+        self.offered != Offered::Never
+    }
+
+    /// Whether the conversation can go this way, and is not only answered from there.
+    pub(super) fn hands_off(&self) -> bool {
+        self.is_open() && matches!(self.by, By::Handoff(_))
+    }
+}
+
+impl<C> Map<C> {
+    pub(super) fn of(members: &[Agent<C>], by_name: &HashMap<Arc<str>, usize>) -> Self {
+        let mut surveyor = Surveyor {
+            by_name,
+            others: HashMap::new(),
+            agents: members.to_vec(),
+        };
+        let mut ways = Vec::with_capacity(members.len());
+        while let Some(agent) = surveyor.agents.get(ways.len()).cloned() {
+            ways.push(surveyor.ways_from(&agent));
+        }
+        Self {
+            agents: surveyor.agents,
+            ways,
+        }
+    }
+}
+
+/// Finds the agents and gives each a place.
+struct Surveyor<'a, C> {
+    by_name: &'a HashMap<Arc<str>, usize>,
+    others: HashMap<*const Definition<C>, usize>,
+    agents: Vec<Agent<C>>,
+}
+
+impl<C> Surveyor<'_, C> {
+    fn ways_from(&mut self, agent: &Agent<C>) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for (at, handoff) in agent.handoffs().iter().enumerate() {
+            let offered = match (handoff.target(), Offered::of(handoff.enabled())) {
+                (Target::Custom(_), Offered::Always) => Offered::Sometimes,
+                (_, offered) => offered,
+            };
+            for target in targets(agent, handoff) {
+                let to = self.place_of(&target);
+                let by = By::Handoff(at);
+                ways.push(Way { to, by, offered });
+            }
+        }
+        for (at, tool) in agent.tools().iter().enumerate() {
+            if let Some(asked) = tool.agent() {
+                let to = self.place_of(asked);
+                let by = By::Tool(at);
+                let offered = Offered::of(tool.enabled());
+                ways.push(Way { to, by, offered });
+            }
+        }
+        ways
+    }
+
+    fn place_of(&mut self, agent: &Agent<C>) -> usize {
+        if let Some(at) = self.by_name.get(agent.name_arc()) {
+            return *at;
+        }
+        let agents = &mut self.agents;
+        *self
+            .others
+            .entry(Arc::as_ptr(agent.def()))
+            .or_insert_with(|| {
+                agents.push(agent.clone());
+                agents.len() - 1
+            })
+    }
+}
