@@ -64,6 +64,8 @@ pub trait Model: Send + Sync + 'static {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelRequest {
+    /// The agent the model answers for; `None` where the request is not an agent's.
+    pub agent: Option<Arc<str>>,
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
     /// The conversation so far. Keeping it costs a reference, not a copy.
@@ -97,6 +99,7 @@ impl ModelRequest {
     /// A request that is only a conversation; the other fields can be set on it.
     pub fn new(input: impl Into<Items>) -> Self {
         Self {
+            agent: None,
             instructions: None,
             input: input.into(),
             settings: Arc::default(),

@@ -1,8 +1,8 @@
 //! Testing agents without a provider.
 //!
 //! [`ScriptedModel`] answers from a script and keeps what it was asked. [`Report`] tells who did
-//! what in a run, to assert on or to keep as a golden transcript. [`Recorder`] turns a live run into
-//! a script.
+//! what in a run, asserts on it, and prints as a golden transcript. [`Recorder`] turns a live run
+//! into a script.
 //!
 //! ```
 //! use switchboard_core::testing::{Report, ScriptedModel};
@@ -12,10 +12,17 @@
 //! let billing: Agent = Agent::new("Billing");
 //! let triage = Agent::new("Triage").handoff(&billing);
 //! let model = ScriptedModel::new().call("transfer_to_billing", "{}").say("Done.");
-//! let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+//! let result = Runner::new(&triage).model(model.clone()).run("My bill is wrong").await?;
 //!
-//! let report = Report::of(&result);
-//! assert_eq!(report.agents(), ["Triage", "Billing"]);
+//! let report = Report::of(&result).with_requests(model.requests());
+//! report
+//!     .assert_agents(["Triage", "Billing"])
+//!     .assert_shown("Billing", [
+//!         "user: My bill is wrong",
+//!         "call transfer_to_billing {}",
+//!         r#"output {"assistant": "Billing"}"#,
+//!     ])
+//!     .assert_output("Done.");
 //! assert_eq!(report.to_string(), "\
 //! Triage calls transfer_to_billing {}
 //! Triage → Billing
@@ -25,10 +32,39 @@
 //! # }).unwrap().unwrap();
 //! ```
 
+mod assertions;
 mod recorder;
 mod report;
 mod scripted;
 
+use crate::items::Item;
+use crate::model::ModelRequest;
+
 pub use recorder::{Recorder, Recording};
 pub use report::{HandoffTaken, Report, ToolUsed};
 pub use scripted::ScriptedModel;
+
+/// An item in a line or so, as a person would want to read it: `user: Hi`, `call lookup {"id": 1}`,
+/// `output 42`, and its type where it is something else.
+///
+/// ```
+/// use switchboard_core::Item;
+/// use switchboard_core::testing::in_short;
+///
+/// assert_eq!(in_short(&Item::user("Hi")), "user: Hi");
+/// assert_eq!(in_short(&Item::function_call("c", "lookup", "{}")), "call lookup {}");
+/// ```
+pub fn in_short(item: &Item) -> String {
+    match (item.role(), item.name(), item.output()) {
+        (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
+        (None, Some(name), _) => format!("call {name} {}", item.arguments().unwrap_or_default()),
+        (None, None, Some(output)) => format!("output {output}"),
+        (None, None, None) => item.type_name().unwrap_or_default().into_owned(),
+    }
+}
+
+/// Those of the requests that were made for this agent.
+fn of_agent(requests: &[ModelRequest], agent: &str) -> Vec<ModelRequest> {
+    let is_its_own = |request: &&ModelRequest| request.agent.as_deref() == Some(agent);
+    requests.iter().filter(is_its_own).cloned().collect()
+}

@@ -1,18 +1,27 @@
 //! Who did what in a run.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
 
+use super::{in_short, of_agent};
 use crate::items::{RunItem, RunItemKind, RunItems};
-use crate::run::{Run, RunResult};
+use crate::model::ModelRequest;
+use crate::output::FinalOutput;
+use crate::run::{Run, RunResult, Step};
 
 /// Who did what in a run, in order. It prints as a transcript, one line a step, that can be kept
 /// and compared with.
+///
+/// Its assertions can be chained; where one does not hold, it says what was found instead and how
+/// the run went.
 #[derive(Debug, Clone)]
 pub struct Report {
     made: RunItems,
     first: String,
+    output: Option<FinalOutput>,
+    requests: Vec<ModelRequest>,
 }
 
 /// A handoff that took place.
@@ -54,10 +63,39 @@ impl Report {
         Self {
             first: first.map_or_else(|| run.agent().to_owned(), |made| made.agent().to_owned()),
             made: run.new_items().clone(),
+            output: match run.step() {
+                Step::Done(output) => Some(output.clone()),
+                _ => None,
+            },
+            requests: Vec::new(),
         }
     }
 
-    /// The agents that had the conversation, in order, the first one included.
+    /// The same report, knowing what the models were asked: what
+    /// [`ScriptedModel::requests`](super::ScriptedModel::requests) or
+    /// [`Recorder::requests`](super::Recorder::requests) has kept.
+    #[must_use]
+    pub fn with_requests(mut self, requests: impl IntoIterator<Item = ModelRequest>) -> Self {
+        self.requests.extend(requests);
+        self
+    }
+
+    /// The final output as text; `None` where the run has none.
+    pub fn output(&self) -> Option<Cow<'_, str>> {
+        self.output.as_ref().map(FinalOutput::text)
+    }
+
+    /// What an agent's model was shown, request by request, each item [in short](in_short). It is
+    /// known only to a report [with requests](Self::with_requests).
+    pub fn shown_to(&self, agent: &str) -> Vec<Vec<String>> {
+        let requests = of_agent(&self.requests, agent);
+        let shown = |request: &ModelRequest| request.input.iter().map(in_short).collect();
+        requests.iter().map(shown).collect()
+    }
+
+    /// The agents that had the conversation, in order, the first one included. A handoff that a
+    /// filter took out of the record ([`remove_all_tools`](crate::filters::remove_all_tools) does) is
+    /// not told of, here and below.
     pub fn agents(&self) -> Vec<&str> {
         let targets = self.made.iter().filter_map(|made| match made.kind() {
             RunItemKind::HandoffOutput { target, .. } => Some(&**target),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::of_agent;
 use crate::callback::BoxError;
 use crate::items::{Item, ItemKind};
 use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, Usage};
@@ -156,6 +157,11 @@ impl ScriptedModel {
     /// What the model was asked, call by call.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
+    }
+
+    /// What the model was asked for this agent, call by call.
+    pub fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
+        of_agent(&self.script().requests, agent)
     }
 
     /// How many answers of the script are left.

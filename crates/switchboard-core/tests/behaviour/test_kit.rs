@@ -1,8 +1,16 @@
 //! The test kit, as somebody who tests their agents would use it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
 use serde_json::json;
 use switchboard_core::testing::{Recorder, Recording, Report, ScriptedModel};
-use switchboard_core::{Agent, Runner, handoff, tool};
+use switchboard_core::{
+    Agent, BoxError, GuardrailVerdict, InputGuardrail, Item, Model, ModelRequest, ModelResponse,
+    Runner, handoff, tool,
+};
+
+use crate::told;
 
 fn desk() -> Agent {
     let billing = Agent::new("Billing").tool(tool("refund").run(|_ctx, (): ()| "done"));
@@ -96,4 +104,188 @@ async fn a_live_run_becomes_a_script_plain_and_streamed() {
                 .contains("overloaded")
         );
     }
+}
+
+async fn reported() -> Report {
+    let model = script();
+    let result = Runner::new(&desk()).model(model.clone());
+    let result = result.run("Money back!").await.unwrap();
+    Report::of(&result).with_requests(model.requests())
+}
+
+#[tokio::test]
+async fn what_a_run_must_have_done_can_be_asserted() {
+    let report = reported().await;
+    report
+        .assert_agents(["Desk", "Billing"])
+        .assert_handoff("Desk", "Billing")
+        .assert_payload("Desk", "Billing", json!({"why": "refund"}))
+        .assert_tool("Billing", "refund")
+        .assert_said("Billing", "You have your money back.")
+        .assert_shown("Desk", ["user: Money back!"])
+        .assert_shown(
+            "Billing",
+            [
+                "user: Money back!",
+                r#"call transfer_to_billing {"why": "refund"}"#,
+                r#"output {"assistant": "Billing"}"#,
+            ],
+        )
+        .assert_output("You have your money back.");
+    assert_eq!(
+        report.shown_to("Billing")[1][3..],
+        [r#"call refund {"amount": 5}"#, "output done"]
+    );
+}
+
+#[tokio::test]
+async fn an_assertion_that_does_not_hold_says_what_was_found() {
+    type Assertion = dyn Fn(&Report);
+    let report = reported().await;
+    let failure = |assertion: &Assertion| {
+        let panic = catch_unwind(AssertUnwindSafe(|| assertion(&report))).unwrap_err();
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    insta::assert_snapshot!(failure(&|r| _ = r.assert_agents(["Desk"])), @r#"
+    not as expected: the agents that had the conversation
+    expected: [
+        "Desk",
+    ]
+    found: [
+        "Desk",
+        "Billing",
+    ]
+    In the run:
+    Desk calls transfer_to_billing {"why": "refund"}
+    Desk → Billing
+    Billing calls refund {"amount": 5}
+    Billing is told done
+    Billing: You have your money back.
+    "#);
+    let failures: [(&Assertion, &str); 7] = [
+        (
+            &|r| _ = r.assert_handoff("Billing", "Desk"),
+            "Billing did not hand the conversation to Desk\n",
+        ),
+        (
+            &|r| _ = r.assert_payload("Desk", "Billing", json!({})),
+            "expected: {}\nfound: {\"why\":\"refund\"}\n",
+        ),
+        (&|r| _ = r.assert_tool("Desk", "refund"), "refund"),
+        (&|r| _ = r.assert_said("Billing", "No."), "No."),
+        (&|r| _ = r.assert_shown("Desk", []), "Desk was shown"),
+        (
+            &|r| _ = r.assert_shown("Nobody", []),
+            "no request for Nobody",
+        ),
+        (&|r| _ = r.assert_output("No."), "final output"),
+    ];
+    for (assertion, expected) in failures {
+        let message = failure(assertion);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains("\nDesk → Billing\n"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_says_which_agent_asks() {
+    let model = script();
+    let expert: Agent = Agent::new("Expert");
+    let desk = desk().tool(expert.as_tool("ask"));
+    let runner = Runner::new(&desk).model(model.clone());
+    // A filter that begins anew does not hide it.
+    let runner = runner.model_filter(|_ctx, _agent, request| {
+        let mut other = ModelRequest::new(request.input);
+        other.handoffs = request.handoffs;
+        other
+    });
+    runner.run("Money back!").await.unwrap();
+    let asked = model.requests().into_iter().map(|request| request.agent);
+    let asked: Vec<_> = asked.flatten().collect();
+    assert_eq!(
+        asked.iter().map(|name| &**name).collect::<Vec<_>>(),
+        ["Desk", "Billing", "Billing"]
+    );
+    assert_eq!(model.requests_of("Billing").len(), 2);
+    assert_eq!(
+        told(&model.requests_of("Desk")[0].input),
+        ["user: Money back!"]
+    );
+    assert_eq!(ModelRequest::new(vec![Item::user("x")]).agent, None);
+}
+
+/// A model that answers slowly for one agent.
+struct Late;
+
+impl Model for Late {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let agent = request.agent.as_deref().unwrap_or_default();
+        if agent == "Slow" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let is_first = agent == "Desk" && request.input.len() == 1;
+        Ok(ModelResponse::new(match is_first {
+            true => vec![
+                Item::function_call("c1", "ask_slow", r#"{"input": "x"}"#),
+                Item::function_call("c2", "ask_quick", r#"{"input": "y"}"#),
+            ],
+            false => vec![Item::output_message("m", &format!("{agent} says so."))],
+        }))
+    }
+}
+
+#[tokio::test]
+async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_requests() {
+    let (slow, quick): (Agent, Agent) = (Agent::new("Slow"), Agent::new("Quick"));
+    let desk = Agent::new("Desk")
+        .tool(slow.as_tool("ask_slow"))
+        .tool(quick.as_tool("ask_quick"));
+    let recorder = Recorder::new(Late);
+    let first = Runner::new(&desk).model(recorder.clone());
+    let first = first.run("Ask them.").await.unwrap();
+    let script = recorder.recording().script();
+    let second = Runner::new(&desk).model(script.clone());
+    let second = second.run("Ask them.").await.unwrap();
+    assert_eq!(second.to_input_list(), first.to_input_list());
+    assert_eq!(
+        told(&first.to_input_list())[3],
+        "output of c1: Slow says so."
+    );
+
+    let agents = |requests: Vec<ModelRequest>| -> Vec<String> {
+        let agents = requests.into_iter().filter_map(|request| request.agent);
+        agents.map(|agent| agent.to_string()).collect()
+    };
+    assert_eq!(
+        agents(recorder.requests()),
+        ["Desk", "Slow", "Quick", "Desk"]
+    );
+    assert_eq!(agents(recorder.requests()), agents(script.requests()));
+    assert_eq!(told(&recorder.requests_of("Quick")[0].input), ["user: y"]);
+}
+
+#[tokio::test]
+async fn a_call_that_was_given_up_keeps_its_place() {
+    let no_swearing = InputGuardrail::new("no_swearing", |_ctx, _agent, input| async move {
+        // The model is asked in the meantime.
+        tokio::task::yield_now().await;
+        let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
+        match input.items().iter().any(swears) {
+            true => GuardrailVerdict::trip(),
+            false => GuardrailVerdict::allow(),
+        }
+    });
+    let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing.beside_model());
+    let recorder = Recorder::new(Late);
+    let live = Runner::new(&slow).model(recorder.clone());
+    live.run("Damn!").await.unwrap_err();
+    live.run("Hello!").await.unwrap();
+    assert_eq!(recorder.recording().len(), 2);
+
+    let again = Runner::new(&slow).model(recorder.recording().script());
+    assert!(again.run("Damn!").await.unwrap_err().is_guardrail());
+    assert_eq!(
+        again.run("Hello!").await.unwrap().final_text(),
+        "Slow says so."
+    );
 }

@@ -146,6 +146,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             false => instructions,
         };
         let mut request = ModelRequest {
+            agent: Some(self.agent.name_arc().clone()),
             instructions,
             input: self.run.model_input(),
             settings: self.settings(),
@@ -160,6 +161,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let filtered = call(|| filter.apply(ctx, agent, request)).await;
             request =
                 filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
+            // A filter may have begun anew, and who asks is not its to say.
+            request.agent = Some(self.agent.name_arc().clone());
             request.input = view::latest_only(request.input.into_iter().collect()).into();
         }
         if self.config.pair_calls {
