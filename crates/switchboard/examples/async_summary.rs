@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example async_summary`
 
-use switchboard::testing::ScriptedModel;
+use switchboard::testing::{ScriptedModel, in_short};
 use switchboard::{Agent, Item, MemorySession, Runner, filters, handoff};
 
 #[tokio::main(flavor = "current_thread")]
@@ -61,14 +61,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn print_indented(text: &str) {
     for line in text.trim().lines() {
         println!("  {line}");
-    }
-}
-
-/// An item in one line.
-fn in_short(item: &Item) -> String {
-    match (item.role(), item.name()) {
-        (Some(role), _) => format!("{role}: {}", item.text().unwrap_or_default()),
-        (None, Some(name)) => format!("call {name} {}", item.arguments().unwrap_or_default()),
-        (None, None) => format!("output {}", item.output().unwrap_or_default()),
     }
 }

@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard::testing::ScriptedModel;
+use switchboard::testing::{ScriptedModel, in_short};
 use switchboard::{
     Agent, HandoffCall, HookResult, Item, RunContext, RunHooks, Runner, ToolNames, filters,
     handoff, tool,
@@ -82,8 +82,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ])
         .await?;
 
-    let seen_by = ["前台", "前台", "技术支持", "技术支持", "架构专家"];
-    for (agent, request) in seen_by.iter().zip(model.requests()) {
+    for request in model.requests() {
+        let agent = request.agent.as_deref().unwrap_or_default();
         let offered = request.handoffs.first().map(|handoff| &*handoff.tool_name);
         println!("\n{agent}, offered {}, saw:", offered.unwrap_or("nobody"));
         for item in &request.input {
@@ -92,13 +92,4 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("\n{}: {}", result.last_agent().name(), result.final_text());
     Ok(())
-}
-
-/// An item in one line.
-fn in_short(item: &Item) -> String {
-    match (item.role(), item.name()) {
-        (Some(role), _) => format!("{role}: {}", item.text().unwrap_or_default()),
-        (None, Some(name)) => format!("call {name} {}", item.arguments().unwrap_or_default()),
-        (None, None) => format!("output {}", item.output().unwrap_or_default()),
-    }
 }

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Filter};
-use switchboard::testing::ScriptedModel;
+use switchboard::testing::{ScriptedModel, in_short};
 use switchboard::{Agent, HandoffInputData, Item, Runner, handoff, tool};
 
 /// Where the conversation goes.
@@ -83,11 +83,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .await?;
 
         println!("To a {recipient:?}:");
-        for (who, request) in ["Shop", "Shipping"]
-            .iter()
-            .zip(model.requests().iter().skip(1))
-        {
-            println!("  {who} saw:");
+        for request in model.requests().iter().skip(1) {
+            let agent = request.agent.as_deref().unwrap_or_default();
+            println!("  {agent} saw:");
             for item in &request.input {
                 println!("    {}", in_short(item));
             }
@@ -95,14 +93,4 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("  {}: {}", result.last_agent().name(), result.final_text());
     }
     Ok(())
-}
-
-/// An item in one line.
-fn in_short(item: &Item) -> String {
-    match (item.role(), item.name(), item.output()) {
-        (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
-        (None, Some(name), _) => format!("call {name} {}", item.arguments().unwrap_or_default()),
-        (None, None, Some(output)) => format!("output {output}"),
-        (None, None, None) => item.type_name().unwrap_or_default().into_owned(),
-    }
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Redaction};
-use switchboard::testing::ScriptedModel;
+use switchboard::testing::{ScriptedModel, in_short};
 use switchboard::{Agent, HandoffInputData, Item, Json, Runner, handoff, tool};
 
 /// Who the conversation is with, as the application knows it.
@@ -80,25 +80,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ])
         .await?;
 
-    for (who, request) in ["Triage", "Triage", "Billing expert"]
-        .iter()
-        .zip(model.requests())
-        .skip(1)
-    {
-        println!("What the model saw as {who}:");
+    for request in model.requests().iter().skip(1) {
+        let agent = request.agent.as_deref().unwrap_or_default();
+        println!("What the model saw as {agent}:");
         for item in &request.input {
             println!("  {}", in_short(item));
         }
     }
     println!("{}: {}", result.last_agent().name(), result.final_text());
     Ok(())
-}
-
-/// An item in one line.
-fn in_short(item: &Item) -> String {
-    match (item.role(), item.name()) {
-        (Some(role), _) => format!("{role}: {}", item.text().unwrap_or_default()),
-        (None, Some(name)) => format!("call {name} {}", item.arguments().unwrap_or_default()),
-        (None, None) => format!("output {}", item.output().unwrap_or_default()),
-    }
 }

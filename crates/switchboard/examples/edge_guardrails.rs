@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use switchboard::testing::ScriptedModel;
+use switchboard::testing::{Report, ScriptedModel};
 use switchboard::{
-    Agent, BoxError, HandoffCheck, HandoffDecision, HandoffGuardrail, HandoffVerdict, Item,
-    RunContext, Runner, handoff,
+    Agent, BoxError, HandoffCheck, HandoffDecision, HandoffGuardrail, HandoffVerdict, RunContext,
+    Runner, handoff,
 };
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -100,22 +100,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         println!("Customer: {question}");
         match runner.run(question).await {
-            Ok(result) => {
-                for made in result.new_items() {
-                    println!("  {}: {}", made.agent(), in_short(made.item()));
-                }
-            }
-            Err(error) => println!("  stopped: {error}"),
+            Ok(result) => println!("{}", Report::of(&result)),
+            Err(error) => println!("Stopped: {error}"),
         }
     }
     Ok(())
-}
-
-/// An item in one line.
-fn in_short(item: &Item) -> String {
-    match (item.text(), item.name()) {
-        (Some(text), _) => text.into_owned(),
-        (None, Some(name)) => format!("calls {name} {}", item.arguments().unwrap_or_default()),
-        (None, None) => format!("is told {}", item.output().unwrap_or_default()),
-    }
 }
