@@ -362,8 +362,8 @@ impl Run {
     /// Notes what tools returned before one of them failed, so that they do not run again.
     pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>) {
         if let Phase::Tools(turn) = &mut self.phase {
-            for (_, result) in done.iter().filter(|(at, _)| !turn.has_done(*at)) {
-                self.usage += result.usage;
+            for ran in done.iter().filter(|ran| !turn.has_done(ran.at)) {
+                self.usage += ran.result.usage;
             }
             turn.done = done;
         }

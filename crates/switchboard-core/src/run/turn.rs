@@ -89,7 +89,7 @@ pub struct HandoffCall {
 impl Turn {
     /// Whether the tool of the call at this place ran before the turn failed.
     pub(super) fn has_done(&self, at: usize) -> bool {
-        self.done.iter().any(|(place, _)| *place == at)
+        self.done.iter().any(|ran| ran.at == at)
     }
 
     /// All calls and what they are to the run, tools before handoffs.
