@@ -266,7 +266,7 @@ async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_req
 
 #[tokio::test]
 async fn a_call_that_was_given_up_keeps_its_place() {
-    let no_swearing = InputGuardrail::new("no_swearing", |_ctx, _agent, input| async move {
+    let no_swearing = InputGuardrail::beside_model("no_swearing", |_ctx, _agent, input| async move {
         // The model is asked in the meantime.
         tokio::task::yield_now().await;
         let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
@@ -275,7 +275,7 @@ async fn a_call_that_was_given_up_keeps_its_place() {
             false => GuardrailVerdict::allow(),
         }
     });
-    let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing.beside_model());
+    let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing);
     let recorder = Recorder::new(Late);
     let live = Runner::new(&slow).model(recorder.clone());
     live.run("Damn!").await.unwrap_err();
