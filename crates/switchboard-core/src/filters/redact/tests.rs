@@ -1,0 +1,253 @@
+//! What is found and what stays.
+
+use super::*;
+
+fn all() -> Redaction {
+    Redaction::new()
+        .card_numbers()
+        .social_security_numbers()
+        .emails()
+        .phone_numbers()
+}
+
+#[track_caller]
+fn becomes(text: &str, expected: &str) {
+    assert_eq!(all().text(text), expected, "of {text:?}");
+}
+
+#[track_caller]
+fn stays(text: &str) {
+    becomes(text, text);
+}
+
+#[test]
+fn card_numbers_are_found() {
+    becomes("card 4111 1111 1111 1111.", "card [CARD].");
+    becomes("5500005555555559", "[CARD]");
+    becomes("amex 3782 822463 10005", "amex [CARD]");
+    becomes(
+        "4111 1111 1111 1111 12/27, cvv 123",
+        "[CARD] 12/27, cvv 123",
+    );
+    becomes("order 12 4111 1111 1111 1111", "order 12 [CARD]");
+    becomes("2026-11-15 4111111111111111", "2026-11-15 [CARD]");
+    becomes("card4111111111111111", "card[CARD]");
+    becomes("4111\u{a0}1111\u{a0}1111\u{a0}1111", "[CARD]");
+    becomes("4111.1111.1111.1111", "[CARD]");
+    becomes("4111\u{2011}1111\u{2011}1111\u{2011}1111", "[CARD]");
+    becomes(
+        "卡号４１１１　１１１１　１１１１　１１１１。",
+        "卡号[CARD]。",
+    );
+    becomes("4111\u{200b}1111\u{200b}1111\u{200b}1111", "[CARD]");
+}
+
+#[test]
+fn social_security_numbers_are_found() {
+    becomes("ssn 078-05-1120!", "ssn [SSN]!");
+    becomes("078.05.1120", "[SSN]");
+    becomes("078\u{a0}05\u{a0}1120", "[SSN]");
+    becomes("０７８－０５－１１２０", "[SSN]");
+    becomes("SSN: 078051120", "SSN: [SSN]");
+    becomes("SSN#078-05-1120", "SSN#[SSN]");
+    becomes("SSN-078-05-1120", "SSN-[SSN]");
+    becomes(
+        "my Social Security number is 078051120, ok?",
+        "my Social Security number is [SSN], ok?",
+    );
+    stays("number 078051120");
+    stays("lessness 078051120");
+    stays("part 123-45-6789-01");
+}
+
+#[test]
+fn email_addresses_are_found_in_any_script() {
+    becomes("mail ann.lee+x@mail.example.co.uk now", "mail [EMAIL] now");
+    becomes("josé.müller@exämple.de", "[EMAIL]");
+    becomes("пишите на иван@почта.рф.", "пишите на [EMAIL].");
+    becomes("अजय@डाटा.भारत", "[EMAIL]");
+    becomes("ann@xn--e1afmkfd.xn--p1ai", "[EMAIL]");
+    becomes("用户@例子.广告", "[EMAIL]");
+    becomes("请发到ann@example.com谢谢", "请发到[EMAIL]谢谢");
+    becomes("我的邮箱是123456@qq.com。", "我的邮箱是[EMAIL]。");
+    becomes("ann＠example．com", "[EMAIL]");
+    stays("lodash@4.17.21, @ann, ann@localhost");
+}
+
+#[test]
+fn phone_numbers_are_found() {
+    for number in [
+        "+44 20 7946 0958",
+        "+1 (415) 555-2671",
+        "(415) 555-2671",
+        "415.555.2671",
+        "415\u{a0}555\u{a0}2671",
+        "１-415-555-2671",
+        "4155552671",
+        "14155552671",
+        "12125552671",
+        "020 7946 0958",
+        "(020) 7946 0958",
+        "01632 960 001",
+        "01 23 45 67 89",
+        "03-1234-5678",
+        "0755-12345678",
+        "010-8888 8888",
+        "0044 20 7946 0958",
+        "07700900123",
+        "13812345678",
+        "138 1234 5678",
+        "138-1234-5678",
+        "１３８１２３４５６７８",
+        "8613812345678",
+        "\u{202a}+86 138 1234 5678\u{202c}",
+    ] {
+        let redacted = all().text(number).replace('\u{202a}', "");
+        assert_eq!(redacted, "[PHONE]", "of {number:?}");
+    }
+    becomes("手机13812345678，谢谢", "手机[PHONE]，谢谢");
+    becomes("415-555-2671,415-555-2672", "[PHONE],[PHONE]");
+    becomes("tel-4155552671", "tel-[PHONE]");
+    becomes("+1 415 555 2671 415 555 2672", "+[PHONE] [PHONE]");
+    becomes("Call me at 4155552671.", "Call me at [PHONE].");
+    becomes("order 7, phone #4155552671", "order 7, phone #[PHONE]");
+}
+
+#[test]
+fn other_numbers_stay() {
+    for text in [
+        "card 4111-1111-1111-1112",
+        "order 12345, 3 items, 2026-11-15",
+        "order 1234567890",
+        "order 4155552671",
+        "Order no. 4155552671",
+        "invoice_id=4155552671",
+        "订单号4155552671",
+        "/orders/4155552671",
+        "ORD-4155552671",
+        "ticket #4155552671",
+        "ISBN 0306406152 or 978-0-306-40615-7",
+        "$4155552671",
+        "4155552671.50",
+        "0.4155552671",
+        "0.30000000000000004",
+        "52.52000659999999",
+        "1,234,567,890.00",
+        "1763200000 and 1763200000000",
+        "01.02.2026 10.30",
+        "2026-11-15 10-30-45",
+        "20261115-103045",
+        "15-11-2026 20 30",
+        "version 1.2.3.4 at 192.168.100.200",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "41111111-1111-1111-4155-552671415555",
+        "call_4155552671 and rs_020794609580",
+        "fc4155552671ab",
+    ] {
+        stays(text);
+    }
+}
+
+#[test]
+fn a_key_says_what_a_number_is() {
+    let redacted = |arguments: &str| {
+        let call = Item::function_call("c", "f", arguments);
+        let redacted = all().item(&call).unwrap_or(call);
+        redacted.arguments().unwrap().into_owned()
+    };
+    assert_eq!(redacted(r#"{"ssn":"078051120"}"#), r#"{"ssn":"[SSN]"}"#);
+    assert_eq!(
+        redacted(r#"{"customer_ssn":178051120,"phone":4155552671}"#),
+        r#"{"customer_ssn":"[SSN]","phone":"[PHONE]"}"#
+    );
+    let other = r#"{"order_id":"4155552671","invoiceId":4155552671,"zip":"078051120"}"#;
+    assert_eq!(redacted(other), other);
+}
+
+#[test]
+fn a_pattern_of_yours_sees_the_value_alone() {
+    let redaction = Redaction::new().pattern("^[0-9]+$", "[N]").unwrap();
+    let call = redaction.item(&Item::function_call("c", "f", r#"{"n":"12"}"#));
+    assert_eq!(call.unwrap().arguments().unwrap(), r#"{"n":"[N]"}"#);
+}
+
+#[test]
+fn text_is_found_wherever_it_hides() {
+    let mail = "ann@example.com";
+    for item in [
+        format!(r#"{{"role":"user","content":"{mail}"}}"#),
+        format!(r#"{{"role":"user","content":[{{"type":"input_text","text":"{mail}"}}]}}"#),
+        format!(r#"{{"type":"function_call","call_id":"c","name":"f","arguments":"{{\"to\":\"{mail}\"}}"}}"#),
+        r#"{"type":"function_call","call_id":"c","name":"f","arguments":"{\"to\":\"ann\\u0040example.com\"}"}"#.to_owned(),
+        format!(r#"{{"type":"function_call_output","call_id":"c","output":"sent to {mail}"}}"#),
+        format!(r#"{{"type":"reasoning","id":"r","summary":[{{"type":"summary_text","text":"{mail}"}}]}}"#),
+        format!(r#"{{"type":"unknown","deep":{{"deeper":[["{mail}"]]}}}}"#),
+        r#"{"role":"user","content":"ann\u0040example.com"}"#.to_owned(),
+    ] {
+        let item = Item::from_json(item).unwrap();
+        let redacted = all().item(&item).unwrap();
+        assert!(redacted.as_json().contains("[EMAIL]"), "{redacted:?}");
+        assert!(!redacted.as_json().contains("example.com"), "{redacted:?}");
+        assert_eq!(redacted.call_id(), item.call_id());
+    }
+}
+
+#[test]
+fn numbers_and_keys_inside_arguments_are_found_and_the_json_stays_json() {
+    let arguments = r#"{"to":"ann@x.com","card":4111111111111111,"ann@x.com":1}"#;
+    let redacted = all()
+        .item(&Item::function_call("c", "f", arguments))
+        .unwrap();
+    let inner: serde_json::Value = serde_json::from_str(&redacted.arguments().unwrap()).unwrap();
+    assert_eq!(
+        inner,
+        serde_json::json!({"to": "[EMAIL]", "card": "[CARD]", "[EMAIL]": 1})
+    );
+    let only = all().item(&Item::function_call(
+        "c",
+        "f",
+        r#"{"card":4111111111111111}"#,
+    ));
+    assert_eq!(only.unwrap().arguments().unwrap(), r#"{"card":"[CARD]"}"#);
+}
+
+#[test]
+fn records_of_a_summary_are_redacted_one_by_one() {
+    let said = Item::user("my card:\n4111111111111111\nann@x.com");
+    let record = said.as_json();
+    let text = format!("For context:\n<H>\n1. {record}\n2. user: ann@x.com\n</H>");
+    let redacted = all().item(&Item::assistant(text)).unwrap();
+    assert_eq!(
+        redacted.text().unwrap(),
+        "For context:\n<H>\n1. {\"role\":\"user\",\"content\":\"my card:\\n[CARD]\\n[EMAIL]\"}\n\
+         2. user: [EMAIL]\n</H>"
+    );
+}
+
+#[test]
+fn identifiers_stay() {
+    let item = Item::from_json(
+        r#"{"type":"function_call","id":"a@b.com","call_id":"078-05-1120","name":"13812345678","arguments":"{}"}"#,
+    )
+    .unwrap();
+    assert_eq!(all().item(&item), None);
+}
+
+#[test]
+fn long_text_takes_no_longer_than_it_is_long() {
+    // Each of these would take minutes were the time quadratic.
+    for piece in [
+        "1-",
+        "1 415 555 ",
+        "+1 415 ",
+        "a@",
+        "a@b.",
+        "ssn ",
+        "07 ",
+        "４１ ",
+        "字@",
+    ] {
+        let text = piece.repeat(50_000);
+        all().text(&text);
+    }
+}
