@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub use builder::{HandoffBuilder, IntoHandoff, IntoTarget, handoff};
 pub use data::HandoffInputData;
-pub(crate) use data::Parts;
+pub(crate) use data::{Halves, Parts};
 pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
 
 pub(crate) use names::LONGEST_NAME;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+#[path = "properties/filters.rs"]
+mod of_filters;
+
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;

@@ -3,16 +3,18 @@
 //! A handoff carries three lists over: the history, what the run made before this turn, and what
 //! this turn made. The next agent's model sees them as one. Filters that drop or change entries of
 //! that list work on [`Carried`]; it puts the pieces back so that the record a session keeps stays
-//! whole, and drops the half of a call that would be left alone.
+//! whole, and drops what would be left without its other half ([`Ties`]).
 
-use std::collections::HashSet;
-
-use crate::handoff::HandoffInputData;
+use super::ties::Ties;
+use crate::handoff::{Halves, HandoffInputData};
 use crate::items::{Input, Item, RunItem};
 
 /// What the next agent sees, entry by entry.
 pub(super) struct Carried {
     entries: Vec<Entry>,
+    kept: Vec<bool>,
+    ties: Ties,
+    front: Vec<Item>,
     history_was_text: bool,
 }
 
@@ -46,8 +48,16 @@ impl Carried {
         let history = history.iter().cloned().map(Entry::History);
         let before = data.pre_handoff_items().iter().cloned().map(Entry::Before);
         let now = now.iter().cloned().map(Entry::Now);
+        let entries: Vec<Entry> = history.chain(before).chain(now).collect();
+        let ties = match data.halves() {
+            Halves::Fall => Ties::of(&entries.iter().map(Entry::item).collect::<Vec<_>>()),
+            Halves::Stay => Ties::none(entries.len()),
+        };
         Self {
-            entries: history.chain(before).chain(now).collect(),
+            kept: vec![true; entries.len()],
+            entries,
+            ties,
+            front: Vec::new(),
             history_was_text: matches!(data.input_history(), Input::Text(_)),
         }
     }
@@ -56,13 +66,16 @@ impl Carried {
         &self.entries
     }
 
+    /// What belongs together among the entries.
+    pub(super) fn ties(&self) -> &Ties {
+        &self.ties
+    }
+
     /// Keeps the entries for which `keep` says so, by their place.
     pub(super) fn keep(mut self, keep: impl Fn(usize, &Entry) -> bool) -> Self {
-        let mut at = 0;
-        self.entries.retain(|entry| {
-            at += 1;
-            keep(at - 1, entry)
-        });
+        for (at, entry) in self.entries.iter().enumerate() {
+            self.kept[at] &= keep(at, entry);
+        }
         self
     }
 
@@ -78,18 +91,19 @@ impl Carried {
         self
     }
 
-    /// Puts items in front of everything.
-    pub(super) fn with_front(mut self, items: impl IntoIterator<Item = Item>) -> Self {
-        let front = items.into_iter().map(Entry::History);
-        self.entries.splice(0..0, front);
+    /// Puts an item in front of everything.
+    pub(super) fn with_front(mut self, item: Item) -> Self {
+        self.front.insert(0, item);
         self
     }
 
     /// The data with this as what the next agent sees. The new items stay as they were: a session
     /// keeps the whole turn.
-    pub(super) fn into_data<C>(self, data: HandoffInputData<C>) -> HandoffInputData<C> {
-        let (mut history, mut before, mut now) = (Vec::new(), Vec::new(), Vec::new());
-        for entry in paired(self.entries) {
+    pub(super) fn into_data<C>(mut self, data: HandoffInputData<C>) -> HandoffInputData<C> {
+        self.ties.let_fall(&mut self.kept);
+        let (mut history, mut before, mut now) = (self.front, Vec::new(), Vec::new());
+        let kept = self.entries.into_iter().zip(self.kept);
+        for (entry, _) in kept.filter(|(_, kept)| *kept) {
             match entry {
                 Entry::History(item) => history.push(item),
                 Entry::Before(made) => before.push(made),
@@ -105,29 +119,4 @@ impl Carried {
         };
         data.with_pre_handoff_items(before).with_input_items(now)
     }
-}
-
-/// The entries without calls whose output is gone and outputs whose call is gone.
-fn paired(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut calls: HashSet<u64> = HashSet::new();
-    let mut outputs: HashSet<u64> = HashSet::new();
-    for entry in &entries {
-        let item = entry.item();
-        if item.kind().output_kind().is_some() {
-            calls.insert(item.output_identity());
-        } else if item.kind().is_output() {
-            outputs.insert(item.identity());
-        }
-    }
-    let is_whole = |entry: &Entry| {
-        let item = entry.item();
-        if item.kind().output_kind().is_some() {
-            item.output_identity() == 0 || outputs.contains(&item.output_identity())
-        } else if item.kind().is_output() {
-            item.identity() == 0 || calls.contains(&item.identity())
-        } else {
-            true
-        }
-    };
-    entries.into_iter().filter(is_whole).collect()
 }

@@ -2,15 +2,21 @@
 
 use std::sync::Arc;
 
-use super::carried::Carried;
+use super::carried::{Carried, Entry};
 use super::{Filter, IntoFilter};
 use crate::callback::{BoxError, Outcome};
+use crate::context::RunContext;
 use crate::handoff::HandoffInputData;
 use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest};
 
 /// Puts a note in front of what the next agent sees, as a message of the developer. Trim first and
 /// then note: a filter that drops the oldest items drops the note.
+///
+/// Notes of several handoffs, or of several filters in a chain, stand with the latest first. A note
+/// that stands among them already is moved to the front and not repeated, so that two agents that
+/// hand a conversation to and fro do not pile up what they say each time. Notes last for the run: a
+/// session does not keep them.
 ///
 /// ```
 /// use switchboard_core::{HandoffInputData, filters};
@@ -26,7 +32,12 @@ pub fn note<C: 'static, R: Into<String>>(
 ) -> Filter<C> {
     Filter::new(move |data: HandoffInputData<C>| {
         let note = Item::developer(write(&data).into());
-        Carried::of(&data).with_front([note]).into_data(data)
+        let carried = Carried::of(&data);
+        let is_note = |entry: &Entry| entry.item().role().is_some_and(|role| role == "developer");
+        let notes = carried.entries().iter().take_while(|entry| is_note(entry));
+        let notes = notes.count();
+        let carried = carried.keep(|at, entry| at >= notes || *entry.item() != note);
+        carried.with_front(note).into_data(data)
     })
 }
 
@@ -48,8 +59,9 @@ where
 /// Replaces the older part of the conversation by a summary that `model` writes; the last
 /// `keep_last` items stay as they are.
 ///
-/// Nothing is asked where there is nothing older. Where the model fails, the handoff fails with
-/// its error and the run stays where it was.
+/// Where that would separate a call from its output, or reasoning from what it led to, a little more
+/// stays. Nothing is asked where there is nothing older. What the model uses counts in the usage of
+/// the run. Where the model fails, the handoff fails with its error and the run stays where it was.
 pub fn summarize<C>(model: impl Into<ModelHandle>, keep_last: usize) -> Filter<C>
 where
     C: Send + Sync + 'static,
@@ -58,6 +70,7 @@ where
     Filter::from_apply(move |data| {
         let carried = Carried::of(&data);
         let older = carried.entries().len().saturating_sub(keep_last);
+        let older = carried.ties().before_all(older);
         if older == 0 {
             return Outcome::Ready(Ok(data));
         }
@@ -67,10 +80,10 @@ where
             .collect();
         let model = model.clone();
         Outcome::Later(Box::pin(async move {
-            let summary = ask_for_summary(&model, &items).await?;
+            let summary = ask_for_summary(&model, &items, data.run_context()).await?;
             let summary = Item::assistant(format!("Summary of the conversation so far: {summary}"));
-            let kept = Carried::of(&data).keep(|at, _| at >= older);
-            Ok(kept.with_front([summary]).into_data(data))
+            let kept = carried.keep(|at, _| at >= older);
+            Ok(kept.with_front(summary).into_data(data))
         }))
     })
 }
@@ -80,11 +93,16 @@ Summarise the conversation for the colleague who takes it over. Keep what the cu
 was found out, what was promised, and every number, date and name. Leave out greetings. Write plain \
 sentences.";
 
-async fn ask_for_summary(model: &ModelHandle, items: &Items) -> Result<String, BoxError> {
+async fn ask_for_summary<C>(
+    model: &ModelHandle,
+    items: &Items,
+    ctx: &RunContext<C>,
+) -> Result<String, BoxError> {
     let transcript = crate::handoff::transcript(items);
     let mut request = ModelRequest::new(vec![Item::user(transcript)]);
     request.instructions = Some(SUMMARY_INSTRUCTIONS.into());
     let response = model.respond(request).await?;
+    ctx.add_usage(response.usage);
     let said: Vec<String> = response
         .output
         .iter()

@@ -12,10 +12,14 @@
 //!         filters::remove_all_tools().then(|data: HandoffInputData| async move { data }),
 //!     ));
 //! ```
+//!
+//! The filters here keep whole what belongs together: none leaves a call without its output, an output
+//! without its call, or reasoning without the item it led to. [`Filter::unpaired`] lets them.
 
 mod carried;
 mod compose;
 mod redact;
+mod ties;
 mod trim;
 
 use std::fmt;
@@ -28,7 +32,7 @@ pub use trim::{
 };
 
 use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome, call};
-use crate::handoff::{HandoffInputData, HistoryMarkers, nest_handoff_history};
+use crate::handoff::{Halves, HandoffInputData, HistoryMarkers, nest_handoff_history};
 use crate::items::{Input, RunItem, RunItems};
 
 /// Changes what the next agent sees.
@@ -59,6 +63,49 @@ impl<C> Filter<C> {
             Outcome::Later(first) => {
                 let next = next.clone();
                 Outcome::Later(Box::pin(async move { next.apply(first.await?).await }))
+            }
+        }))
+    }
+
+    /// This filter, leaving what it takes apart: a call may lose its output, an output its call,
+    /// reasoning the item it led to.
+    ///
+    /// By itself a filter of the library also drops what it would leave without its other half, as
+    /// most providers refuse that. It does the same with halves left by an earlier filter, so a chain
+    /// is best told as a whole: `a.then(b).unpaired()`. A call of the run itself that has no output
+    /// is not shown in any case.
+    ///
+    /// ```
+    /// use switchboard_core::{HandoffInputData, Item, RunContext, filters};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// let history = vec![
+    ///     Item::function_call("c1", "lookup", "{}"),
+    ///     Item::function_call_output("c1", "Ann"),
+    ///     Item::user("Thanks."),
+    /// ];
+    /// let data = || HandoffInputData::new(history.clone(), vec![], vec![], RunContext::new(()));
+    ///
+    /// let whole = filters::keep_last(2).apply(data()).await?;
+    /// assert_eq!(whole.history_items().len(), 1);
+    /// let exact = filters::keep_last(2).unpaired().apply(data()).await?;
+    /// assert_eq!(exact.history_items().len(), 2);
+    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// # })?;
+    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// ```
+    #[must_use]
+    pub fn unpaired(self) -> Self
+    where
+        C: Send + Sync + 'static,
+    {
+        Self(Arc::new(move |data| {
+            let before = data.halves();
+            match (self.0)(data.with_halves(Halves::Stay)) {
+                Outcome::Ready(done) => Outcome::Ready(done.map(|data| data.with_halves(before))),
+                Outcome::Later(done) => Outcome::Later(Box::pin(async move {
+                    done.await.map(|data| data.with_halves(before))
+                })),
             }
         }))
     }

@@ -8,7 +8,8 @@ use crate::handoff::HandoffInputData;
 use crate::items::{Item, ItemKind};
 
 /// The next agent sees the last `count` items, this turn's included. Items whose other half falls
-/// away (a call without its output, an output without its call) fall away as well.
+/// away (a call without its output, an output without its call) fall away as well; reasoning that
+/// led to the first item kept is kept with it, beyond the count. [`Filter::unpaired`] cuts exactly.
 ///
 /// The record is left whole: a session keeps everything.
 pub fn keep_last<C: 'static>(count: usize) -> Filter<C> {
@@ -16,13 +17,15 @@ pub fn keep_last<C: 'static>(count: usize) -> Filter<C> {
 }
 
 /// The next agent sees the first `first` items and the last `last`: how it began, and how it
-/// stands. Halves of calls fall away as with [`keep_last`].
+/// stands. Halves of calls and reasoning are dealt with as by [`keep_last`].
 pub fn keep_first_and_last<C: 'static>(first: usize, last: usize) -> Filter<C> {
     Filter::new(move |data: HandoffInputData<C>| {
         let carried = Carried::of(&data);
-        let len = carried.entries().len();
-        let carried = carried.keep(|at, _| at < first || at.saturating_add(last) >= len);
-        carried.into_data(data)
+        let cut = carried.entries().len().saturating_sub(last);
+        let cut = carried.ties().before_reasoning(cut);
+        carried
+            .keep(|at, _| at < first || at >= cut)
+            .into_data(data)
     })
 }
 
@@ -37,7 +40,8 @@ pub fn drop_reasoning<C: 'static>() -> Filter<C> {
 }
 
 /// The next agent sees as many of the last items as fit into `tokens`, by the estimate of
-/// [`estimated_tokens`].
+/// [`estimated_tokens`]. Halves of calls fall away as with [`keep_last`], and so does an item whose
+/// reasoning does not fit.
 pub fn token_budget<C: 'static>(tokens: usize) -> Filter<C> {
     token_budget_by(tokens, estimated_tokens)
 }
@@ -67,6 +71,7 @@ pub fn token_budget_by<C: 'static>(
             }
             first_kept = at;
         }
+        let first_kept = carried.ties().after_reasoned(first_kept);
         carried.keep(|at, _| at >= first_kept).into_data(data)
     })
 }

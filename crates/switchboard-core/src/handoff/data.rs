@@ -35,6 +35,15 @@ pub struct HandoffInputData<C = ()> {
     payload: Option<Value>,
     /// Which items of the history stand for run items, so that they are not repeated.
     owned: Vec<Owned>,
+    halves: Halves,
+}
+
+/// What the library's filters do with an item whose other half is gone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Halves {
+    #[default]
+    Fall,
+    Stay,
 }
 
 impl<C> HandoffInputData<C> {
@@ -53,6 +62,7 @@ impl<C> HandoffInputData<C> {
             run_context,
             payload: None,
             owned: Vec::new(),
+            halves: Halves::default(),
         }
     }
 
@@ -127,6 +137,15 @@ impl<C> HandoffInputData<C> {
         self.input_history.items()
     }
 
+    pub(crate) fn halves(&self) -> Halves {
+        self.halves
+    }
+
+    pub(crate) fn with_halves(mut self, halves: Halves) -> Self {
+        self.halves = halves;
+        self
+    }
+
     pub(crate) fn nested(mut self, history: Items, owned: Vec<Owned>) -> Self {
         self.input_history = Input::Items(history);
         self.pre_handoff_items = RunItems::new();
@@ -166,6 +185,7 @@ impl<C> Clone for HandoffInputData<C> {
             run_context: self.run_context.clone(),
             payload: self.payload.clone(),
             owned: self.owned.clone(),
+            halves: self.halves,
         }
     }
 }

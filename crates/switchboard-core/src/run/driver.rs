@@ -17,7 +17,7 @@ use super::result::RunResult;
 use super::view;
 use crate::agent::{Agent, ToolUseKind};
 use crate::callback::BoxError;
-use crate::context::RunContext;
+use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Input, Item, RunItem, RunItems};
 use crate::offer::Offer;
@@ -31,6 +31,8 @@ pub(super) struct Driver<C> {
     start: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: Arc<C>,
+    /// What user code has used in this step.
+    added_usage: AddedUsage,
     trace: Trace,
     agent_span: OpenSpan,
     turn_span: OpenSpan,
@@ -57,6 +59,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             trace: Trace::new(&config.tracing),
             config,
             context,
+            added_usage: AddedUsage::default(),
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
             offer: None,
@@ -88,7 +91,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// What came of the run.
-    pub(super) fn finish(self, outcome: Result<(), Error>) -> Result<RunResult<C>, Error> {
+    pub(super) fn finish(mut self, outcome: Result<(), Error>) -> Result<RunResult<C>, Error> {
+        self.count_added_usage();
         match outcome {
             Ok(()) => Ok(RunResult::new(self.run, self.agent)),
             Err(error) => Err(error.at_agent(self.agent.name()).with_run(self.run)),
@@ -97,6 +101,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// The run, for a driver that only borrows it.
     pub(super) fn run_mut(&mut self) -> &mut Run {
+        self.count_added_usage();
         &mut self.run
     }
 
@@ -119,14 +124,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
-        match self.run.step() {
+        let outcome = match self.run.step() {
             Step::CallModel => self.call_model().await,
             Step::RunTools(_) => self.run_tools().await,
             Step::JudgeTools(_) => self.judge_tools().await,
             Step::TakeHandoff(_) => self.take_handoff().await,
             Step::Conclude(_) => self.conclude().await,
             Step::Done(_) => Ok(()),
-        }
+        };
+        self.count_added_usage();
+        outcome
+    }
+
+    fn count_added_usage(&mut self) {
+        self.run.usage += self.added_usage.take();
     }
 
     async fn wind_up(&mut self, outcome: &Result<(), Error>) {
@@ -206,7 +217,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn ctx(&self) -> RunContext<C> {
-        RunContext::with_usage(self.context.clone(), self.run.usage)
+        let usage = self.run.usage + self.added_usage.get();
+        RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
     }
 
     /// How the machine must see the current agent. It borrows nothing of the run, which moves on.
