@@ -266,15 +266,16 @@ async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_req
 
 #[tokio::test]
 async fn a_call_that_was_given_up_keeps_its_place() {
-    let no_swearing = InputGuardrail::beside_model("no_swearing", |_ctx, _agent, input| async move {
-        // The model is asked in the meantime.
-        tokio::task::yield_now().await;
-        let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
-        match input.items().iter().any(swears) {
-            true => GuardrailVerdict::trip(),
-            false => GuardrailVerdict::allow(),
-        }
-    });
+    let no_swearing =
+        InputGuardrail::beside_model("no_swearing", |_ctx, _agent, input| async move {
+            // The model is asked in the meantime.
+            tokio::task::yield_now().await;
+            let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
+            match input.items().iter().any(swears) {
+                true => GuardrailVerdict::trip(),
+                false => GuardrailVerdict::allow(),
+            }
+        });
     let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing);
     let recorder = Recorder::new(Late);
     let live = Runner::new(&slow).model(recorder.clone());
