@@ -213,6 +213,26 @@ impl Item {
         }
     }
 
+    /// The JSON of what a provider wants to remember with the item, which is not for other models.
+    pub fn provider_data(&self) -> Option<&str> {
+        match self.0.head.has_provider_data {
+            true => self.field("provider_data"),
+            false => None,
+        }
+    }
+
+    /// The item without these fields at its top.
+    #[must_use]
+    pub fn without_fields(&self, names: &[&str]) -> Self {
+        self.without(names)
+    }
+
+    /// The item with a field set to a JSON value; `None` where `json` is not JSON.
+    pub fn with_json_field(&self, name: &str, json: &str) -> Option<Self> {
+        serde_json::from_str::<&RawValue>(json).ok()?;
+        Some(self.with_raw_field(name, json))
+    }
+
     /// The text of a message: its content, or its text parts one after another.
     ///
     /// `None` for items without text, also for a message whose content is a refusal.

@@ -1,0 +1,108 @@
+//! Request bodies, put together from bytes that are there already.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A JSON object in the making.
+pub(super) struct Body<'a> {
+    json: Vec<u8>,
+    /// Fields the user wants as they say, whatever we would write; a null leaves one out.
+    overrides: [&'a BTreeMap<String, Value>; 2],
+}
+
+impl<'a> Body<'a> {
+    /// An object; fields of the later map win.
+    pub(super) fn new(overrides: [&'a BTreeMap<String, Value>; 2]) -> Self {
+        Self {
+            json: vec![b'{'],
+            overrides,
+        }
+    }
+
+    /// A field with a value.
+    pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        if self.begins(name) {
+            // Strings, numbers and maps with text keys are always JSON.
+            let _ = serde_json::to_writer(&mut self.json, value);
+        }
+    }
+
+    /// A field where there is a value.
+    pub(super) fn optional(&mut self, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
+
+    /// A field whose value is a list of JSON texts.
+    pub(super) fn list<T: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = T>) {
+        if !self.begins(name) {
+            return;
+        }
+        self.json.push(b'[');
+        for (at, value) in values.enumerate() {
+            if at > 0 {
+                self.json.push(b',');
+            }
+            self.json.extend_from_slice(value.as_ref().as_bytes());
+        }
+        self.json.push(b']');
+    }
+
+    /// The finished object.
+    pub(super) fn finish(mut self) -> Bytes {
+        let [first, last] = self.overrides;
+        let kept = first.iter().filter(|(name, _)| !last.contains_key(*name));
+        for (name, value) in kept.chain(last).filter(|(_, value)| !value.is_null()) {
+            self.key(name);
+            let _ = serde_json::to_writer(&mut self.json, value);
+        }
+        self.json.push(b'}');
+        self.json.into()
+    }
+
+    fn begins(&mut self, name: &str) -> bool {
+        let is_overridden = self.overrides.iter().any(|map| map.contains_key(name));
+        if !is_overridden {
+            self.key(name);
+        }
+        !is_overridden
+    }
+
+    fn key(&mut self, name: &str) {
+        if self.json.len() > 1 {
+            self.json.push(b',');
+        }
+        let _ = serde_json::to_writer(&mut self.json, name);
+        self.json.push(b':');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_users_fields_win() {
+        let map =
+            |value: Value| -> BTreeMap<String, Value> { serde_json::from_value(value).unwrap() };
+        let client = map(json!({"a": 1, "store": false}));
+        let settings = map(json!({"a": 2, "input": "x", "stream": null}));
+        let mut body = Body::new([&client, &settings]);
+        body.field("model", "m\"");
+        body.list("input", ["{}"].iter());
+        body.list("tools", ["{}", "[1]"].iter());
+        body.optional("store", Some(&true));
+        body.optional("top_p", None::<&f64>);
+        body.field("stream", &true);
+        let text = String::from_utf8(body.finish().to_vec()).unwrap();
+        assert_eq!(
+            text,
+            r#"{"model":"m\"","tools":[{},[1]],"store":false,"a":2,"input":"x"}"#
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! What is sent.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
+
+use super::ChatModel;
+use super::messages::messages;
+use crate::wire::body::Body;
+use crate::wire::error::{ModelError, ModelErrorKind};
+
+/// A tool or a handoff in the protocol's form.
+#[derive(Serialize)]
+struct Declared<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+/// The body of a request.
+pub(super) fn body(
+    model: &ChatModel,
+    request: &ModelRequest,
+    streams: bool,
+) -> Result<Bytes, ModelError> {
+    if request.server.is_some() {
+        return Err(ModelError::new(
+            ModelErrorKind::Unsupported,
+            "servers keep no conversations over Chat Completions; use a ResponsesModel, or leave \
+             the conversation and the previous response out",
+        ));
+    }
+    let settings = &*request.settings;
+    let is_openai = model.client.is_openai();
+    let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
+    body.field("model", &*model.name);
+    body.list("messages", messages(request, is_openai)?.iter());
+    let tools = functions(request);
+    if !tools.is_empty() {
+        body.field("tools", &tools);
+        body.optional(
+            "tool_choice",
+            settings.tool_choice.as_ref().map(tool_choice).as_ref(),
+        );
+        body.optional("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
+    }
+    write_settings(&mut body, settings, is_openai);
+    if let Some(output) = &request.output {
+        let format = json!({
+            "type": "json_schema",
+            "json_schema": {
+                "name": "final_output",
+                "strict": true,
+                "schema": output.schema(),
+            },
+        });
+        body.field("response_format", &format);
+    }
+    if streams {
+        body.field("stream", &true);
+        body.field("stream_options", &json!({"include_usage": true}));
+    }
+    Ok(body.finish())
+}
+
+fn functions(request: &ModelRequest) -> Vec<Declared<'_>> {
+    let declared = |function| Declared {
+        r#type: "function",
+        function,
+    };
+    let tools = request.tools.iter().map(|tool| Function {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+        strict: tool.strict,
+    });
+    let handoffs = request.handoffs.iter().map(|handoff| Function {
+        name: &handoff.tool_name,
+        description: &handoff.tool_description,
+        parameters: &handoff.input_json_schema,
+        strict: handoff.strict,
+    });
+    tools.chain(handoffs).map(declared).collect()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Named(name) => json!({"type": "function", "function": {"name": name}}),
+    }
+}
+
+fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, is_openai: bool) {
+    // OpenAI's newer models refuse the old name, other servers do not know the new one.
+    let longest = match is_openai {
+        true => "max_completion_tokens",
+        false => "max_tokens",
+    };
+    body.optional(longest, settings.max_tokens.as_ref());
+    body.optional("temperature", settings.temperature.as_ref());
+    body.optional("top_p", settings.top_p.as_ref());
+    body.optional("frequency_penalty", settings.frequency_penalty.as_ref());
+    body.optional("presence_penalty", settings.presence_penalty.as_ref());
+    let effort = settings.reasoning.as_ref();
+    body.optional(
+        "reasoning_effort",
+        effort.and_then(|reasoning| reasoning.effort.as_ref()),
+    );
+    body.optional("verbosity", settings.verbosity.as_ref());
+    body.optional("store", settings.store.as_ref());
+    if let Some(top) = &settings.top_logprobs {
+        body.field("logprobs", &true);
+        body.field("top_logprobs", top);
+    }
+    if !settings.metadata.is_empty() {
+        body.field("metadata", &settings.metadata);
+    }
+}

@@ -1,0 +1,102 @@
+//! OpenAI Responses.
+
+mod answer;
+mod request;
+mod stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_core::Stream;
+use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse};
+
+use super::client::{Call, Client};
+use super::error::ModelError;
+use super::history::OPENAI;
+use super::retry::Repeat;
+use stream::Answering;
+
+/// A model behind OpenAI's Responses API, at OpenAI or at a server that speaks it.
+///
+/// ```no_run
+/// use switchboard_core::{Agent, Runner};
+/// use switchboard_models::{Endpoint, ResponsesModel};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let openai = Endpoint::from_env().connect()?;
+/// let agent: Agent = Agent::new("Helper").model(ResponsesModel::new(&openai, "gpt-5.2"));
+/// println!("{}", Runner::new(&agent).run("Hi").await?.final_text());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ResponsesModel {
+    client: Client,
+    name: Arc<str>,
+    /// Where its reasoning comes from.
+    origin: Arc<str>,
+}
+
+impl ResponsesModel {
+    /// The model of this name.
+    pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        let origin = match client.is_openai() {
+            true => OPENAI.into(),
+            false => format!("{}/{name}", client.server()).into(),
+        };
+        Self {
+            client: client.clone(),
+            name,
+            origin,
+        }
+    }
+
+    fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Call<'a> {
+        Call {
+            path: "responses",
+            body: request::body(self, request, streams),
+            headers: &request.settings.extra_headers,
+            repeat: match request.server {
+                Some(_) => Repeat::Stateful,
+                None => Repeat::Safe,
+            },
+        }
+    }
+
+    async fn open(&self, request: &ModelRequest) -> Result<Answering, ModelError> {
+        let events = self.client.open(self.call(request, true)).await?;
+        Ok(Answering::new(events, self.clone()))
+    }
+}
+
+impl Model for ResponsesModel {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let read = |body: &[u8], head: &_| answer::read(self, body, head);
+        Ok(self.client.fetch(self.call(&request, false), read).await?)
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
+        let model = self.clone();
+        let opening = async move { model.open(&request).await };
+        super::pieces(opening)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for ResponsesModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "ResponsesModel({} at {})",
+            self.name,
+            self.client.server()
+        )
+    }
+}

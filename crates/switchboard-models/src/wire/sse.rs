@@ -1,0 +1,199 @@
+//! Events out of a stream of bytes, however the bytes are cut.
+
+/// One event of a server-sent stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The data of an event.
+    Data(String),
+    /// What an old llama.cpp says in a field of its own when it fails.
+    Error(String),
+}
+
+/// An event that is larger than it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLong;
+
+/// Splits bytes into events. Any way to cut the bytes gives the same events.
+///
+/// It takes what servers send: lines that end with LF, CR or CRLF, a byte order mark, comments,
+/// fields it does not know, data over several lines, and an end without an empty line.
+#[derive(Debug)]
+pub(crate) struct Splitter {
+    /// The line under way.
+    line: Vec<u8>,
+    /// The data of the event under way; `None` before its first line.
+    data: Option<Vec<u8>>,
+    error: Option<Vec<u8>>,
+    /// The last byte was a CR: an LF after it ends no other line.
+    after_cr: bool,
+    at_start: bool,
+    limit: usize,
+}
+
+impl Splitter {
+    /// Events of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            line: Vec::new(),
+            data: None,
+            error: None,
+            after_cr: false,
+            at_start: true,
+            limit,
+        }
+    }
+
+    /// Takes more bytes. Complete events are put into `events`.
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut impl Extend<Event>,
+    ) -> Result<(), TooLong> {
+        if self.after_cr && bytes.first() == Some(&b'\n') {
+            bytes = &bytes[1..];
+        }
+        if !bytes.is_empty() {
+            self.after_cr = false;
+        }
+        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (line, rest) = bytes.split_at(end);
+            self.add(line)?;
+            events.extend(self.end_of_line());
+            bytes = match rest {
+                [b'\r', b'\n', rest @ ..] => rest,
+                [b'\r'] => {
+                    self.after_cr = true;
+                    &[]
+                }
+                [_, rest @ ..] => rest,
+                [] => &[],
+            };
+        }
+        self.add(bytes)
+    }
+
+    /// The stream has ended: what there is of an event counts.
+    pub(crate) fn finish(&mut self) -> Option<Event> {
+        let last = self.end_of_line();
+        last.or_else(|| self.dispatch())
+    }
+
+    fn add(&mut self, part: &[u8]) -> Result<(), TooLong> {
+        let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
+        if held + part.len() > self.limit {
+            return Err(TooLong);
+        }
+        self.line.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn end_of_line(&mut self) -> Option<Event> {
+        let mut line = &self.line[..];
+        if std::mem::take(&mut self.at_start) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.is_empty() {
+            self.line.clear();
+            return self.dispatch();
+        }
+        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                None => self.data = Some(value.to_vec()),
+            },
+            b"error" => self.error = Some(value.to_vec()),
+            _ => {}
+        }
+        self.line.clear();
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Event> {
+        let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        };
+        let data = self.data.take();
+        if let Some(error) = self.error.take() {
+            return Some(Event::Error(text(error)));
+        }
+        // Some proxies keep a connection alive with empty events.
+        data.filter(|data| !data.is_empty())
+            .map(|data| Event::Data(text(data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn split<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, TooLong> {
+        let mut splitter = Splitter::new(1 << 16);
+        let mut events = Vec::new();
+        for part in parts {
+            splitter.push(part, &mut events)?;
+        }
+        events.extend(splitter.finish());
+        Ok(events)
+    }
+
+    fn data(text: &str) -> Event {
+        Event::Data(text.to_owned())
+    }
+
+    #[test]
+    fn takes_what_servers_send() {
+        let sent = "\u{feff}data:1\r\n\r\n: ping\nevent: x\ndata: 2\ndata: 3\n\nid: 7\rdata: é\r\r\
+                    data\n\nevent: alone\n\ndata: last";
+        let expected = [data("1"), data("2\n3"), data("é"), data("last")];
+        assert_eq!(split([sent.as_bytes()]).unwrap(), expected);
+        assert_eq!(
+            split([&b"error: {\"code\":400}\n\n"[..]]).unwrap(),
+            [Event::Error("{\"code\":400}".to_owned())]
+        );
+    }
+
+    #[test]
+    fn an_endless_line_and_an_endless_event_are_refused() {
+        let mut splitter = Splitter::new(100);
+        let mut events = Vec::new();
+        assert_eq!(splitter.push(&[b'x'; 101], &mut events), Err(TooLong));
+        let mut splitter = Splitter::new(100);
+        let line = b"data: 0123456789\n".repeat(20);
+        assert_eq!(splitter.push(&line, &mut events), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_gives_the_same_events(
+            text in "(data: ?|: |event:|error: |\r\n|\n|\r|é|[a-c]|\u{feff}){0,60}",
+            cuts in proptest::collection::vec(0usize..200, 0..20),
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (bytes.len() + 1)).collect();
+            cuts.sort_unstable();
+            let mut parts = Vec::new();
+            let mut from = 0;
+            for cut in cuts.into_iter().chain([bytes.len()]) {
+                parts.push(&bytes[from..cut]);
+                from = cut;
+            }
+            prop_assert_eq!(split(parts), split([bytes]));
+        }
+
+        #[test]
+        fn any_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            prop_assert_eq!(split(single), split([&bytes[..]]));
+        }
+    }
+}
