@@ -82,8 +82,8 @@ pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 pub use run::{
     ContextSource, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HandoffCall, ModelFilter,
     NameCollision, NoContext, Recovery, Run, RunConfig, RunItemEvent, RunProblem, RunResult,
-    RunStatus, RunStream, Runner, SharedHooks, Step, Stopper, StreamEvent, ToolCall, UnknownTool,
-    WithContext,
+    RunStatus, RunStream, Runner, ServerHistory, SharedHooks, Step, Stopper, StreamEvent, ToolCall,
+    UnknownTool, WithContext,
 };
 pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};

@@ -13,12 +13,14 @@ mod result;
 mod roster;
 mod runner;
 mod saved;
+mod server;
 mod stream;
 mod turn;
 mod view;
 
 pub use config::{
-    DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig, SharedHooks,
+    DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig, ServerHistory,
+    SharedHooks,
 };
 pub use events::{RunItemEvent, StreamEvent};
 pub use machine::{Run, Step, UnknownTool};

@@ -62,6 +62,8 @@ pub struct RunConfig<C = ()> {
     pub hooks: Option<SharedHooks<C>>,
     /// Where the conversation is kept.
     pub session: Option<SessionHandle>,
+    /// Where the provider keeps the conversation, so that only what is new is sent.
+    pub server_history: Option<ServerHistory>,
     /// How many of the session's latest items to load; `None` is all.
     pub session_limit: Option<usize>,
     /// How many tools of one response run side by side; `None` is all.
@@ -85,6 +87,23 @@ pub struct RunConfig<C = ()> {
     pub trace_sensitive_data: bool,
     /// How many agents that are tools may be inside each other.
     pub max_agent_depth: u32,
+}
+
+/// A conversation that the provider keeps, so that only what is new is sent.
+///
+/// What the provider has cannot be changed afterwards. So handoffs must have no filter, which is
+/// refused before the handoff does anything; history is not nested; and neither a session nor an
+/// output guardrail goes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerHistory {
+    /// The conversation of this identifier.
+    Conversation(Arc<str>),
+    /// Each response follows the one before it; the first of the run follows this one.
+    Responses {
+        /// The response to go on from.
+        previous: Option<Arc<str>>,
+    },
 }
 
 /// What happens when tools or handoffs of an agent share a name.
@@ -136,6 +155,7 @@ impl<C> Default for RunConfig<C> {
             handoff_guardrails: Vec::new(),
             hooks: None,
             session: None,
+            server_history: None,
             session_limit: None,
             tool_concurrency: None,
             model_filter: None,
@@ -167,6 +187,7 @@ impl<C> Clone for RunConfig<C> {
             handoff_guardrails: self.handoff_guardrails.clone(),
             hooks: self.hooks.clone(),
             session: self.session.clone(),
+            server_history: self.server_history.clone(),
             session_limit: self.session_limit,
             tool_concurrency: self.tool_concurrency,
             model_filter: self.model_filter.clone(),

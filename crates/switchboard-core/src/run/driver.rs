@@ -151,6 +151,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Puts what the session holds in front of a run that is new.
     async fn continue_session(&mut self) -> Result<(), Error> {
+        self.check_server_history()?;
         let Some(session) = &self.config.session else {
             return Ok(());
         };
@@ -175,6 +176,33 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run.input = Input::Items(view::continued(&history, &new, limit.is_some()));
         self.run.has_session = true;
         Ok(())
+    }
+
+    /// What the provider keeps can be neither taken back nor kept a second time.
+    fn check_server_history(&self) -> Result<(), Error> {
+        if self.config.server_history.is_none() {
+            return Ok(());
+        }
+        if self.config.session.is_some() {
+            return Err(self.configuration(
+                "the provider keeps the conversation, and so would the session; use one of them",
+            ));
+        }
+        self.guards_no_server_history(&self.agent)
+    }
+
+    /// An output that a guardrail refuses would stay with the provider.
+    fn guards_no_server_history(&self, agent: &Agent<C>) -> Result<(), Error> {
+        let is_guarded =
+            !agent.output_guardrails().is_empty() || !self.config.output_guardrails.is_empty();
+        match self.config.server_history.is_some() && is_guarded {
+            false => Ok(()),
+            true => Err(self.configuration(format!(
+                "the provider keeps the conversation, so an output guardrail of \"{}\" or of the run \
+                 could not take an output back; do without one of them",
+                agent.name()
+            ))),
+        }
     }
 
     /// Gives the session what it has not got yet.

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
+use super::server::Delivered;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
@@ -58,6 +59,8 @@ pub struct Run {
     pub(super) saved_early: Vec<usize>,
     /// Whether there is a session to be given anything.
     pub(super) has_session: bool,
+    /// What the provider has, where it keeps the conversation.
+    pub(super) delivered: Option<Delivered>,
     pub(super) phase: Phase,
     pub(super) made_items: u32,
     /// What the model will be shown; made anew where it is absent.
@@ -164,6 +167,7 @@ impl Run {
             unsaved: Vec::new(),
             saved_early: Vec::new(),
             has_session: false,
+            delivered: None,
             phase: Phase::Model,
             made_items: 0,
             view: None,

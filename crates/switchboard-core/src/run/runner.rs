@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::config::{NameCollision, RunConfig, SharedHooks};
+use super::config::{NameCollision, RunConfig, ServerHistory, SharedHooks};
 use super::driver::Driver;
 use super::events::Events;
 use super::machine::{Run, UnknownTool};
@@ -206,6 +206,25 @@ impl<C, S> Runner<C, S> {
     #[must_use]
     pub fn session(self, session: impl Into<SessionHandle>) -> Self {
         self.with(|config| config.session = Some(session.into()))
+    }
+
+    /// Goes on with a conversation that the provider keeps; see [`ServerHistory`].
+    #[must_use]
+    pub fn conversation(self, id: impl Into<Arc<str>>) -> Self {
+        self.server_history(ServerHistory::Conversation(id.into()))
+    }
+
+    /// Goes on from a response that the provider keeps; see [`ServerHistory`].
+    #[must_use]
+    pub fn previous_response(self, id: impl Into<Arc<str>>) -> Self {
+        let previous = Some(id.into());
+        self.server_history(ServerHistory::Responses { previous })
+    }
+
+    /// Where the provider keeps the conversation, so that only what is new is sent.
+    #[must_use]
+    pub fn server_history(self, history: ServerHistory) -> Self {
+        self.with(|config| config.server_history = Some(history))
     }
 
     /// How many agents that are tools may be inside each other.

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::calls::{Calls, KnownCall, Role};
 use super::machine::{InputChecks, Phase, Run};
+use super::server::Delivered;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
 use crate::agent::ToolResult;
 use crate::guardrail::GuardrailResult;
@@ -44,6 +45,8 @@ struct Saved {
     unsaved: Vec<usize>,
     saved_early: Vec<usize>,
     has_session: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered: Option<Delivered>,
     responses: Vec<SavedResponse>,
     phase: SavedPhase,
 }
@@ -274,6 +277,7 @@ impl Serialize for Run {
             unsaved: table.items(&self.unsaved),
             saved_early: self.saved_early.clone(),
             has_session: self.has_session,
+            delivered: self.delivered.clone(),
             responses,
             phase,
             items: table.items,
@@ -430,6 +434,7 @@ fn restore(stored: &str) -> Result<Run, String> {
         unsaved: found.items(&saved.unsaved)?,
         saved_early: saved.saved_early,
         has_session: saved.has_session,
+        delivered: saved.delivered,
         phase,
         made_items: saved.made_items,
         view: None,

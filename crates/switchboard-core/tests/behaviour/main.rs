@@ -12,6 +12,7 @@ mod panics;
 mod recovering;
 mod replacing;
 mod resuming;
+mod server_history;
 mod sessions;
 mod settings;
 mod streams;

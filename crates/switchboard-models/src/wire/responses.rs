@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse};
+use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse, ServerState};
 
 use super::client::{Call, Client};
 use super::error::ModelError;
@@ -57,9 +57,9 @@ impl ResponsesModel {
             path: "responses",
             body: request::body(self, request, streams),
             headers: &request.settings.extra_headers,
-            repeat: match request.server {
-                Some(_) => Repeat::Stateful,
-                None => Repeat::Safe,
+            repeat: match &request.server {
+                Some(ServerState::Conversation(_)) => Repeat::Stateful,
+                _ => Repeat::Safe,
             },
         }
     }

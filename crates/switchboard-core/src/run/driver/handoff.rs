@@ -106,6 +106,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if progress == Progress::Nothing {
             self.still_enabled(handoff).await?;
         }
+        self.fits_server_history(handoff)?;
         let known_target = self.known_target(handoff)?;
         if self.config.trace_sensitive_data {
             span.update(|data| {
@@ -119,6 +120,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(target) => target,
             None => self.pick_target(handoff, arguments.into_owned()).await?,
         };
+        self.guards_no_server_history(&target)?;
         let checked = match self
             .check_handoff(handoff, &target, payload.as_ref())
             .await?
@@ -277,10 +279,36 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
-        let nests = handoff.nest_history();
         handoff.input_filter().is_some()
             || self.config.handoff_input_filter.is_some()
-            || nests.unwrap_or(self.config.nest_handoff_history)
+            || self.nests(handoff) && self.config.server_history.is_none()
+    }
+
+    fn nests(&self, handoff: &Handoff<C>) -> bool {
+        let nests = handoff.nest_history();
+        nests.unwrap_or(self.config.nest_handoff_history)
+    }
+
+    /// What the provider keeps cannot be filtered.
+    fn fits_server_history(&self, handoff: &Handoff<C>) -> Result<(), Error> {
+        if self.config.server_history.is_none() {
+            return Ok(());
+        }
+        if handoff.input_filter().is_some() || self.config.handoff_input_filter.is_some() {
+            return Err(self.configuration(
+                "the provider keeps the conversation, so what the next agent sees cannot be \
+                 filtered; take the filter off the handoff and the run, or do without \
+                 server_history",
+            ));
+        }
+        if self.nests(handoff) {
+            tracing::warn!(
+                agent = self.agent.name(),
+                handoff = handoff.tool_name(),
+                "the provider keeps the conversation, so its history is not nested"
+            );
+        }
+        Ok(())
     }
 
     /// The data of the handoff: a handoff's own filter beats the run's, and any filter switches

@@ -14,7 +14,7 @@ use crate::guardrail::InputKind;
 use crate::items::RunItem;
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
 use crate::prompt::naming_colleagues;
-use crate::run::config::NameCollision;
+use crate::run::config::{NameCollision, ServerHistory};
 use crate::run::events::StreamEvent;
 use crate::run::machine::{InputChecks, Rejected, Step};
 use crate::run::recovery::RunProblem;
@@ -51,7 +51,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let (model, request) = self.request().await?;
         let response = self.ask(&model, request).await?;
         self.run.input_checks = InputChecks::Passed;
+        self.note_delivered(&response)?;
         self.take_answer(response).await
+    }
+
+    /// Notes what the provider has, where it keeps the conversation.
+    fn note_delivered(&mut self, response: &ModelResponse) -> Result<(), Error> {
+        let Some(history) = &self.config.server_history else {
+            return Ok(());
+        };
+        let follows = matches!(history, ServerHistory::Responses { .. });
+        if follows && response.response_id.is_none() {
+            return Err(self.configuration(
+                "the provider keeps the conversation, and its response has no identifier to go on \
+                 from; use a model that gives one (over Responses, not Chat Completions)",
+            ));
+        }
+        self.run.note_delivered(response);
+        Ok(())
     }
 
     async fn take_answer(&mut self, response: ModelResponse) -> Result<(), Error> {
@@ -145,16 +162,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
             true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
             false => instructions,
         };
+        let (input, server) = match &self.config.server_history {
+            None => (self.run.model_input(), None),
+            Some(history) => self.run.undelivered(history),
+        };
         let mut request = ModelRequest {
             agent: Some(self.agent.name_arc().clone()),
             instructions,
-            input: self.run.model_input(),
+            input,
             settings: self.settings(),
             tools: offer.tools.clone(),
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
             knowledge: self.agent.known().clone(),
-            server: None,
+            server,
         };
         if let Some(filter) = &self.config.model_filter {
             let (ctx, agent) = (self.ctx(), self.agent.clone());
@@ -165,7 +186,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             request.agent = Some(self.agent.name_arc().clone());
             request.input = view::latest_only(request.input.into_iter().collect()).into();
         }
-        if self.config.pair_calls {
+        // What the provider keeps holds the calls that outputs here belong to.
+        if self.config.pair_calls && self.config.server_history.is_none() {
             request.input = view::paired(&request.input);
         }
         self.tell_hooks(Told::ModelStart(&request)).await?;

@@ -1,0 +1,58 @@
+//! Conversations that the provider keeps.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::config::ServerHistory;
+use super::machine::Run;
+use crate::items::{Items, RunItemKind, RunItems};
+use crate::model::{ModelResponse, ServerState};
+
+/// What of a run the provider has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Delivered {
+    /// Whether it has the input.
+    input: bool,
+    /// How much of what the run made.
+    generated: usize,
+    /// The last response.
+    response: Option<Arc<str>>,
+}
+
+impl Run {
+    /// What the provider has not got yet, and what it is to go on from.
+    pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
+        let delivered = self.delivered.clone().unwrap_or_default();
+        let mut items = match delivered.input {
+            true => Items::new(),
+            false => self.input.items(),
+        };
+        let made = RunItems::tail(&self.generated, delivered.generated);
+        // The rest of what was made is what the provider itself said.
+        let answers = made.into_iter().filter(|made| {
+            matches!(
+                made.kind(),
+                RunItemKind::ToolCallOutput { .. } | RunItemKind::HandoffOutput { .. }
+            )
+        });
+        items.extend(answers.map(|made| made.to_input_item()));
+        let state = match history {
+            ServerHistory::Conversation(id) => Some(ServerState::Conversation(id.clone())),
+            ServerHistory::Responses { previous } => {
+                let last = delivered.response.or_else(|| previous.clone());
+                last.map(ServerState::PreviousResponse)
+            }
+        };
+        (items, state)
+    }
+
+    /// The provider has answered, so it has what it was sent.
+    pub(super) fn note_delivered(&mut self, response: &ModelResponse) {
+        self.delivered = Some(Delivered {
+            input: true,
+            generated: self.generated.len(),
+            response: response.response_id.clone(),
+        });
+    }
+}
