@@ -1,0 +1,133 @@
+//! What a request to Chat Completions must be.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{Protocol, fields, list, schema, strict, tools};
+use crate::error::Problem;
+use crate::rules::Rules;
+
+pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
+    across_fields(body)?;
+    let plain = match rules.compatible {
+        true => Cow::Owned(without_extras(body)),
+        false => Cow::Borrowed(body),
+    };
+    schema::check(Protocol::Chat, &plain)?;
+    answered(list(body, "messages"))?;
+    let offered = list(body, "tools");
+    tools::unique(offered.iter().filter_map(|tool| name(tool).as_str()))?;
+    tools::chosen(&body["tool_choice"], |kind, choice| {
+        let mut tools = offered.iter();
+        tools.any(|tool| tool["type"] == kind && name(tool) == name(choice))
+    })?;
+    if !rules.strict_schemas {
+        return Ok(());
+    }
+    for (index, tool) in offered.iter().enumerate() {
+        let function = &tool["function"];
+        if function["strict"] == true {
+            let name = function["name"].as_str().unwrap_or_default();
+            let param = format!("tools[{index}].function.parameters");
+            strict::function(name, &function["parameters"], param)?;
+        }
+    }
+    let format = &body["response_format"]["json_schema"];
+    match format["strict"] == true {
+        true => strict::output(format, "response_format"),
+        false => Ok(()),
+    }
+}
+
+/// What the schema refuses as well, but cannot name.
+fn across_fields(body: &Value) -> Result<(), Problem> {
+    let has_tools = !list(body, "tools").is_empty() || !list(body, "functions").is_empty();
+    let is_free = body["tool_choice"] == "none" || body["tool_choice"] == "auto";
+    fields::needs(body, "stream_options", "stream", body["stream"] == true)?;
+    fields::needs(body, "top_logprobs", "logprobs", body["logprobs"] == true)?;
+    fields::needs(body, "parallel_tool_calls", "tools", has_tools)?;
+    fields::needs(body, "tool_choice", "tools", has_tools || is_free)
+}
+
+/// The name of a tool or of the choice of one.
+fn name(tool: &Value) -> &Value {
+    match tool["type"].as_str() {
+        Some("custom") => &tool["custom"]["name"],
+        _ => &tool["function"]["name"],
+    }
+}
+
+/// Calls are answered by the tool messages right behind them, each by one.
+fn answered(messages: &[Value]) -> Result<(), Problem> {
+    let mut open: Vec<&str> = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            let Some(at) = open.iter().position(|open| *open == id) else {
+                return Err(lone_output(index, id));
+            };
+            open.remove(at);
+            continue;
+        }
+        all_answered(&open, index)?;
+        open = list(message, "tool_calls")
+            .iter()
+            .filter_map(|call| call["id"].as_str())
+            .collect();
+        let is_repeated = |at: usize| open[..at].contains(&open[at]);
+        if let Some(at) = (0..open.len()).find(|at| is_repeated(*at)) {
+            let param = format!("messages[{index}].tool_calls");
+            let message = format!("Duplicate value for 'tool_call_id' of '{}'.", open[at]);
+            return Err(Problem::new("invalid_value", param, message));
+        }
+    }
+    all_answered(&open, messages.len())
+}
+
+fn lone_output(index: usize, id: &str) -> Problem {
+    let message = format!(
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message \
+         with 'tool_calls'. None of them waits for '{id}'."
+    );
+    Problem::new(None, format!("messages[{index}].role"), message)
+}
+
+fn all_answered(open: &[&str], index: usize) -> Result<(), Problem> {
+    if open.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to \
+         each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+        open.join(", ")
+    );
+    Err(Problem::new(
+        None,
+        format!("messages[{index}].role"),
+        message,
+    ))
+}
+
+/// A body without what only compatible servers know.
+fn without_extras(body: &Value) -> Value {
+    let mut body = body.clone();
+    for message in body["messages"].as_array_mut().into_iter().flatten() {
+        let Value::Object(message) = message else {
+            continue;
+        };
+        for field in [
+            "reasoning_content",
+            "reasoning",
+            "reasoning_details",
+            "thinking_blocks",
+        ] {
+            message.shift_remove(field);
+        }
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        for call in calls.into_iter().flatten().filter_map(Value::as_object_mut) {
+            call.shift_remove("extra_content");
+        }
+    }
+    body
+}

@@ -1,0 +1,63 @@
+//! What requests must be.
+
+pub(crate) mod calls;
+mod chat;
+mod fields;
+mod responses;
+mod schema;
+mod strict;
+mod tools;
+
+use serde_json::Value;
+
+use crate::error::Problem;
+use crate::memory::Memory;
+use crate::rules::Rules;
+
+/// A protocol of the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// `POST /responses`.
+    Responses,
+    /// `POST /chat/completions`.
+    Chat,
+}
+
+/// Checks a request body as a server does that remembers nothing.
+///
+/// ```
+/// use fake_provider::{Protocol, Rules, check};
+/// use serde_json::json;
+///
+/// let body = json!({"model": "gpt-test", "input": "Hi", "temprature": 1});
+/// let problem = check(Protocol::Responses, &body, Rules::default()).unwrap_err();
+/// assert_eq!(problem.to_string(), "temprature: Unknown parameter: 'temprature'.");
+/// ```
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn check(protocol: Protocol, body: &Value, rules: Rules) -> Result<(), Problem> {
+    check_with(protocol, body, rules, &Memory::default())
+}
+
+pub(crate) fn check_with(
+    protocol: Protocol,
+    body: &Value,
+    rules: Rules,
+    memory: &Memory,
+) -> Result<(), Problem> {
+    if !rules.check {
+        return Ok(());
+    }
+    match protocol {
+        Protocol::Responses => responses::check(body, rules, memory),
+        Protocol::Chat => chat::check(body, rules),
+    }
+}
+
+fn list<'a>(body: &'a Value, field: &str) -> &'a [Value] {
+    body[field]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}

@@ -1,0 +1,174 @@
+//! Answers one request.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Response, StatusCode};
+use serde_json::Value;
+
+use crate::body::{ReplyBody, Watch};
+use crate::check::{Protocol, check_with};
+use crate::error::Problem;
+use crate::record::{Request, Violation};
+use crate::render::{Asked, render, whole};
+use crate::reply::{Answer, End, Reply};
+use crate::shared::Shared;
+
+/// Answers a request; an error closes the connection.
+pub(crate) async fn handle(
+    shared: Arc<Shared>,
+    request: hyper::Request<Incoming>,
+) -> io::Result<Response<ReplyBody>> {
+    let (head, body) = request.into_parts();
+    let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let path = head.uri.path().to_owned();
+    let protocol = protocol(&path, &head.method);
+    let body = parse(&bytes);
+    let number = note(&shared, &head.headers, &path, &body, &bytes);
+    let mut watch = Watch::new(shared.clone(), number);
+    let body = body.unwrap_or_default();
+    let reply = protocol.and_then(|protocol| {
+        let asked = Asked {
+            protocol,
+            body: &body,
+            number,
+        };
+        Ok((next(&shared, &asked)?, asked))
+    });
+    let (reply, asked) = match reply {
+        Ok(reply) => reply,
+        Err(problem) => {
+            watch.done();
+            return Ok(refusal(&problem, number));
+        }
+    };
+    tokio::time::sleep(reply.delay).await;
+    let Some(rendered) = render(&reply, &asked) else {
+        watch.done();
+        return Err(io::ErrorKind::ConnectionAborted.into());
+    };
+    let mut response = response(rendered.status, &rendered.content_type, number);
+    for (name, value) in &reply.headers {
+        set(&mut response, name, value);
+    }
+    Ok(response.map(|()| ReplyBody::new(rendered, reply.pace, Some(watch))))
+}
+
+fn protocol(path: &str, method: &Method) -> Result<Protocol, Problem> {
+    let protocol = match path {
+        "/v1/responses" => Protocol::Responses,
+        "/v1/chat/completions" => Protocol::Chat,
+        _ => {
+            let message = format!("Invalid URL ({method} {path})");
+            return Err(Problem::new(None, None, message).status(404));
+        }
+    };
+    match *method {
+        Method::POST => Ok(protocol),
+        _ => {
+            let message = format!("Not allowed to {method} on {path}");
+            Err(Problem::new("method_not_supported", None, message).status(405))
+        }
+    }
+}
+
+fn parse(bytes: &Bytes) -> Result<Value, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let message = format!("We could not parse the JSON body of your request: {error}");
+        Problem::new("invalid_json", None, message)
+    })
+}
+
+/// Writes the request down.
+fn note(
+    shared: &Shared,
+    headers: &HeaderMap,
+    path: &str,
+    body: &Result<Value, Problem>,
+    bytes: &Bytes,
+) -> usize {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let mut request = Request {
+        key: String::new(),
+        path: path.to_owned(),
+        headers: headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect(),
+        body: Value::Null,
+        closed_early: false,
+    };
+    let key = request.header("authorization").unwrap_or_default();
+    request.key = key.strip_prefix("Bearer ").unwrap_or_default().to_owned();
+    let mut state = shared.state();
+    let number = state.requests.len();
+    match body {
+        Ok(body) => request.body = body.clone(),
+        Err(problem) => {
+            request.body = String::from_utf8_lossy(bytes).into();
+            let violation = violation(&request, number, problem.clone());
+            state.violations.push(violation);
+        }
+    }
+    state.requests.push(request);
+    number
+}
+
+fn violation(request: &Request, number: usize, problem: Problem) -> Violation {
+    Violation {
+        key: request.key.clone(),
+        path: request.path.clone(),
+        request: number,
+        problem,
+    }
+}
+
+/// The reply to a request, where the request is as it should be.
+fn next(shared: &Shared, asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let mut state = shared.state();
+    if let Some(found) = state
+        .violations
+        .iter()
+        .find(|found| found.request == asked.number)
+    {
+        return Err(found.problem.clone());
+    }
+    let key = state.requests[asked.number].key.clone();
+    if let Err(problem) = check_with(asked.protocol, asked.body, shared.rules, &state.memory) {
+        let violation = violation(&state.requests[asked.number], asked.number, problem.clone());
+        state.violations.push(violation);
+        return Err(problem);
+    }
+    let reply = state.next(&key)?;
+    if let (Protocol::Responses, Answer::Items { items, end }) = (asked.protocol, &reply.answer)
+        && matches!(end, End::Completed | End::Incomplete { .. })
+    {
+        state.memory.keep(asked.body, &asked.id(), items);
+    }
+    Ok(reply)
+}
+
+fn refusal(problem: &Problem, number: usize) -> Response<ReplyBody> {
+    let rendered = whole(problem.status, problem.body().to_string().into());
+    let response = response(rendered.status, &rendered.content_type, number);
+    response.map(|()| ReplyBody::new(rendered, None, None))
+}
+
+fn response(status: u16, content_type: &str, number: usize) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    set(&mut response, "content-type", content_type);
+    set(&mut response, "x-request-id", &format!("req_{number}"));
+    response
+}
+
+/// Sets a header, where it is one.
+fn set(response: &mut Response<()>, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,43 @@
+//! A model provider for tests and benches: real HTTP on a loopback port, scripted answers, and
+//! strict about what it is asked.
+//!
+//! It serves `POST {url}/responses` and `POST {url}/chat/completions`, whole and as event streams.
+//! A script belongs to an API key, so that many tests can share one server:
+//!
+//! ```
+//! use fake_provider::{FakeProvider, Reply};
+//! use serde_json::json;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let provider = FakeProvider::on_thread()?;
+//! provider.script("key-1", [Reply::text("Hello!"), Reply::status(429, json!({})).header("retry-after", "1")]);
+//! // ... point a client at `provider.url()` with the key `key-1` ...
+//! provider.assert_valid();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Every request is checked against the schemas of the official client and the rules a schema
+//! cannot say (see `schemas/README.md` and [`Rules`]). What breaks one is answered with a 400 like
+//! OpenAI's and kept in [`FakeProvider::violations`].
+
+mod body;
+mod check;
+mod error;
+mod handle;
+mod memory;
+mod quirk;
+mod record;
+mod render;
+mod reply;
+mod rules;
+mod server;
+mod shared;
+
+pub use check::{Protocol, check};
+pub use error::Problem;
+pub use quirk::Quirk;
+pub use record::{Request, Violation};
+pub use reply::{ErrorForm, Reply, Usage};
+pub use rules::Rules;
+pub use server::FakeProvider;

@@ -1,0 +1,53 @@
+//! What the server's connections and its handle share.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Problem;
+use crate::memory::Memory;
+use crate::record::{Request, Violation};
+use crate::reply::Reply;
+use crate::rules::Rules;
+
+pub(crate) struct Shared {
+    pub(crate) rules: Rules,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) scripts: FxHashMap<String, VecDeque<Reply>>,
+    pub(crate) requests: Vec<Request>,
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) memory: Memory,
+}
+
+impl Shared {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            state: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The next reply to a key.
+    pub(crate) fn next(&mut self, key: &str) -> Result<Reply, Problem> {
+        let Some(script) = self.scripts.get_mut(key) else {
+            let message = format!("Incorrect API key provided: {key}.");
+            return Err(Problem::new("invalid_api_key", None, message).status(401));
+        };
+        script.pop_front().ok_or_else(|| {
+            let message = format!("the script of the key {key:?} is over");
+            Problem::new("script_over", None, message).status(404)
+        })
+    }
+}
