@@ -133,7 +133,7 @@ fn items_come_whole() {
     assert_eq!(response["status"], "completed");
     assert_eq!(
         response["usage"],
-        json!({"input_tokens": 12, "input_tokens_details": {"cached_tokens": 4},
+        json!({"input_tokens": 12, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
                "output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1},
                "total_tokens": 15})
     );
