@@ -4,11 +4,25 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use fake_provider::Protocol;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::compare::{self, Difference};
+use crate::models::Models;
 use crate::scenario::{self, Mode};
 use crate::tables;
+use crate::types::Case;
+use crate::wire::Wire;
+
+/// What of a corpus is run, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plan<'a> {
+    /// Only the cases whose name contains this.
+    pub only: Option<&'a str>,
+    /// Over the wire, in this protocol. Only scenarios have a model to speak to.
+    pub wire: Option<Protocol>,
+}
 
 /// How a corpus went.
 #[derive(Debug, Default)]
@@ -19,8 +33,8 @@ pub struct Tally {
     pub failed: usize,
     /// Cases that were not run.
     pub skipped: usize,
-    /// Why.
-    pub skip_reason: Option<String>,
+    /// Which, and why.
+    pub skips: Vec<String>,
 }
 
 impl fmt::Display for Tally {
@@ -48,19 +62,27 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Runs the corpus in `folder`, or only the cases whose name contains `only`. Each failure is
-/// told as it is found.
+/// Runs the corpus in `folder`. Each failure is told as it is found.
 ///
 /// # Errors
 /// Where the folder holds no corpus, or one that cannot be read.
 pub fn run(
     folder: &Path,
-    only: Option<&str>,
+    plan: Plan<'_>,
     tell: &mut dyn FnMut(String),
 ) -> Result<Tally, Unreadable> {
+    let models = match plan.wire {
+        None => Models::Scripted,
+        Some(protocol) => Models::Wire(Wire::new(protocol).map_err(|reason| Unreadable {
+            path: folder.to_owned(),
+            reason,
+        })?),
+    };
     let mut corpus = Corpus {
         tally: Tally::default(),
-        only,
+        only: plan.only,
+        models,
+        runs: 0,
         tell,
     };
     let mut found = false;
@@ -75,24 +97,9 @@ pub fn run(
             corpus.run_case(&case, &fuzz)?;
         }
     }
-    for (file, check) in TABLES {
-        let path = folder.join("tables").join(file);
-        if path.exists() {
-            found = true;
-            for (index, row) in list(&path)?.iter().enumerate() {
-                let name = format!("tables/{file}[{index}]");
-                corpus.check(&name, || check(row));
-            }
-        }
-    }
-    let realtime = folder.join("realtime.json");
-    if realtime.exists() {
-        found = true;
-        let cases = list(&realtime)?;
-        let wanted = cases.iter().filter(|case| corpus.is_wanted(name_of(case)));
-        corpus.tally.skipped = wanted.count();
-        corpus.tally.skip_reason =
-            Some("realtime.json: the engine has no realtime sessions yet".to_owned());
+    if plan.wire.is_none() {
+        found |= corpus.run_tables(folder)?;
+        found |= corpus.skip_realtime(folder)?;
     }
     if !found {
         return Err(Unreadable {
@@ -102,7 +109,6 @@ pub fn run(
     }
     Ok(corpus.tally)
 }
-
 type RowCheck = fn(&Value) -> Result<(), String>;
 
 const TABLES: [(&str, RowCheck); 3] = [
@@ -114,6 +120,9 @@ const TABLES: [(&str, RowCheck); 3] = [
 struct Corpus<'a> {
     tally: Tally,
     only: Option<&'a str>,
+    models: Models,
+    /// How many runs there were.
+    runs: usize,
     tell: &'a mut dyn FnMut(String),
 }
 
@@ -122,28 +131,78 @@ impl Corpus<'_> {
         self.only.is_none_or(|only| name.contains(only))
     }
 
+    fn run_tables(&mut self, folder: &Path) -> Result<bool, Unreadable> {
+        let mut found = false;
+        for (file, check) in TABLES {
+            let path = folder.join("tables").join(file);
+            if path.exists() {
+                found = true;
+                for (index, row) in list(&path)?.iter().enumerate() {
+                    let name = format!("tables/{file}[{index}]");
+                    self.check(&name, || check(row));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn skip_realtime(&mut self, folder: &Path) -> Result<bool, Unreadable> {
+        let path = folder.join("realtime.json");
+        if !path.exists() {
+            return Ok(false);
+        }
+        let cases = list(&path)?;
+        let wanted = cases.iter().filter(|case| self.is_wanted(name_of(case)));
+        self.tally.skipped += wanted.count();
+        let reason = "realtime.json: the engine has no realtime sessions yet".to_owned();
+        self.tally.skips.push(reason);
+        Ok(true)
+    }
+
     fn run_case(&mut self, case: &Value, path: &Path) -> Result<(), Unreadable> {
         let name = name_of(case);
+        let unreadable = |reason: String| Unreadable {
+            path: path.to_owned(),
+            reason: format!("case {name}: {reason}"),
+        };
+        let read = Case::deserialize(case).map_err(|error| unreadable(error.to_string()))?;
+        if let Models::Wire(wire) = &self.models
+            && let Some(reason) = wire.why_not(&read.model, &case["expect"])
+        {
+            if self.is_wanted(name) {
+                self.tally.skipped += 1;
+                self.tally.skips.push(format!("{name}: {reason}"));
+            }
+            return Ok(());
+        }
         for mode in [Mode::Plain, Mode::Streamed] {
-            let mut unreadable = None;
-            self.check(&format!("{name} ({mode})"), || {
-                let got = match scenario::run(case, mode) {
-                    Ok(got) => got,
-                    Err(reason) => {
-                        unreadable = Some(reason);
-                        return Ok(());
-                    }
-                };
-                said(difference(case, mode, &got))
-            });
-            if let Some(reason) = unreadable {
-                return Err(Unreadable {
-                    path: path.to_owned(),
-                    reason: format!("case {name}: {reason}"),
-                });
+            let name = format!("{name} ({mode})");
+            if self.is_wanted(&name) {
+                let difference = self.run_scenario(case, &read, mode).map_err(unreadable)?;
+                self.check(&name, || difference);
             }
         }
         Ok(())
+    }
+
+    /// Runs a scenario one way. The inner error is a difference.
+    fn run_scenario(
+        &mut self,
+        case: &Value,
+        read: &Case,
+        mode: Mode,
+    ) -> Result<Result<(), String>, String> {
+        let key = format!("run-{}", self.runs);
+        self.runs += 1;
+        let model = self.models.model(&read.model, &key)?;
+        let got = scenario::run(read, mode, &model)?;
+        Ok(match &self.models {
+            Models::Scripted => said(difference(&case["expect"], mode, &got)),
+            Models::Wire(wire) => wire.refused(&key).and_then(|()| {
+                let expected = wire.compared(&case["expect"]);
+                said(difference(&expected, mode, &wire.compared(&got)))
+            }),
+        })
     }
 
     fn check(&mut self, name: &str, check: impl FnOnce() -> Result<(), String>) {
@@ -160,13 +219,13 @@ impl Corpus<'_> {
     }
 }
 
-fn difference(case: &Value, mode: Mode, got: &Value) -> Option<Difference> {
-    let mut expected = case["expect"].clone();
+fn difference(expect: &Value, mode: Mode, got: &Value) -> Option<Difference> {
+    let mut expected = expect.clone();
     if let (Mode::Plain, Some(expected)) = (mode, expected.as_object_mut()) {
         // A plain run has no events.
         expected.shift_remove("stream");
     }
-    compare::run_either(&expected, case["expect"].get("streamed_differs"), got)
+    compare::run_either(&expected, expect.get("streamed_differs"), got)
 }
 
 pub(crate) fn said(difference: Option<Difference>) -> Result<(), String> {

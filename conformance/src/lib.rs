@@ -2,20 +2,23 @@
 //!
 //! `cases/FORMAT.md` describes the corpus: scenarios with a scripted model, and everything the
 //! reference did with them. A scenario is built from its JSON, run plain and streamed, and
-//! what it did is written down in the corpus's own form; [`compare`] says where the two differ.
+//! what it did is written down in the corpus's own form; [`compare`] says where the two differ. Its
+//! model is the script itself, or a client of a provider that answers from the script.
 
 pub mod compare;
 pub mod corpus;
+mod models;
 mod scenario;
 mod tables;
 mod types;
+mod wire;
 mod written;
 
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use crate::corpus;
+    use crate::corpus::{self, Plan};
 
     fn cases() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
@@ -24,7 +27,10 @@ mod tests {
     #[test]
     fn the_corpus_passes() {
         let mut failures = Vec::new();
-        let tally = corpus::run(&cases(), None, &mut |failure| failures.push(failure)).unwrap();
+        let tally = corpus::run(&cases(), Plan::default(), &mut |failure| {
+            failures.push(failure)
+        })
+        .unwrap();
         assert_eq!(failures, [""; 0]);
         assert_eq!((tally.passed, tally.failed, tally.skipped), (513, 0, 10));
     }
@@ -43,7 +49,10 @@ mod tests {
         assert_ne!(case, changed);
         std::fs::write(runs.join("changed.json"), changed).unwrap();
         let mut failures = Vec::new();
-        let tally = corpus::run(&folder, None, &mut |failure| failures.push(failure)).unwrap();
+        let tally = corpus::run(&folder, Plan::default(), &mut |failure| {
+            failures.push(failure)
+        })
+        .unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!((tally.passed, tally.failed), (0, 2));
         assert_eq!(
@@ -54,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_folder_without_a_corpus_is_said_to_be_one() {
-        let error = corpus::run(Path::new("/nonexistent"), None, &mut |_| {}).unwrap_err();
+        let error =
+            corpus::run(Path::new("/nonexistent"), Plan::default(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("no corpus here"), "{error}");
     }
 }

@@ -5,10 +5,9 @@ mod filters;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
-use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, AgentHooks, Error, FinalOutput, Handoff, HandoffCall, HistoryMarkers, HookResult, Input,
     InputGuardrail, IntoHandoff as _, Item, MemorySession, MemoryTracer, ModelRequest,
@@ -17,6 +16,7 @@ use switchboard_core::{
 };
 
 use crate::compare;
+use crate::models::Recorded;
 use crate::types::{
     AgentCase, Case, DetailedHandoff, EnabledCase, Escalation, HandoffCase, Order, Query, Ticket,
     ToolCase, TypeName,
@@ -61,22 +61,20 @@ impl World {
 }
 
 /// Runs a case. `Err` where the case itself cannot be read.
-pub(crate) fn run(case: &Value, mode: Mode) -> Result<Value, String> {
-    let case = Case::deserialize(case).map_err(|error| error.to_string())?;
+pub(crate) fn run(case: &Case, mode: Mode, model: &Recorded) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build();
     runtime
         .map_err(|error| error.to_string())?
-        .block_on(play(&case, mode))
+        .block_on(play(case, mode, model))
 }
 
-async fn play(case: &Case, mode: Mode) -> Result<Value, String> {
+async fn play(case: &Case, mode: Mode, model: &Recorded) -> Result<Value, String> {
     let world = Arc::new(World {
         context: case.context.clone(),
         log: Mutex::default(),
     });
-    let model = script(case)?;
     let tracer = MemoryTracer::new();
     let session = MemorySession::new();
     let markers = markers(case);
@@ -198,60 +196,6 @@ fn items_of(items: &[Value]) -> Result<Vec<Item>, String> {
     items
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())
-}
-
-/// The reference reads a model's answer into types, which write their fields in their own order.
-/// That shows where a nested record is read back in pieces.
-fn as_typed(output: &[Value]) -> Vec<Value> {
-    output.iter().map(in_type_order).collect()
-}
-
-fn in_type_order(item: &Value) -> Value {
-    let order: &[&str] = match item["type"].as_str().unwrap_or_default() {
-        "message" => &["id", "content", "role", "status", "type"],
-        "output_text" => &["annotations", "text", "type", "logprobs"],
-        "refusal" => &["refusal", "type"],
-        "function_call" => &["arguments", "call_id", "name", "type", "id"],
-        "reasoning" => &[
-            "id",
-            "summary",
-            "type",
-            "content",
-            "encrypted_content",
-            "status",
-        ],
-        "summary_text" => &["text", "type"],
-        _ => &[],
-    };
-    match item {
-        Value::Object(fields) => {
-            let first = order.iter().filter_map(|name| fields.get_key_value(*name));
-            let rest = fields
-                .iter()
-                .filter(|(name, _)| !order.contains(&name.as_str()));
-            let all = first.chain(rest);
-            Value::Object(
-                all.map(|(name, value)| (name.clone(), in_type_order(value)))
-                    .collect(),
-            )
-        }
-        Value::Array(list) => list.iter().map(in_type_order).collect(),
-        other => other.clone(),
-    }
-}
-
-fn script(case: &Case) -> Result<ScriptedModel, String> {
-    let mut model = ScriptedModel::new();
-    for answer in &case.model {
-        model = match (&answer.output, &answer.error) {
-            (_, Some(error)) => model.fail(error),
-            (Some(output), None) => {
-                model.respond_with(ModelResponse::new(items_of(&as_typed(output))?))
-            }
-            (None, None) => return Err("an answer must have an output or an error".to_owned()),
-        };
-    }
-    Ok(model)
 }
 
 fn markers(case: &Case) -> HistoryMarkers {
