@@ -66,8 +66,8 @@ fn rules() -> Rules {
 fn replies(script: &[Answer]) -> Result<Vec<Reply>, String> {
     let replies = script.iter().map(|answer| {
         Ok(match answer.said()? {
-            // Frames of 13 bytes cut through events and characters.
-            Ok(items) => Reply::items(items).frames(13),
+            // Frames of this size cut through events and characters.
+            Ok(items) => Reply::items(items).frames(61),
             Err(message) => Reply::status(500, json!({"error": {"message": message}})),
         })
     });
@@ -87,4 +87,51 @@ fn refused_anyway(expected: &Value) -> Option<String> {
             "the API refuses what the reference gives to model call {number}: {problem}"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize as _;
+
+    use super::*;
+
+    fn script(items: Value) -> Vec<Answer> {
+        vec![Answer::deserialize(json!({"output": items})).unwrap()]
+    }
+
+    fn message() -> Value {
+        json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+               "content": [{"type": "output_text", "text": "Hi", "annotations": []}]})
+    }
+
+    #[test]
+    fn what_chat_cannot_carry_is_skipped_in_chat_only() {
+        let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
+                          "arguments": "{}"});
+        let script = script(json!([call, message()]));
+        let why_not = |protocol| {
+            let wire = Wire::new(protocol).unwrap();
+            wire.why_not(&script, &json!({"model_calls": []}))
+        };
+        assert_eq!(why_not(Protocol::Responses), None);
+        assert_eq!(
+            why_not(Protocol::Chat).as_deref(),
+            Some("Chat cannot say that an item of type \"message\" came after the others")
+        );
+    }
+
+    #[test]
+    fn what_the_api_refuses_of_the_reference_is_skipped() {
+        let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "x"});
+        let expected = json!({"model_calls": [{"input": [message()]}, {"input": [output]}]});
+        let wire = Wire::new(Protocol::Responses).unwrap();
+        assert_eq!(
+            wire.why_not(&script(json!([message()])), &expected)
+                .as_deref(),
+            Some(
+                "the API refuses what the reference gives to model call 1: input: No tool call found \
+                 for function call output with call_id call_1."
+            )
+        );
+    }
 }

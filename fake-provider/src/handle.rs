@@ -10,12 +10,13 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use serde_json::Value;
 
+use crate::answer::{Answer, End};
 use crate::body::{ReplyBody, Watch};
 use crate::check::{Protocol, check_with};
 use crate::error::Problem;
 use crate::record::{Request, Violation};
 use crate::render::{Asked, render, whole};
-use crate::reply::{Answer, End, Reply};
+use crate::reply::Reply;
 use crate::shared::Shared;
 
 /// Answers a request; an error closes the connection.
@@ -129,17 +130,26 @@ fn violation(request: &Request, number: usize, problem: Problem) -> Violation {
 
 /// The reply to a request, where the request is as it should be.
 fn next(shared: &Shared, asked: &Asked<'_>) -> Result<Reply, Problem> {
+    let number = asked.number;
+    let open = {
+        let state = shared.state();
+        let mut noted = state.violations.iter();
+        if let Some(noted) = noted.find(|noted| noted.request == number) {
+            return Err(noted.problem.clone());
+        }
+        state.memory.open_calls(asked.body)
+    };
+    // The lock is free meanwhile: this takes a while.
+    let checked = check_with(asked.protocol, asked.body, shared.rules, open);
     let mut state = shared.state();
-    if let Some(found) = state
-        .violations
-        .iter()
-        .find(|found| found.request == asked.number)
-    {
-        return Err(found.problem.clone());
-    }
-    let key = state.requests[asked.number].key.clone();
-    if let Err(problem) = check_with(asked.protocol, asked.body, shared.rules, &state.memory) {
-        let violation = violation(&state.requests[asked.number], asked.number, problem.clone());
+    let Some(request) = state.requests.get(number) else {
+        return Err(
+            Problem::new("cleared", None, "the provider was cleared meanwhile").status(409),
+        );
+    };
+    let key = request.key.clone();
+    if let Err(problem) = checked {
+        let violation = violation(request, number, problem.clone());
         state.violations.push(violation);
         return Err(problem);
     }

@@ -21,6 +21,7 @@
 //! cannot say (see `schemas/README.md` and [`Rules`]). What breaks one is answered with a 400 like
 //! OpenAI's and kept in [`FakeProvider::violations`].
 
+mod answer;
 mod body;
 mod check;
 mod error;
@@ -34,10 +35,11 @@ mod rules;
 mod server;
 mod shared;
 
+pub use answer::{ErrorForm, Usage};
 pub use check::{Protocol, check};
 pub use error::Problem;
 pub use quirk::Quirk;
 pub use record::{Request, Violation};
-pub use reply::{ErrorForm, Reply, Usage};
+pub use reply::Reply;
 pub use rules::Rules;
 pub use server::FakeProvider;

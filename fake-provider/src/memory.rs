@@ -15,9 +15,9 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// The calls that a request may and must answer beside those it holds itself.
-    pub(crate) fn open_calls(&self, body: &Value) -> Result<&[String], Problem> {
+    pub(crate) fn open_calls(&self, body: &Value) -> Result<Vec<String>, Problem> {
         if let Some(id) = body["previous_response_id"].as_str() {
-            let open = self.responses.get(id).map(Vec::as_slice);
+            let open = self.responses.get(id).cloned();
             return open.ok_or_else(|| {
                 let message = format!("Previous response with id '{id}' not found.");
                 let param = "previous_response_id".to_owned();
@@ -25,7 +25,7 @@ impl Memory {
             });
         }
         let known = conversation_id(body).and_then(|id| self.conversations.get(id));
-        Ok(known.map(Vec::as_slice).unwrap_or_default())
+        Ok(known.cloned().unwrap_or_default())
     }
 
     /// Remembers what was answered. As with OpenAI, nothing is kept of a response that was not to be

@@ -1,5 +1,6 @@
 //! The server, and its handle.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -167,6 +168,12 @@ impl FakeProvider {
             "requests broke rules:\n{}",
             told.join("\n")
         );
+    }
+}
+
+impl fmt::Debug for FakeProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FakeProvider({})", self.url())
     }
 }
 

@@ -37,20 +37,21 @@ pub enum Protocol {
 /// # Errors
 /// The first thing that is wrong with it.
 pub fn check(protocol: Protocol, body: &Value, rules: Rules) -> Result<(), Problem> {
-    check_with(protocol, body, rules, &Memory::default())
+    check_with(protocol, body, rules, Memory::default().open_calls(body))
 }
 
+/// Checks a request body. `open` are the calls of earlier responses that it must answer.
 pub(crate) fn check_with(
     protocol: Protocol,
     body: &Value,
     rules: Rules,
-    memory: &Memory,
+    open: Result<Vec<String>, Problem>,
 ) -> Result<(), Problem> {
     if !rules.check {
         return Ok(());
     }
     match protocol {
-        Protocol::Responses => responses::check(body, rules, memory),
+        Protocol::Responses => responses::check(body, rules, open),
         Protocol::Chat => chat::check(body, rules),
     }
 }

@@ -5,14 +5,17 @@ use serde_json::Value;
 
 use super::{Protocol, calls, fields, list, schema, strict, tools};
 use crate::error::Problem;
-use crate::memory::Memory;
 use crate::rules::Rules;
 
-pub(super) fn check(body: &Value, rules: Rules, memory: &Memory) -> Result<(), Problem> {
+pub(super) fn check(
+    body: &Value,
+    rules: Rules,
+    open: Result<Vec<String>, Problem>,
+) -> Result<(), Problem> {
     across_fields(body)?;
     schema::check(Protocol::Responses, body)?;
     let input = list(body, "input");
-    calls::check(input, memory.open_calls(body)?)?;
+    calls::check(input, &open?)?;
     if rules.item_ids {
         ids(input, body)?;
     }

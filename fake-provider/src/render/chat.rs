@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::Asked;
 use super::response::CREATED;
+use crate::answer::{End, Usage};
 use crate::quirk::Quirk;
-use crate::reply::{End, Reply, Usage};
+use crate::reply::Reply;
 
 /// The one message that a chat completion is.
 #[derive(Default)]

@@ -7,9 +7,10 @@ use super::chat::{Call, Message, reasoning_field, usage};
 use super::response::CREATED;
 use super::sse::Sse;
 use super::{Asked, pieces};
+use crate::answer::End;
 use crate::error::error_body;
 use crate::quirk::Quirk;
-use crate::reply::{End, Reply};
+use crate::reply::Reply;
 
 /// The chunks of a whole answer.
 pub(super) fn chunks(

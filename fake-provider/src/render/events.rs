@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::response::{self, begun};
 use super::sse::Sse;
 use super::{Asked, items};
+use crate::answer::{End, ErrorForm};
 use crate::quirk::Quirk;
-use crate::reply::{End, ErrorForm, Reply};
+use crate::reply::Reply;
 
 /// Writes events and numbers them.
 pub(super) struct Events<'a> {

@@ -10,9 +10,10 @@ mod sse;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::answer::{Answer, Cut, End, Endless};
 use crate::check::Protocol;
 use crate::error::error_body;
-use crate::reply::{Answer, Cut, End, Endless, Reply};
+use crate::reply::Reply;
 
 pub(crate) use chat::chat_problem;
 

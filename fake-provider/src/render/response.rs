@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Asked;
+use crate::answer::{End, Usage};
 use crate::quirk::Quirk;
-use crate::reply::{End, Reply, Usage};
+use crate::reply::Reply;
 
 /// When every answer was made.
 pub(super) const CREATED: u64 = 1_750_000_000;

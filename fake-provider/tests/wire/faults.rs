@@ -95,6 +95,18 @@ fn a_client_that_gives_up_is_noticed() {
 }
 
 #[test]
+fn a_hanging_answer_has_its_headers() {
+    let provider = provider();
+    provider.script("k", [Reply::hang(), Reply::hang()]);
+    for streamed in [false, true] {
+        let mut stream = ask(&provider, "responses", "k", &asks(streamed).to_string());
+        let mut head = [0; 15];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200 OK");
+    }
+}
+
+#[test]
 fn endless_answers_do_not_end() {
     let provider = provider();
     provider.script("k", [Reply::endless(), Reply::endless_line()]);
