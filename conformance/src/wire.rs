@@ -50,12 +50,9 @@ impl Wire {
         refused_anyway(expected).or_else(in_chat)
     }
 
-    /// What is compared: in Chat, all but what the protocol does not carry.
+    /// What is compared: all but what the protocol does not carry.
     pub(crate) fn compared(&self, run: &Value) -> Value {
-        match self.protocol {
-            Protocol::Responses => run.clone(),
-            Protocol::Chat => without_ids(run),
-        }
+        without_ids(run, self.protocol)
     }
 }
 

@@ -1,32 +1,39 @@
-//! A run without what Chat Completions does not carry.
+//! A run without what a protocol does not carry, and without what its client adds.
 //!
-//! Chat has neither identifiers of items nor their status, and says nothing where there are no
+//! Over Responses that is only the note of where reasoning came from, which a server that is not
+//! OpenAI itself gets. Chat has neither identifiers of items nor their status, and says nothing where there are no
 //! annotations. What a client puts in their place is its own affair, so that both sides are compared
 //! without them, also within texts that are JSON and within nested history. `call_id` is carried, and
 //! stays.
 
+use fake_provider::Protocol;
 use serde_json::{Map, Value};
 
 /// The same value without them.
-pub(crate) fn without_ids(value: &Value) -> Value {
+pub(crate) fn without_ids(value: &Value, protocol: Protocol) -> Value {
     match value {
         Value::Object(fields) => {
-            let dropped = dropped(fields);
+            let dropped = dropped(fields, protocol);
             let kept = fields
                 .iter()
                 .filter(|(name, _)| !dropped.contains(&name.as_str()));
-            let kept = kept.map(|(name, value)| (name.clone(), without_ids(value)));
+            let kept = kept.map(|(name, value)| (name.clone(), without_ids(value, protocol)));
             Value::Object(kept.collect())
         }
-        Value::Array(list) => list.iter().map(without_ids).collect(),
-        Value::String(text) => text_without_ids(text).into(),
+        Value::Array(list) => list
+            .iter()
+            .map(|value| without_ids(value, protocol))
+            .collect(),
+        Value::String(text) if protocol == Protocol::Chat => text_without_ids(text).into(),
         other => other.clone(),
     }
 }
 
 /// The fields that do not count, of an item or of a part of one.
-fn dropped(fields: &Map<String, Value>) -> &'static [&'static str] {
+fn dropped(fields: &Map<String, Value>, protocol: Protocol) -> &'static [&'static str] {
     match fields.get("type").and_then(Value::as_str) {
+        Some("reasoning") if protocol == Protocol::Responses => &["provider_data"],
+        _ if protocol == Protocol::Responses => &[],
         Some("message" | "function_call" | "reasoning") => &["id", "status", "provider_data"],
         Some("output_text") => &["annotations", "logprobs"],
         _ => &[],
@@ -55,7 +62,9 @@ fn text_without_ids(text: &str) -> String {
 
 fn json_without_ids(text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => without_ids(&value).to_string(),
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+            without_ids(&value, Protocol::Chat).to_string()
+        }
         _ => text.to_owned(),
     }
 }
