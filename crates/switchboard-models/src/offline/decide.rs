@@ -1,0 +1,296 @@
+//! What to do next: hand off, call a tool, answer, or ask back.
+
+use switchboard_core::{ModelRequest, ToolChoice};
+
+use super::board::{Board, Scores};
+use super::features::{Bag, Feature, bag_of};
+use super::fields::Source;
+use super::fill::{Filled, Purpose, fill, has_required};
+use super::history::History;
+use super::text::{Language, stem, tokens};
+use super::tongues::tongue;
+use super::words::{self, SmallTalk};
+
+/// Below this, a candidate has nothing to do with what was said.
+const FITS: f64 = 0.55;
+/// How much better a colleague must fit than what the agent can do itself.
+const MARGIN: f64 = 1.1;
+/// Two colleagues nearer than this are asked about.
+const TIE: f64 = 1.02;
+/// A tool that the text gives everything for is meant more likely.
+const READY: f64 = 1.3;
+/// A prepared answer is as good as a tool that would have to ask, from this share of its score.
+const ENOUGH: f64 = 0.6;
+/// How much the instructions count as a sign that a topic is the agent's own.
+const OWN: f64 = 0.6;
+/// How much an earlier message counts, each one more this much less.
+const EARLIER: f64 = 0.5;
+/// A message of fewer telling words than this may hang on earlier ones.
+const SHORT: usize = 3;
+/// The most handoffs that one message of the user may lead to.
+const MOST_HOPS: usize = 2;
+
+/// What to do next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Decision {
+    /// Call a tool or a handoff.
+    Call { name: String, arguments: String },
+    /// Say something; whether it is in the words of a tool, an entry, or this module.
+    Say(String),
+}
+
+/// Decides about one request.
+pub(super) fn decide(request: &ModelRequest, board: &Board, history: &History) -> Decision {
+    Decider {
+        language: Language::of(history.last_words()),
+        request,
+        board,
+        history,
+    }
+    .decide()
+}
+
+struct Decider<'a> {
+    request: &'a ModelRequest,
+    board: &'a Board,
+    history: &'a History,
+    language: Language,
+}
+
+impl Decider<'_> {
+    fn decide(&self) -> Decision {
+        let forced = match &self.request.settings.tool_choice {
+            Some(ToolChoice::Named(name)) => self.named(name),
+            Some(ToolChoice::Required) => self.required(),
+            _ => None,
+        };
+        let outputs = &self.history.since.outputs;
+        forced.unwrap_or_else(|| match outputs.is_empty() {
+            true => self.freely(),
+            false => Decision::Say(words::from_outputs(outputs, self.language)),
+        })
+    }
+
+    /// A call of the tool or handoff of this name.
+    fn named(&self, name: &str) -> Option<Decision> {
+        let mut handoffs = self.board.handoffs.iter();
+        if let Some(at) = handoffs.position(|handoff| &*handoff.tool_name == name) {
+            return Some(self.hand_off(at));
+        }
+        let at = self
+            .board
+            .tools
+            .iter()
+            .position(|tool| &*tool.name == name)?;
+        Some(self.call(at, self.filled(at).value.to_string()))
+    }
+
+    /// A call of whatever fits best.
+    fn required(&self) -> Option<Decision> {
+        let scores = self.scores();
+        let handoff = self
+            .best_handoff(&scores)
+            .or_else(|| best(&scores.handoffs, |_| true));
+        let tool = self
+            .best_tool(&scores)
+            .or_else(|| best(&scores.tools, |_| true));
+        match (tool, handoff) {
+            (Some((at, fits)), other) if other.is_none_or(|(_, better)| fits >= better) => {
+                Some(self.call(at, self.filled(at).value.to_string()))
+            }
+            (_, Some((at, _))) => Some(self.hand_off(at)),
+            _ => None,
+        }
+    }
+
+    fn freely(&self) -> Decision {
+        if let Some(talk) = SmallTalk::of(self.history.last_words()) {
+            return Decision::Say(words::small_talk(talk, self.board, self.language));
+        }
+        let scores = self.scores();
+        if self.request.settings.tool_choice == Some(ToolChoice::None) {
+            return self.answer(&scores);
+        }
+        let tool = self.best_tool(&scores).map(|(at, fits)| {
+            let filled = self.filled(at);
+            let is_ready = filled.missing.is_empty() && filled.found > 0;
+            (at, if is_ready { fits * READY } else { fits }, filled)
+        });
+        let known = self.best_entry(&scores).map_or(0.0, |(_, fits)| fits);
+        let own = known.max(scores.own * OWN);
+        let tool_fits = tool.as_ref().map_or(0.0, |(_, fits, _)| *fits);
+        match (self.best_handoff(&scores), tool) {
+            (Some((at, fits)), _) if self.may_leave(fits, own.max(tool_fits)) => {
+                self.hand_off_or_ask(at, &scores)
+            }
+            (_, Some((at, fits, filled))) if fits >= FITS && fits >= known => {
+                self.use_tool(at, filled, known >= fits * ENOUGH, &scores)
+            }
+            _ => self.answer(&scores),
+        }
+    }
+
+    /// Whether to pass the conversation on. Who has just got it keeps it, unless nothing of it is
+    /// theirs.
+    fn may_leave(&self, fits: f64, own: f64) -> bool {
+        let is_better = fits >= FITS && fits > own * MARGIN;
+        match self.history.since.handoffs.len() {
+            0 => is_better,
+            hops => {
+                is_better
+                    && hops < MOST_HOPS
+                    && own < FITS / 2.0
+                    && !self.board.knowledge.is_empty()
+            }
+        }
+    }
+
+    fn hand_off_or_ask(&self, at: usize, scores: &Scores) -> Decision {
+        let fits = scores.handoffs[at];
+        let rival = best(&scores.handoffs, |other| other != at && self.is_new(other));
+        match rival {
+            Some((other, near)) if near * TIE > fits => {
+                let (one, other) = (&self.board.handoffs[at], &self.board.handoffs[other]);
+                Decision::Say(words::which(one, other, self.language))
+            }
+            _ => self.hand_off(at),
+        }
+    }
+
+    fn hand_off(&self, at: usize) -> Decision {
+        let handoff = &self.board.handoffs[at];
+        let filled = fill(
+            handoff.input_json_schema.get(),
+            &self.source(),
+            Purpose::Handoff,
+        );
+        Decision::Call {
+            name: handoff.tool_name.to_string(),
+            arguments: filled.value.to_string(),
+        }
+    }
+
+    fn use_tool(&self, at: usize, filled: Filled, is_known: bool, scores: &Scores) -> Decision {
+        let needs_nothing = !has_required(self.board.tools[at].parameters.get());
+        match filled.missing.is_empty() {
+            true if needs_nothing || filled.found > 0 || !is_known => {
+                self.call(at, filled.value.to_string())
+            }
+            _ if is_known => self.answer(scores),
+            _ => Decision::Say(words::ask_for(&filled.missing, self.language)),
+        }
+    }
+
+    fn call(&self, at: usize, arguments: String) -> Decision {
+        let name = self.board.tools[at].name.to_string();
+        Decision::Call { name, arguments }
+    }
+
+    fn answer(&self, scores: &Scores) -> Decision {
+        if let Some((at, _)) = self.best_entry(scores).filter(|(_, fits)| *fits >= FITS) {
+            return Decision::Say(self.board.knowledge[at].text.to_string());
+        }
+        let agent = self.history.since.handoffs.last();
+        Decision::Say(words::ask_back(
+            self.board,
+            agent.map(String::as_str),
+            self.language,
+        ))
+    }
+
+    /// The entry that fits best, if possible one in the user's language.
+    fn best_entry(&self, scores: &Scores) -> Option<(usize, f64)> {
+        let knowledge = &self.board.knowledge;
+        let is_spoken = |at: usize| Language::of(&knowledge[at].text) == self.language;
+        let (first, fits) = best(&scores.knowledge, |_| true)?;
+        match best(&scores.knowledge, is_spoken) {
+            Some((at, near)) if near >= fits * ENOUGH => Some((at, fits)),
+            _ => Some((first, fits)),
+        }
+    }
+
+    fn best_handoff(&self, scores: &Scores) -> Option<(usize, f64)> {
+        best(&scores.handoffs, |at| self.is_new(at))
+    }
+
+    /// Whether a colleague has neither had the conversation since the user spoke, nor refused it.
+    fn is_new(&self, at: usize) -> bool {
+        let handoff = &self.board.handoffs[at];
+        let since = &self.history.since;
+        !since
+            .handoffs
+            .iter()
+            .any(|name| **name == *handoff.agent_name)
+            && !since.called.iter().any(|name| **name == *handoff.tool_name)
+    }
+
+    fn best_tool(&self, scores: &Scores) -> Option<(usize, f64)> {
+        let called = &self.history.since.called;
+        let is_new = |at: usize| {
+            !called
+                .iter()
+                .any(|name| **name == *self.board.tools[at].name)
+        };
+        best(&scores.tools, is_new)
+    }
+
+    fn filled(&self, at: usize) -> Filled {
+        fill(
+            self.board.tools[at].parameters.get(),
+            &self.source(),
+            Purpose::Tool,
+        )
+    }
+
+    fn source(&self) -> Source<'_> {
+        let asked = self.history.assistant.as_deref().unwrap_or_default();
+        let hangs = self.hangs_on_earlier(&self.bag(self.history.last_words()));
+        let count = if hangs {
+            self.history.user.len()
+        } else {
+            self.history.user.len().min(1)
+        };
+        Source::new(&self.history.user[..count], asked, "")
+    }
+
+    /// How well everything fits what the user said, and where that says little, what came before.
+    fn scores(&self) -> Scores {
+        let mut query = self.bag(self.history.last_words());
+        if self.hangs_on_earlier(&query) {
+            let mut share = 1.0;
+            for message in self.history.user.iter().skip(1) {
+                share *= EARLIER;
+                for (feature, times) in self.bag(message) {
+                    *query.entry(feature).or_default() += times * share;
+                }
+            }
+        }
+        // A colleague may be there for a language.
+        if let Some(tongue) = tongue(self.history.last_words()) {
+            query.insert(Feature::Word(stem(tongue)), 1.0);
+        }
+        self.board.scores(&query)
+    }
+
+    fn bag(&self, text: &str) -> Bag {
+        bag_of(&self.board.index.corrected(tokens(text)))
+    }
+
+    fn hangs_on_earlier(&self, bag: &Bag) -> bool {
+        let tells = |feature: &&Feature| matches!(feature, Feature::Word(_) | Feature::Pair(..));
+        bag.keys().filter(tells).count() < SHORT
+    }
+}
+
+/// The best of these scores; of equal ones the first.
+fn best(scores: &[f64], may_be: impl Fn(usize) -> bool) -> Option<(usize, f64)> {
+    let allowed = scores
+        .iter()
+        .copied()
+        .enumerate()
+        .filter(|(at, _)| may_be(*at));
+    allowed.fold(None, |best, (at, score)| match best {
+        Some((_, most)) if most >= score => best,
+        _ => Some((at, score)),
+    })
+}
