@@ -1,6 +1,8 @@
 //! A model that needs no network.
 
 mod board;
+mod choices;
+mod cues;
 mod decide;
 mod facts;
 mod features;
@@ -10,6 +12,8 @@ mod history;
 mod index;
 mod reply;
 mod roles;
+mod schema;
+mod small_talk;
 mod text;
 mod thesaurus;
 mod tongues;

@@ -1,5 +1,7 @@
 //! What the offline model does, agent by agent.
 
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_core::{
@@ -76,6 +78,16 @@ mod answers {
             said(&shop(), "退款要多久").await,
             "退款需要五天。\n\n（离线模型）"
         );
+    }
+
+    #[tokio::test]
+    async fn say_so_where_they_may_not_be_what_was_asked_for() {
+        let title = "discount for schools, universities and charities";
+        let agent = Agent::new("Sales").knowledge(Knowledge::new(title, "40 % off."));
+        let text = said(&agent, "is there a deal for us").await;
+        assert_eq!(text, format!("This may help: 40 % off.{NOTE}"));
+        let text = said(&agent, "do charities get a discount").await;
+        assert_eq!(text, format!("40 % off.{NOTE}"));
     }
 
     #[tokio::test]
@@ -382,6 +394,49 @@ mod handoffs {
                 .name(),
             "Shipping"
         );
+    }
+
+    #[tokio::test]
+    async fn work_in_other_fields_than_a_shop() {
+        let colleagues = [
+            (
+                "HR",
+                "Leave, payroll, recruiting and onboarding of employees.",
+            ),
+            ("IT desk", "Computers, software, network and passwords."),
+            ("Travel desk", "Flights, hotels and trips."),
+            (
+                "Clinic",
+                "Doctors, appointments, prescriptions and test results.",
+            ),
+            ("Legal", "Contracts, disputes and compliance."),
+            ("Bank", "Loans, mortgages, savings and transfers."),
+        ];
+        let front = colleagues
+            .iter()
+            .fold(Agent::new("Front desk"), |front, (name, about)| {
+                front.handoff(Agent::new(*name).handoff_description(*about))
+            });
+        for (text, expected) in [
+            ("how many vacation days do I have left", "HR"),
+            ("工资条在哪里看", "HR"),
+            ("my laptop cannot connect to the wifi", "IT desk"),
+            ("电脑蓝屏了", "IT desk"),
+            ("I need a room in Berlin and a flight back", "Travel desk"),
+            ("帮我改签明天的航班", "Travel desk"),
+            ("my throat hurts and I have a fever", "Clinic"),
+            ("想挂个号看牙医", "Clinic"),
+            ("can they sue us over this clause", "Legal"),
+            ("合同里的违约条款怎么写", "Legal"),
+            ("what interest would I pay on a morgage", "Bank"),
+            ("房贷利率是多少", "Bank"),
+        ] {
+            assert_eq!(
+                run(&front, text).await.last_agent().name(),
+                expected,
+                "{text}"
+            );
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,8 @@
 //! `data/routing.json` holds a team and messages nobody tuned the model on; `data/routing_dev.json`
 //! holds the messages it was tuned with.
 
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -62,7 +64,7 @@ fn team() -> Agent {
             let Description { en, zh } = &specialist.handoff_description;
             let agent = Agent::new(specialist.name).handoff_description(format!("{en}\n{zh}"));
             let entries = specialist.knowledge.into_iter();
-            triage.handoff(&entries.fold(agent, |agent, entry| {
+            triage.handoff(entries.fold(agent, |agent, entry| {
                 agent.knowledge(Knowledge::new(entry.q, entry.a))
             }))
         })

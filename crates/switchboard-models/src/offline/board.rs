@@ -7,9 +7,10 @@ use switchboard_core::{
     HANDOFF_PROMPT, HandoffSpec, Knowledge, ModelRequest, ToolSpec, default_tool_description,
 };
 
-use super::features::Bag;
+use super::features::{Bag, Feature, bag_of};
 use super::fields::words_of;
 use super::index::Index;
+use super::text::tokens;
 
 /// How many boards are kept ready.
 const KEPT: usize = 32;
@@ -32,6 +33,9 @@ pub(super) struct Scores {
     pub(super) handoffs: Vec<f64>,
     pub(super) tools: Vec<f64>,
     pub(super) knowledge: Vec<f64>,
+    /// The entries, by what they say and not by their field alone: a neighbouring question's
+    /// answer is no answer.
+    pub(super) answers: Vec<f64>,
     /// The agent's own instructions.
     pub(super) own: f64,
 }
@@ -79,8 +83,23 @@ impl Board {
             handoffs: all.by_ref().take(self.handoffs.len()).collect(),
             tools: all.by_ref().take(self.tools.len()).collect(),
             knowledge: all.by_ref().take(self.knowledge.len()).collect(),
+            answers: self.answers(query.clone()),
             own: all.next().unwrap_or_default(),
         }
+    }
+
+    /// What an entry would score if its title were asked for.
+    pub(super) fn full_score(&self, entry: usize) -> f64 {
+        let title = bag_of(&tokens(cut(&self.knowledge[entry].title)));
+        self.answers(title)[entry]
+    }
+
+    fn answers(&self, mut query: Bag) -> Vec<f64> {
+        query.retain(|feature, _| !matches!(feature, Feature::Topic(_)));
+        let mut scores = self.index.scores(&query);
+        scores.drain(..self.handoffs.len() + self.tools.len());
+        scores.truncate(self.knowledge.len());
+        scores
     }
 
     fn is_of(&self, request: &ModelRequest) -> bool {

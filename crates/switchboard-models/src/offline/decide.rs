@@ -5,14 +5,19 @@ use switchboard_core::{ModelRequest, ToolChoice};
 use super::board::{Board, Scores};
 use super::features::{Bag, Feature, bag_of};
 use super::fields::Source;
-use super::fill::{Filled, Purpose, fill, has_required};
+use super::fill::{Filled, Purpose, fill};
 use super::history::History;
+use super::schema::has_required;
+use super::small_talk::SmallTalk;
 use super::text::{Language, stem, tokens};
 use super::tongues::tongue;
-use super::words::{self, SmallTalk};
+use super::words;
 
 /// Below this, a candidate has nothing to do with what was said.
 const FITS: f64 = 0.55;
+/// An entry that is about this much else may not be what was asked for, and the answer says so: the
+/// share of what its own title would score.
+const SURE: f64 = 0.35;
 /// How much better a colleague must fit than what the agent can do itself.
 const MARGIN: f64 = 1.1;
 /// Two colleagues nearer than this are asked about.
@@ -116,7 +121,7 @@ impl Decider<'_> {
             let is_ready = filled.missing.is_empty() && filled.found > 0;
             (at, if is_ready { fits * READY } else { fits }, filled)
         });
-        let known = self.best_entry(&scores).map_or(0.0, |(_, fits)| fits);
+        let known = best(&scores.knowledge, |_| true).map_or(0.0, |(_, fits)| fits);
         let own = known.max(scores.own * OWN);
         let tool_fits = tool.as_ref().map_or(0.0, |(_, fits, _)| *fits);
         match (self.best_handoff(&scores), tool) {
@@ -187,8 +192,12 @@ impl Decider<'_> {
     }
 
     fn answer(&self, scores: &Scores) -> Decision {
-        if let Some((at, _)) = self.best_entry(scores).filter(|(_, fits)| *fits >= FITS) {
-            return Decision::Say(self.board.knowledge[at].text.to_string());
+        if let Some((at, fits)) = self.best_entry(scores).filter(|(_, fits)| *fits >= FITS) {
+            let text = self.board.knowledge[at].text.to_string();
+            return Decision::Say(match fits >= self.board.full_score(at) * SURE {
+                true => text,
+                false => words::perhaps(&text, self.language),
+            });
         }
         let agent = self.history.since.handoffs.last();
         Decision::Say(words::ask_back(
@@ -202,8 +211,8 @@ impl Decider<'_> {
     fn best_entry(&self, scores: &Scores) -> Option<(usize, f64)> {
         let knowledge = &self.board.knowledge;
         let is_spoken = |at: usize| Language::of(&knowledge[at].text) == self.language;
-        let (first, fits) = best(&scores.knowledge, |_| true)?;
-        match best(&scores.knowledge, is_spoken) {
+        let (first, fits) = best(&scores.answers, |_| true)?;
+        match best(&scores.answers, is_spoken) {
             Some((at, near)) if near >= fits * ENOUGH => Some((at, fits)),
             _ => Some((first, fits)),
         }

@@ -1,13 +1,12 @@
 //! One value at a time: what in a text a field means.
 
-use std::sync::OnceLock;
-
 use regex::Regex;
 use serde_json::Value;
 
+use super::choices;
+use super::cues::{person, places};
 use super::facts::{self, Fact, Kind};
 use super::features::{Feature, bag_of};
-use super::index::Index;
 use super::roles::Role;
 use super::text::{Language, Token, is_stop_word, normalised, stem, tokens};
 
@@ -117,10 +116,9 @@ impl<'a> Source<'a> {
     /// Yes or no for a field: whether it is mentioned, and not denied.
     pub(super) fn boolean(&self, name: &str, about: &str) -> Option<bool> {
         let message = tokens(&self.message);
-        if self.was_asked(name, about) {
-            if let Some(yes) = yes_or_no(&message) {
-                return Some(yes);
-            }
+        let asked = self.was_asked(name, about).then(|| yes_or_no(&message));
+        if let Some(yes) = asked.flatten() {
+            return Some(yes);
         }
         let wanted = bag_of(&tokens(&words_of(name).join(" ")));
         let is_wanted = |feature: &Feature| {
@@ -135,35 +133,12 @@ impl<'a> Source<'a> {
 
     /// The one of these values that the text speaks of.
     pub(super) fn choice(&self, choices: &[Value]) -> Option<Value> {
-        let scores = self.scores(choices);
-        let best = (0..scores.len())
-            .rev()
-            .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))?;
-        (scores[best] > 0.3).then(|| choices[best].clone())
+        choices::best(choices, &self.text)
     }
 
     /// All of these values that the text speaks of.
     pub(super) fn mentioned(&self, choices: &[Value]) -> Vec<Value> {
-        let scores = self.scores(choices).into_iter();
-        let spoken_of = scores.zip(choices).filter(|(score, _)| *score > 0.3);
-        spoken_of.map(|(_, choice)| choice.clone()).collect()
-    }
-
-    fn scores(&self, choices: &[Value]) -> Vec<f64> {
-        let texts: Vec<String> = choices.iter().map(meaning_of).collect();
-        let index = Index::of(texts.iter().map(|text| vec![(text.as_str(), 1.0)]));
-        let mut scores = index.scores(&bag_of(&index.corrected(tokens(&self.text))));
-        let text = normalised(&self.text);
-        for (score, choice) in scores.iter_mut().zip(choices) {
-            // The value itself outdoes everything like it.
-            if choice
-                .as_str()
-                .is_some_and(|value| contains_word(&text, &normalised(value)))
-            {
-                *score += 10.0;
-            }
-        }
-        scores
+        choices::mentioned(choices, &self.text)
     }
 
     fn fact(&self, kind: Kind, used: &mut Vec<usize>) -> Option<String> {
@@ -211,7 +186,7 @@ impl<'a> Source<'a> {
     /// What follows the field's name: `size: XL`, `the colour is red`.
     fn stated(&self, name: &str) -> Option<String> {
         let text = normalised(&self.text);
-        let name = words_of(name).join(" ");
+        let name = Some(words_of(name).join(" ")).filter(|name| !name.is_empty())?;
         let after = text.match_indices(&name).find_map(|(at, _)| {
             let rest = text[at + name.len()..].trim_start();
             let signs = [":", "=", "is ", "was ", "是", "为"];
@@ -238,7 +213,9 @@ impl<'a> Source<'a> {
             .next()
             .unwrap_or_default()
             .trim();
-        self.asked.contains(&name) || (!about.is_empty() && self.asked.contains(about))
+        [name.as_str(), about]
+            .iter()
+            .any(|words| !words.is_empty() && self.asked.contains(words))
     }
 
     /// Where the words of a name stand in the text.
@@ -257,21 +234,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A value for a field that must be one of these, where nothing speaks for any: a middling one if
-/// there is one, or else the first.
-pub(super) fn minimal_choice(choices: &[Value]) -> Value {
-    let middling = [
-        "normal", "medium", "default", "general", "other", "unknown", "none",
-    ];
-    let is_middling = |choice: &&Value| {
-        choice
-            .as_str()
-            .is_some_and(|value| middling.contains(&value.to_lowercase().as_str()))
-    };
-    let choice = choices.iter().find(is_middling).or(choices.first());
-    choice.cloned().unwrap_or_default()
-}
-
 /// The words of a field's or a tool's name, in lower case: `orderId` and `order_id` are both
 /// "order id".
 pub(super) fn words_of(name: &str) -> Vec<String> {
@@ -288,32 +250,6 @@ pub(super) fn words_of(name: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
-}
-
-/// An allowed value with what it means in other words.
-fn meaning_of(choice: &Value) -> String {
-    let value = match choice {
-        Value::String(text) => words_of(text).join(" "),
-        other => other.to_string(),
-    };
-    let more = match value.as_str() {
-        "urgent" | "high" | "critical" | "highest" | "p0" | "p1" => "urgent asap emergency",
-        "low" | "lowest" | "minor" => "no rush, not urgent, whenever you can, minor",
-        "positive" => "great happy love excellent satisfied 满意 很好 开心 喜欢 谢谢",
-        "negative" => "bad angry terrible awful hate disappointed 生气 失望 糟糕 投诉 太差",
-        _ => "",
-    };
-    format!("{value}, {more}")
-}
-
-fn contains_word(text: &str, word: &str) -> bool {
-    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    !word.is_empty()
-        && text.match_indices(word).any(|(at, _)| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + word.len()..].chars().next();
-            !word.is_ascii() || (!is_word(before) && !is_word(after))
-        })
 }
 
 /// A lower-case value as it is written in the text.
@@ -357,44 +293,4 @@ fn denies(token: &Token) -> bool {
         Token::Han(c) => "不没无别".contains(*c),
         Token::Break => false,
     }
-}
-
-/// How a place is named, by what leads to it.
-fn places() -> &'static [(&'static str, Option<Regex>)] {
-    static PLACES: OnceLock<Vec<(&str, Option<Regex>)>> = OnceLock::new();
-    PLACES.get_or_init(|| {
-        let name = r"([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*){0,3})";
-        let han = r"([\u{4e00}-\u{9fff}]{2,6}?)";
-        let end = r"(?:的|天气|气温|酒店|机票|飞|到|去|有|$|[\s，。？！,.?!])";
-        let patterns = [
-            ("from", format!(r"\b(?i:from)\s+{name}")),
-            ("to", format!(r"\b(?i:to)\s+{name}")),
-            ("in", format!(r"\b(?i:in|at|near|for|of)\s+{name}")),
-            ("from", format!("从{han}{end}")),
-            ("to", format!("(?:去|到|飞){han}{end}")),
-            ("in", format!("在{han}{end}")),
-            (
-                "in",
-                format!(r"(?m)^{han}(?:今天|明天|后天|现在)?的?(?:天气|气温)"),
-            ),
-            ("from", r"\bfrom\s+([a-z]{3,30})\b".to_owned()),
-            ("to", r"\bto\s+([a-z]{3,30})\b".to_owned()),
-            ("in", r"\b(?:in|at|near)\s+([a-z]{3,30})\b".to_owned()),
-        ];
-        patterns
-            .into_iter()
-            .map(|(cue, text)| (cue, Regex::new(&text).ok()))
-            .collect()
-    })
-}
-
-/// How somebody gives their name.
-fn person() -> &'static Option<Regex> {
-    static PERSON: OnceLock<Option<Regex>> = OnceLock::new();
-    PERSON.get_or_init(|| {
-        Regex::new(
-            r"(?:(?i:my name is|i am|i'm|this is|name:)\s+([A-Z][\w'-]*(?:\s+[A-Z][\w'-]*){0,2}))",
-        )
-        .ok()
-    })
 }

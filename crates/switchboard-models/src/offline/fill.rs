@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Source, minimal_choice};
+use super::choices as allowed;
+use super::fields::Source;
+use super::schema::{
+    DEEPEST, MOST_PARTS, alternatives, choices, is_nullable, is_object, requires, resolve,
+    smallest, type_of,
+};
 use super::text::Language;
-
-/// How deep a schema is followed, and how many of its parts are looked at.
-const DEEPEST: usize = 8;
-const MOST_PARTS: usize = 500;
 
 /// What a value is made for, which decides what becomes of a part that the text does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,19 +49,17 @@ pub(super) fn fill(schema: &str, source: &Source<'_>, purpose: Purpose) -> Fille
             .value("response", schema, 0)
             .unwrap_or_else(|| filler.minimal(schema, 0)),
     };
+    // Arguments are an object, also where the schema cannot be read.
+    let value = match value {
+        Value::Object(_) => value,
+        _ if purpose != Purpose::Answer => Value::Object(Map::new()),
+        value => value,
+    };
     Filled {
         value,
         missing: filler.missing,
         found: filler.found,
     }
-}
-
-/// Whether a tool with this schema must be told something.
-pub(super) fn has_required(schema: &str) -> bool {
-    let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-    schema["required"]
-        .as_array()
-        .is_some_and(|names| !names.is_empty())
 }
 
 struct Filler<'a> {
@@ -179,15 +178,16 @@ impl<'a> Filler<'a> {
     }
 
     /// The smallest value a schema takes.
-    fn minimal(&self, schema: &Value, depth: usize) -> Value {
+    fn minimal(&mut self, schema: &Value, depth: usize) -> Value {
+        self.parts += 1;
         if let Some(constant) = schema.get("const").or_else(|| schema.get("default")) {
             return constant.clone();
         }
         let choices = choices(schema);
         if !choices.is_empty() {
-            return minimal_choice(&choices);
+            return allowed::minimal(&choices);
         }
-        if is_nullable(schema) || depth > DEEPEST {
+        if is_nullable(schema) || depth > DEEPEST || self.parts > 2 * MOST_PARTS {
             return Value::Null;
         }
         if let Some(first) = alternatives(schema).and_then(|all| all.first()) {
@@ -208,7 +208,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    fn minimal_object(&self, schema: &Value, depth: usize) -> Value {
+    fn minimal_object(&mut self, schema: &Value, depth: usize) -> Value {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let required = properties.filter(|(name, _)| requires(schema, name));
         let fields = required.map(|(name, part)| {
@@ -245,85 +245,4 @@ pub(super) fn label(name: &str, schema: &Value, language: Language) -> String {
         true => first.to_owned(),
         false => super::fields::words_of(name).join(" "),
     }
-}
-
-/// The schema that a reference leads to.
-fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    let mut schema = schema;
-    for _ in 0..DEEPEST {
-        // A single `allOf` is how some writers add words to a reference.
-        let only = schema["allOf"].as_array().filter(|all| all.len() == 1);
-        let next = match (schema["$ref"].as_str(), only) {
-            (Some(path), _) => path.strip_prefix('#').and_then(|path| root.pointer(path)),
-            (None, Some(all)) => all.first(),
-            (None, None) => None,
-        };
-        match next {
-            Some(next) => schema = next,
-            None => break,
-        }
-    }
-    schema
-}
-
-fn requires(schema: &Value, name: &str) -> bool {
-    schema["required"]
-        .as_array()
-        .is_some_and(|names| names.iter().any(|known| known == name))
-}
-
-fn is_object(schema: &Value) -> bool {
-    type_of(schema) == "object"
-}
-
-fn type_of(schema: &Value) -> &str {
-    match &schema["type"] {
-        Value::String(name) => name,
-        Value::Array(names) => {
-            let mut names = names.iter().filter_map(Value::as_str);
-            names.find(|name| *name != "null").unwrap_or("null")
-        }
-        _ if schema["properties"].is_object() => "object",
-        _ => "",
-    }
-}
-
-fn is_nullable(schema: &Value) -> bool {
-    let is_null = |part: &Value| part["type"] == "null";
-    schema["type"] == "null"
-        || schema["type"]
-            .as_array()
-            .is_some_and(|names| names.iter().any(|name| name == "null"))
-        || all_alternatives(schema).is_some_and(|all| all.iter().any(is_null))
-}
-
-fn all_alternatives(schema: &Value) -> Option<&Vec<Value>> {
-    schema["anyOf"]
-        .as_array()
-        .or_else(|| schema["oneOf"].as_array())
-}
-
-fn alternatives(schema: &Value) -> Option<&[Value]> {
-    all_alternatives(schema)
-        .map(Vec::as_slice)
-        .filter(|all| !all.is_empty())
-}
-
-/// The values a schema allows, where it lists them.
-fn choices(schema: &Value) -> Vec<Value> {
-    if let Some(values) = schema["enum"].as_array() {
-        return values.iter().take(MOST_PARTS).cloned().collect();
-    }
-    let parts = all_alternatives(schema).into_iter().flatten();
-    let constants: Option<Vec<Value>> = parts.map(|part| part.get("const").cloned()).collect();
-    constants.unwrap_or_default()
-}
-
-fn smallest(schema: &Value) -> f64 {
-    let least = schema["minimum"].as_f64();
-    let above = schema["exclusiveMinimum"]
-        .as_f64()
-        .map(|bound| bound.floor() + 1.0);
-    let most = schema["maximum"].as_f64().unwrap_or(f64::MAX);
-    least.or(above).unwrap_or(0.0).max(0.0).min(most)
 }

@@ -44,7 +44,7 @@ impl Index {
             Feature::Word(word) => Some(word.as_str()),
             _ => None,
         });
-        index.vocabulary = Vocabulary::of(own.chain(Thesaurus::built_in().words()));
+        index.vocabulary = Vocabulary::of(own);
         index
     }
 
@@ -58,7 +58,12 @@ impl Index {
                 continue;
             };
             // Saying it again adds little.
-            let weight = feature.weight() * asked.min(2.0).sqrt() * self.rarity(places.len());
+            let asked = if *asked < 1.0 {
+                *asked
+            } else {
+                asked.min(2.0).sqrt()
+            };
+            let weight = feature.weight() * asked * self.rarity(places);
             for (at, times) in places {
                 let length = 1.0 - LENGTH + LENGTH * self.lengths[*at] / average;
                 scores[*at] += weight * times * (SATURATION + 1.0) / (times + SATURATION * length);
@@ -67,10 +72,13 @@ impl Index {
         scores
     }
 
-    fn rarity(&self, places: usize) -> f64 {
+    /// How much it says that a candidate has a feature: the more, the fewer have it. One that is
+    /// full of it counts for more than one that merely mentions it.
+    fn rarity(&self, places: &[(usize, f64)]) -> f64 {
         let all = self.lengths.len().max(FEWEST) as f64;
-        let places = places as f64;
-        (1.0 + (all - places + 0.5) / (places + 0.5)).ln()
+        let most = places.iter().map(|(_, times)| *times).fold(0.0, f64::max);
+        let having: f64 = places.iter().map(|(_, times)| times / most).sum();
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
     /// Tokens with misspelt words replaced by what they were meant to be.
@@ -80,7 +88,8 @@ impl Index {
             _ => None,
         });
         for word in unknown.take(MOST_TYPOS) {
-            if let Some(meant) = self.vocabulary.nearest(word) {
+            let own = self.vocabulary.nearest(word);
+            if let Some(meant) = own.or_else(|| Thesaurus::built_in().vocabulary().nearest(word)) {
                 *word = meant.to_owned();
             }
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use super::text::{Token, tokens};
+use super::typos::Vocabulary;
 
 /// The longest phrase, in tokens.
 const LONGEST_PHRASE: usize = 7;
@@ -22,6 +23,7 @@ pub(super) struct Sense {
 pub(super) struct Thesaurus {
     senses: HashMap<String, Vec<Sense>>,
     words: Vec<String>,
+    vocabulary: Vocabulary,
     ideas: u16,
 }
 
@@ -35,19 +37,22 @@ impl Thesaurus {
     fn parse(text: &str) -> Self {
         let mut thesaurus = Self::default();
         let mut topic = 0;
-        for line in text.lines().map(str::trim) {
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
             if line.starts_with('[') {
                 topic += 1;
-            } else if let Some((_, terms)) = line.split_once(':').filter(|_| !line.starts_with('#'))
-            {
+            } else if line.ends_with(':') {
                 thesaurus.ideas += 1;
-                terms
+            } else {
+                let terms = line
                     .split(',')
-                    .for_each(|term| thesaurus.add(term.trim(), topic));
+                    .map(str::trim)
+                    .filter(|term| !term.is_empty());
+                terms.for_each(|term| thesaurus.add(term, topic));
             }
         }
         thesaurus.words.sort_unstable();
         thesaurus.words.dedup();
+        thesaurus.vocabulary = Vocabulary::of(thesaurus.words.iter().map(String::as_str));
         thesaurus
     }
 
@@ -69,9 +74,9 @@ impl Thesaurus {
         }
     }
 
-    /// The words of all terms.
-    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        self.words.iter().map(String::as_str)
+    /// The words of all terms, to find misspelt ones.
+    pub(super) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
     }
 
     /// Whether a word stands in some term.
@@ -149,19 +154,14 @@ mod tests {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match line.split_once(": ") {
-                None => {
-                    assert!(line.starts_with('[') && line > topic, "{line}");
-                    (topic, idea) = (line, "");
-                }
-                Some((name, terms)) => {
-                    assert!(name > idea, "{name} comes before {idea}");
-                    assert!(
-                        terms.split(", ").all(|term| !term.trim().is_empty()),
-                        "{line}"
-                    );
-                    idea = name;
-                }
+            if line.starts_with('[') {
+                assert!(line > topic, "{line} comes before {topic}");
+                (topic, idea) = (line, "");
+            } else if let Some(name) = line.strip_suffix(':') {
+                assert!(name > idea, "{name} comes before {idea}");
+                idea = name;
+            } else {
+                assert!(line.starts_with("    ") && !idea.is_empty(), "{line}");
             }
         }
     }
