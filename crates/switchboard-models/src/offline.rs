@@ -10,6 +10,7 @@ mod fields;
 mod fill;
 mod history;
 mod index;
+mod reading;
 mod reply;
 mod roles;
 mod schema;
@@ -45,8 +46,8 @@ use text::Language;
 /// - **calls a tool** with arguments taken from the text: numbers, identifiers, dates, amounts,
 ///   e-mail addresses, places, one of several allowed values, or the message itself. Where a
 ///   required argument is not in the text, it asks for it by name;
-/// - **answers** with the text of the knowledge entry that fits best, or with what a tool has
-///   just returned;
+/// - **answers** with the text of the knowledge entry that fits best ("This may help: ..." where
+///   the entry is about other things as well), or with what a tool has just returned;
 /// - **asks back** where nothing fits, and says what it can help with.
 ///
 /// Every answer in words ends in `(offline model)` or `（离线模型）`, so that nobody takes it for
@@ -116,7 +117,8 @@ fn in_form(request: &ModelRequest, history: &History, text: &str) -> String {
     match &request.output {
         None => text,
         Some(output) => {
-            let source = Source::new(&history.user, "", &text);
+            let newest = history.user.get(..1).unwrap_or_default();
+            let source = Source::new(newest, "", &text);
             fill(output.schema().get(), &source, Purpose::Answer)
                 .value
                 .to_string()

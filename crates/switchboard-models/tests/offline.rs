@@ -170,6 +170,23 @@ mod tools {
     }
 
     #[tokio::test]
+    async fn are_not_called_with_words_that_are_no_number() {
+        let agent = Agent::new("Shop").tool(track());
+        let mut items = run(&agent, "Where is my parcel?").await.to_input_list();
+        items.extend([Item::user("no idea")]);
+        let result = Runner::new(&agent)
+            .model(OfflineModel::new())
+            .run(items)
+            .await
+            .unwrap();
+        assert!(
+            result
+                .final_text()
+                .starts_with("To do that I need: order id.")
+        );
+    }
+
+    #[tokio::test]
     async fn that_would_have_to_ask_give_way_to_a_prepared_answer() {
         let agent = Agent::new("Shop").tool(track()).knowledge(Knowledge::new(
             "track my package",
@@ -363,6 +380,40 @@ mod handoffs {
     }
 
     #[tokio::test]
+    async fn do_not_circle_where_agents_do_not_see_them() {
+        let hidden =
+            |name: &str| handoff(name).filter(switchboard_core::filters::remove_all_tools());
+        let team = switchboard_core::Team::new()
+            .agent(
+                Agent::new("Billing")
+                    .instructions("You handle bills and refunds.")
+                    .handoff_description("Bills and refunds.")
+                    .handoff(hidden("Shipping")),
+            )
+            .agent(
+                Agent::new("Shipping")
+                    .instructions("You handle parcels and delivery.")
+                    .handoff_description("Parcels and delivery.")
+                    .handoff(hidden("Billing")),
+            )
+            .build()
+            .unwrap();
+        for text in [
+            "refund for my parcel",
+            "the delivery and the bill",
+            "where is it",
+            "退款和快递",
+        ] {
+            for start in ["Billing", "Shipping"] {
+                assert!(
+                    run(&team[start], text).await.raw_responses().len() <= 2,
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn that_are_refused_are_not_asked_for_again() {
         let billing: Agent = Agent::new("Billing").handoff_description("Bills and refunds.");
         let triage = Agent::new("Triage").handoff(handoff(&billing).on_handoff(|_ctx| async {
@@ -479,6 +530,26 @@ mod handoffs {
             .await
             .unwrap();
         assert_eq!(result.last_agent().name(), "Shipping");
+    }
+
+    #[tokio::test]
+    async fn follow_a_short_change_of_topic() {
+        let shipping: Agent = Agent::new("Shipping").handoff_description("Parcels and delivery.");
+        let billing: Agent = Agent::new("Billing").handoff_description("Bills and refunds.");
+        let triage = Agent::new("Triage").handoff(&shipping).handoff(&billing);
+        let items = vec![
+            Item::user(
+                "my parcel has not arrived, the courier lost the package, track the delivery",
+            ),
+            Item::assistant("Sorry to hear that."),
+            Item::user("and a refund?"),
+        ];
+        let result = Runner::new(&triage)
+            .model(OfflineModel::new())
+            .run(items)
+            .await
+            .unwrap();
+        assert_eq!(result.last_agent().name(), "Billing");
     }
 }
 

@@ -40,6 +40,14 @@ pub(super) struct Scores {
     pub(super) own: f64,
 }
 
+impl Scores {
+    /// How well the best of all fits.
+    pub(super) fn best(&self) -> f64 {
+        let all = [&self.handoffs, &self.tools, &self.knowledge];
+        all.into_iter().flatten().copied().fold(0.0, f64::max)
+    }
+}
+
 impl Board {
     fn new(request: &ModelRequest) -> Self {
         let own = duties(request);
@@ -51,7 +59,7 @@ impl Board {
         let names: Vec<String> = names.collect();
         let handoffs = request.handoffs.iter().map(|handoff| {
             vec![
-                (&*handoff.agent_name, 2.0),
+                (&*handoff.agent_name, 1.0),
                 (cut(about_colleague(handoff)), 1.0),
             ]
         });

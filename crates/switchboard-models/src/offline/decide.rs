@@ -3,35 +3,29 @@
 use switchboard_core::{ModelRequest, ToolChoice};
 
 use super::board::{Board, Scores};
-use super::features::{Bag, Feature, bag_of};
 use super::fields::Source;
 use super::fill::{Filled, Purpose, fill};
 use super::history::History;
+use super::reading::{FITS, Reading};
 use super::schema::has_required;
 use super::small_talk::SmallTalk;
-use super::text::{Language, stem, tokens};
-use super::tongues::tongue;
+use super::text::Language;
 use super::words;
 
-/// Below this, a candidate has nothing to do with what was said.
-const FITS: f64 = 0.55;
 /// An entry that is about this much else may not be what was asked for, and the answer says so: the
 /// share of what its own title would score.
 const SURE: f64 = 0.35;
 /// How much better a colleague must fit than what the agent can do itself.
-const MARGIN: f64 = 1.1;
+const MARGIN: f64 = 1.5;
 /// Two colleagues nearer than this are asked about.
 const TIE: f64 = 1.02;
 /// A tool that the text gives everything for is meant more likely.
 const READY: f64 = 1.3;
 /// A prepared answer is as good as a tool that would have to ask, from this share of its score.
 const ENOUGH: f64 = 0.6;
-/// How much the instructions count as a sign that a topic is the agent's own.
-const OWN: f64 = 0.6;
-/// How much an earlier message counts, each one more this much less.
-const EARLIER: f64 = 0.5;
-/// A message of fewer telling words than this may hang on earlier ones.
-const SHORT: usize = 3;
+/// How much the instructions count as a sign that a topic is the agent's own: as much as a
+/// colleague's description. With the margin, two agents cannot both find the other better.
+const OWN: f64 = 1.0;
 /// The most handoffs that one message of the user may lead to.
 const MOST_HOPS: usize = 2;
 
@@ -40,7 +34,7 @@ const MOST_HOPS: usize = 2;
 pub(super) enum Decision {
     /// Call a tool or a handoff.
     Call { name: String, arguments: String },
-    /// Say something; whether it is in the words of a tool, an entry, or this module.
+    /// Say something.
     Say(String),
 }
 
@@ -48,6 +42,7 @@ pub(super) enum Decision {
 pub(super) fn decide(request: &ModelRequest, board: &Board, history: &History) -> Decision {
     Decider {
         language: Language::of(history.last_words()),
+        reading: Reading::of(history, board),
         request,
         board,
         history,
@@ -59,6 +54,7 @@ struct Decider<'a> {
     request: &'a ModelRequest,
     board: &'a Board,
     history: &'a History,
+    reading: Reading,
     language: Language,
 }
 
@@ -92,12 +88,12 @@ impl Decider<'_> {
 
     /// A call of whatever fits best.
     fn required(&self) -> Option<Decision> {
-        let scores = self.scores();
+        let scores = &self.reading.scores;
         let handoff = self
-            .best_handoff(&scores)
+            .best_handoff(scores)
             .or_else(|| best(&scores.handoffs, |_| true));
         let tool = self
-            .best_tool(&scores)
+            .best_tool(scores)
             .or_else(|| best(&scores.tools, |_| true));
         match (tool, handoff) {
             (Some((at, fits)), other) if other.is_none_or(|(_, better)| fits >= better) => {
@@ -112,11 +108,11 @@ impl Decider<'_> {
         if let Some(talk) = SmallTalk::of(self.history.last_words()) {
             return Decision::Say(words::small_talk(talk, self.board, self.language));
         }
-        let scores = self.scores();
+        let scores = &self.reading.scores;
         if self.request.settings.tool_choice == Some(ToolChoice::None) {
-            return self.answer(&scores);
+            return self.answer(scores);
         }
-        let tool = self.best_tool(&scores).map(|(at, fits)| {
+        let tool = self.best_tool(scores).map(|(at, fits)| {
             let filled = self.filled(at);
             let is_ready = filled.missing.is_empty() && filled.found > 0;
             (at, if is_ready { fits * READY } else { fits }, filled)
@@ -124,14 +120,14 @@ impl Decider<'_> {
         let known = best(&scores.knowledge, |_| true).map_or(0.0, |(_, fits)| fits);
         let own = known.max(scores.own * OWN);
         let tool_fits = tool.as_ref().map_or(0.0, |(_, fits, _)| *fits);
-        match (self.best_handoff(&scores), tool) {
+        match (self.best_handoff(scores), tool) {
             (Some((at, fits)), _) if self.may_leave(fits, own.max(tool_fits)) => {
-                self.hand_off_or_ask(at, &scores)
+                self.hand_off_or_ask(at, scores)
             }
             (_, Some((at, fits, filled))) if fits >= FITS && fits >= known => {
-                self.use_tool(at, filled, known >= fits * ENOUGH, &scores)
+                self.use_tool(at, filled, known >= fits * ENOUGH, scores)
             }
-            _ => self.answer(&scores),
+            _ => self.answer(scores),
         }
     }
 
@@ -253,41 +249,11 @@ impl Decider<'_> {
 
     fn source(&self) -> Source<'_> {
         let asked = self.history.assistant.as_deref().unwrap_or_default();
-        let hangs = self.hangs_on_earlier(&self.bag(self.history.last_words()));
-        let count = if hangs {
-            self.history.user.len()
-        } else {
-            self.history.user.len().min(1)
+        let count = match self.reading.hangs_on_earlier {
+            true => self.history.user.len(),
+            false => self.history.user.len().min(1),
         };
         Source::new(&self.history.user[..count], asked, "")
-    }
-
-    /// How well everything fits what the user said, and where that says little, what came before.
-    fn scores(&self) -> Scores {
-        let mut query = self.bag(self.history.last_words());
-        if self.hangs_on_earlier(&query) {
-            let mut share = 1.0;
-            for message in self.history.user.iter().skip(1) {
-                share *= EARLIER;
-                for (feature, times) in self.bag(message) {
-                    *query.entry(feature).or_default() += times * share;
-                }
-            }
-        }
-        // A colleague may be there for a language.
-        if let Some(tongue) = tongue(self.history.last_words()) {
-            query.insert(Feature::Word(stem(tongue)), 1.0);
-        }
-        self.board.scores(&query)
-    }
-
-    fn bag(&self, text: &str) -> Bag {
-        bag_of(&self.board.index.corrected(tokens(text)))
-    }
-
-    fn hangs_on_earlier(&self, bag: &Bag) -> bool {
-        let tells = |feature: &&Feature| matches!(feature, Feature::Word(_) | Feature::Pair(..));
-        bag.keys().filter(tells).count() < SHORT
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Source<'a> {
     message: String,
     /// That, and what was said before where the last message needs it.
     text: String,
+    /// The same in the order it was said.
+    prose: String,
     facts: Vec<Fact>,
     /// What the assistant said before: it may have asked for something.
     asked: &'a str,
@@ -33,20 +35,15 @@ pub(super) struct Source<'a> {
 impl<'a> Source<'a> {
     /// A source: what the user said, the newest first, and what the assistant said before.
     pub(super) fn new(messages: &[String], asked: &'a str, answer: &'a str) -> Self {
-        let message = messages
-            .first()
-            .map(|text| facts::plain(text))
-            .unwrap_or_default();
-        let earlier = messages.iter().skip(1).map(|text| facts::plain(text));
-        let text = [message.clone()]
-            .into_iter()
-            .chain(earlier)
-            .collect::<Vec<_>>()
-            .join("\n");
+        let texts: Vec<String> = messages.iter().map(|text| facts::plain(text)).collect();
+        let said: Vec<&str> = texts.iter().rev().map(|text| text.trim()).collect();
+        let message = texts.first().map(|text| text.trim()).unwrap_or_default();
+        let text = texts.join("\n");
         Self {
-            language: Language::of(&message),
+            language: Language::of(message),
             facts: facts::facts(&text),
-            message: message.trim().to_owned(),
+            message: message.to_owned(),
+            prose: said.join("\n"),
             text,
             asked,
             answer,
@@ -76,7 +73,7 @@ impl<'a> Source<'a> {
         };
         found
             .or_else(|| self.stated(name))
-            .or_else(|| self.short_answer(name, about))
+            .or_else(|| self.short_answer(role, name, about))
     }
 
     /// A number for a field, within what the schema allows.
@@ -179,7 +176,7 @@ impl<'a> Source<'a> {
     }
 
     fn prose(&self) -> Option<String> {
-        let text: String = self.message.chars().take(LONGEST).collect();
+        let text: String = self.prose.chars().take(LONGEST).collect();
         (!text.is_empty()).then_some(text)
     }
 
@@ -199,10 +196,17 @@ impl<'a> Source<'a> {
         (!value.is_empty()).then(|| as_written(&self.text, value))
     }
 
-    /// A short message, where the assistant has just asked for this field.
-    fn short_answer(&self, name: &str, about: &str) -> Option<String> {
+    /// A short message, where the assistant has just asked for this field. What must look like
+    /// something, a date say, is not just anything.
+    fn short_answer(&self, role: Role, name: &str, about: &str) -> Option<String> {
+        let may_be = match role {
+            Role::Id => self.message.contains(|c: char| c.is_ascii_digit()),
+            Role::Place(_) | Role::Person | Role::Other => true,
+            _ => false,
+        };
         let words = tokens(&self.message).len();
-        let is_answer = (1..=SHORT_ANSWER).contains(&words) && self.was_asked(name, about);
+        let is_answer =
+            may_be && (1..=SHORT_ANSWER).contains(&words) && self.was_asked(name, about);
         is_answer.then(|| self.message.clone())
     }
 

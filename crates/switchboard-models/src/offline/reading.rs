@@ -1,0 +1,61 @@
+//! What the user's words come to, given what an agent can choose from.
+
+use super::board::{Board, Scores};
+use super::features::{Bag, Feature, bag_of};
+use super::history::History;
+use super::text::{stem, tokens};
+use super::tongues::tongue;
+
+/// Below this, a candidate has nothing to do with what was said.
+pub(super) const FITS: f64 = 0.55;
+/// How much an earlier message counts, each one more this much less.
+const EARLIER: f64 = 0.5;
+/// A message of fewer telling words than this may hang on earlier ones.
+const SHORT: usize = 3;
+
+/// What the user's words come to.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// How well everything fits.
+    pub(super) scores: Scores,
+    /// Whether the last message says nothing by itself: "yes please", "ORD-5".
+    pub(super) hangs_on_earlier: bool,
+}
+
+impl Reading {
+    /// Reads the last message, and where that says nothing by itself, those before it as well.
+    pub(super) fn of(history: &History, board: &Board) -> Self {
+        let mut query = bag(history.last_words(), board);
+        let is_short = query.keys().filter(|feature| tells(feature)).count() < SHORT;
+        // A colleague may be there for a language.
+        if let Some(tongue) = tongue(history.last_words()) {
+            query.insert(Feature::Word(stem(tongue)), 1.0);
+        }
+        let scores = board.scores(&query);
+        if !is_short || scores.best() >= FITS {
+            return Self {
+                scores,
+                hangs_on_earlier: false,
+            };
+        }
+        let mut share = 1.0;
+        for message in history.user.iter().skip(1) {
+            share *= EARLIER;
+            for (feature, times) in bag(message, board) {
+                *query.entry(feature).or_default() += times * share;
+            }
+        }
+        Self {
+            scores: board.scores(&query),
+            hangs_on_earlier: true,
+        }
+    }
+}
+
+fn bag(text: &str, board: &Board) -> Bag {
+    bag_of(&board.index.corrected(tokens(text)))
+}
+
+fn tells(feature: &Feature) -> bool {
+    matches!(feature, Feature::Word(_) | Feature::Pair(..))
+}
