@@ -8,6 +8,7 @@ mod facts;
 mod features;
 mod fields;
 mod fill;
+mod han;
 mod history;
 mod index;
 mod reading;

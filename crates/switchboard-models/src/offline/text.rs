@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use super::han::simplified;
+
 /// The most characters of a text that are read. Of a longer one, the beginning and the end are.
 pub(super) const LONGEST: usize = 8_000;
 /// The longest word that is one; the rest of it is dropped.
@@ -63,10 +65,12 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// Full-width letters, digits and signs as the plain ones, in lower case.
+/// Full-width letters, digits and signs as the plain ones, in lower case; traditional characters
+/// as the simplified ones.
 pub(super) fn normalised(text: &str) -> String {
     text.chars()
         .map(half_width)
+        .map(simplified)
         .flat_map(char::to_lowercase)
         .collect()
 }
