@@ -248,6 +248,23 @@ mod tools {
     }
 
     #[tokio::test]
+    async fn are_not_called_for_the_language_of_the_text() {
+        let parameters = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+        let agent =
+            Agent::new("A").tool(echo("translate", "Translates text to English.", parameters));
+        assert!(
+            said(&agent, "where is the castle of my king")
+                .await
+                .starts_with("I'm not sure")
+        );
+        assert!(
+            said(&agent, "translate this to English: 城堡")
+                .await
+                .starts_with("called with")
+        );
+    }
+
+    #[tokio::test]
     async fn are_not_called_twice_for_one_message() {
         let result = run(
             &Agent::new("Shop").tool(track()),

@@ -12,8 +12,9 @@ use super::fields::words_of;
 use super::index::Index;
 use super::text::tokens;
 
-/// How many boards are kept ready.
+/// How many boards are kept ready, and how many candidates they may have together.
 const KEPT: usize = 32;
+const LARGEST: usize = 20_000;
 /// The longest text of one candidate that is read, in bytes.
 const LONGEST: usize = 16_000;
 
@@ -110,6 +111,10 @@ impl Board {
         scores
     }
 
+    fn size(&self) -> usize {
+        self.handoffs.len() + self.tools.len() + self.knowledge.len()
+    }
+
     fn is_of(&self, request: &ModelRequest) -> bool {
         Arc::ptr_eq(&self.handoffs, &request.handoffs)
             && Arc::ptr_eq(&self.tools, &request.tools)
@@ -130,10 +135,10 @@ impl Boards {
         }
         let board = Arc::new(Board::new(request));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
+        kept.push(board.clone());
+        while kept.len() > KEPT || kept.iter().map(|board| board.size()).sum::<usize>() > LARGEST {
             kept.remove(0);
         }
-        kept.push(board.clone());
         board
     }
 

@@ -1,13 +1,17 @@
 //! What the user's words come to, given what an agent can choose from.
 
+use switchboard_core::HandoffSpec;
+
 use super::board::{Board, Scores};
 use super::features::{Bag, Feature, bag_of};
 use super::history::History;
-use super::text::{stem, tokens};
+use super::text::tokens;
 use super::tongues::tongue;
 
 /// Below this, a candidate has nothing to do with what was said.
 pub(super) const FITS: f64 = 0.55;
+/// What it counts that a colleague is there for the user's language.
+const SPEAKS: f64 = 2.0;
 /// How much an earlier message counts, each one more this much less.
 const EARLIER: f64 = 0.5;
 /// A message of fewer telling words than this may hang on earlier ones.
@@ -27,11 +31,8 @@ impl Reading {
     pub(super) fn of(history: &History, board: &Board) -> Self {
         let mut query = bag(history.last_words(), board);
         let is_short = query.keys().filter(|feature| tells(feature)).count() < SHORT;
-        // A colleague may be there for a language.
-        if let Some(tongue) = tongue(history.last_words()) {
-            query.insert(Feature::Word(stem(tongue)), 1.0);
-        }
-        let scores = board.scores(&query);
+        let tongue = tongue(history.last_words());
+        let scores = scored(&query, tongue, board);
         if !is_short || scores.best() >= FITS {
             return Self {
                 scores,
@@ -46,10 +47,29 @@ impl Reading {
             }
         }
         Self {
-            scores: board.scores(&query),
+            scores: scored(&query, tongue, board),
             hangs_on_earlier: true,
         }
     }
+}
+
+/// How well everything fits, and who is there for the user's language.
+fn scored(query: &Bag, tongue: Option<&str>, board: &Board) -> Scores {
+    let mut scores = board.scores(query);
+    if let Some(tongue) = tongue {
+        for (score, handoff) in scores.handoffs.iter_mut().zip(&*board.handoffs) {
+            *score += if speaks(handoff, tongue) { SPEAKS } else { 0.0 };
+        }
+    }
+    scores
+}
+
+/// Whether a colleague is there for a language: it is in their name, or they are said to speak it.
+fn speaks(handoff: &HandoffSpec, tongue: &str) -> bool {
+    let names = |text: &str| text.to_lowercase().contains(tongue);
+    let speaks = |text: &str| text.to_lowercase().contains("speak");
+    names(&handoff.agent_name)
+        || (speaks(&handoff.tool_description) && names(&handoff.tool_description))
 }
 
 fn bag(text: &str, board: &Board) -> Bag {
