@@ -5,6 +5,8 @@ mod chat;
 mod client;
 mod endpoint;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod history;
 mod refused;
 mod responses;
@@ -20,6 +22,9 @@ use futures_core::Stream;
 use futures_util::stream::{self, TryStreamExt as _};
 pub use responses::ResponsesModel;
 use switchboard_core::{BoxError, ModelEvent};
+
+/// A stream that ended before its answer did.
+const BROKE_OFF: &str = "the answer broke off before its end";
 
 /// An answer that comes piece by piece.
 trait Pieces: Send {

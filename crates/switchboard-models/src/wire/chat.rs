@@ -1,5 +1,7 @@
 //! OpenAI Chat Completions.
 
+#[cfg(fuzzing)]
+pub(super) use answer::read;
 mod answer;
 mod messages;
 mod request;

@@ -6,6 +6,7 @@ mod tls;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use head::Head;
@@ -22,6 +23,9 @@ use crate::wire::sse::{Event, Splitter};
 
 /// How much of a refusal is read.
 const LONGEST_REFUSAL: usize = 64 << 10;
+
+/// How long a server may take to end a stream whose answer has ended.
+const LONGEST_DRAIN: Duration = Duration::from_secs(2);
 
 /// A connection to a provider, or rather as many as are needed at a time: connections are kept
 /// and used again. Clones share them.
@@ -295,10 +299,19 @@ impl Events {
                 }
                 Ok(None) => {
                     self.has_ended = true;
-                    self.ready.extend(self.splitter.finish());
+                    self.ready.extend(self.splitter.finish().filter(is_whole));
                 }
                 Err(error) => return Err(self.at(transport(error, true))),
             }
+        }
+    }
+
+    /// The answer has ended. What is left of the stream is read, so that the connection can be used
+    /// again; nobody waits for it.
+    pub(crate) fn drain(mut self) {
+        let rest = async move { while let Ok(Some(_)) = self.next().await {} };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(LONGEST_DRAIN, rest));
         }
     }
 
@@ -314,6 +327,16 @@ impl Events {
 
     pub(crate) fn head(&self) -> &Head {
         &self.head
+    }
+}
+
+/// Whether an event that the end of the stream cut short, as far as one can tell, is all there.
+fn is_whole(event: &Event) -> bool {
+    match event {
+        Event::Data(data) if data.starts_with("[DONE]") => true,
+        Event::Data(data) | Event::Error(data) => {
+            serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
+        }
     }
 }
 

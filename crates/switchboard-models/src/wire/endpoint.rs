@@ -94,6 +94,15 @@ impl Endpoint {
         self.key.is_some()
     }
 
+    /// Whether this is OpenAI, which needs a key, and there is none.
+    pub(crate) fn needs_key(&self) -> bool {
+        let has_header = self
+            .headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        self.base_url == OPENAI && self.key.is_none() && !has_header
+    }
+
     /// The key, sent as `Authorization: Bearer …`.
     #[must_use]
     pub fn key(mut self, key: impl AsRef<str>) -> Self {

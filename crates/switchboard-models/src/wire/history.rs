@@ -84,7 +84,8 @@ fn sendable(item: &Item, without_id: bool) -> Cow<'_, Item> {
     if item.provider_data().is_some() {
         dropped.push("provider_data");
     }
-    if without_id || has_odd_id(item) {
+    let may_lack_id = matches!(item.kind(), ItemKind::Message | ItemKind::FunctionCall);
+    if without_id && may_lack_id || has_odd_id(item) {
         dropped.push("id");
     }
     let item = match dropped.is_empty() {

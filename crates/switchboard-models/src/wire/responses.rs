@@ -1,5 +1,7 @@
 //! OpenAI Responses.
 
+#[cfg(fuzzing)]
+pub(super) use answer::read;
 mod answer;
 mod request;
 mod stream;

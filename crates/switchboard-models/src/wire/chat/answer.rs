@@ -46,7 +46,7 @@ pub(super) struct Call {
 }
 
 /// Reads a completion that came as a whole.
-pub(super) fn read(
+pub(in crate::wire) fn read(
     model: &ChatModel,
     body: &[u8],
     head: &Head,
@@ -217,4 +217,78 @@ fn usage(told: &Value) -> Usage {
 pub(super) fn bad(error: &dyn std::fmt::Display) -> ModelError {
     let message = format!("the answer cannot be read: {error}");
     ModelError::new(ModelErrorKind::BadAnswer, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::Endpoint;
+    use proptest::prelude::*;
+
+    fn model() -> &'static ChatModel {
+        static MODEL: LazyLock<ChatModel> = LazyLock::new(|| {
+            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
+            ChatModel::new(&client, "m")
+        });
+        &MODEL
+    }
+
+    fn answer(choice: &str) -> Result<ModelResponse, ModelError> {
+        let body = format!(r#"{{"id":"c","choices":[{choice}]}}"#);
+        read(model(), body.as_bytes(), &Head::default())
+    }
+
+    #[test]
+    fn what_servers_leave_out_is_made_up_for() {
+        let answer = answer(
+            r#"{"finish_reason":"stop","message":{"content":null,"reasoning_content":"hm",
+                "tool_calls":[{"function":{"name":"a","arguments":{"x":1}}},
+                {"id":"i","function":{"name":"b","arguments":""}},
+                {"id":"i","function":{"name":"c"}}]}}"#,
+        )
+        .unwrap();
+        let calls: Vec<&Item> = answer.output.iter().skip(1).collect();
+        assert_eq!(calls[0].arguments().as_deref(), Some(r#"{"x":1}"#));
+        let ids: std::collections::HashSet<_> = calls.iter().map(|call| call.call_id()).collect();
+        assert_eq!(ids.len(), 3, "every call has an identifier of its own");
+        assert_eq!(answer.output[0].kind().as_str(), "reasoning");
+    }
+
+    #[test]
+    fn answers_that_were_cut_are_told_apart() {
+        let message = |content: &str, finish: &str| {
+            answer(&format!(
+                r#"{{"finish_reason":"{finish}","message":{content}}}"#
+            ))
+        };
+        let cut = message(r#"{"content":"par"}"#, "length").unwrap();
+        assert_eq!(cut.output[0].field("status"), Some("\"incomplete\""));
+        let calls = r#"{"tool_calls":[{"id":"1","function":{"name":"a","arguments":"{\"x\":"}}]}"#;
+        let error = message(calls, "length").unwrap_err();
+        assert_eq!(error.kind(), ModelErrorKind::Incomplete);
+        let withheld = message(r#"{"content":null}"#, "content_filter").unwrap();
+        assert_eq!(withheld.output[0].refusal().as_deref(), Some(WITHHELD));
+        let nameless = r#"{"tool_calls":[{"id":"1","function":{}}]}"#;
+        assert_eq!(
+            message(nameless, "stop").unwrap_err().kind(),
+            ModelErrorKind::BadAnswer
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(model(), &bytes, &Head::default());
+        }
+
+        #[test]
+        fn any_message_is_an_answer_or_an_error(
+            message in "\\{(\"(content|refusal|tool_calls|reasoning|function|id)\":(\"x\"|null|1|\\[\\]|\\{\\}|\\[\\{\\}\\]|true),){0,5}\"z\":0\\}",
+            finish in "(stop|length|content_filter|error|)",
+        ) {
+            let _ = answer(&format!(r#"{{"finish_reason":"{finish}","message":{message}}}"#));
+        }
+    }
 }

@@ -7,29 +7,30 @@ use switchboard_core::{ModelEvent, RawEvent};
 
 use super::ChatModel;
 use super::answer::{Call, Said, arguments, bad, text};
-use crate::wire::Pieces;
-use crate::wire::client::Events;
-use crate::wire::error::ModelError;
+use crate::wire::client::{Events, Head};
+use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::refused;
 use crate::wire::sse::Event;
+use crate::wire::{BROKE_OFF, Pieces};
 
 /// An answer under way.
 pub(super) struct Answering {
-    events: Events,
+    /// Gone once the answer has ended.
+    events: Option<Events>,
     model: ChatModel,
     said: Said,
     ready: VecDeque<ModelEvent>,
-    is_done: bool,
+    head: Head,
 }
 
 impl Answering {
     pub(super) fn new(events: Events, model: ChatModel) -> Self {
         Self {
-            events,
+            head: events.head().clone(),
+            events: Some(events),
             model,
             said: Said::default(),
             ready: VecDeque::new(),
-            is_done: false,
         }
     }
 
@@ -69,17 +70,12 @@ impl Answering {
 
     /// The stream has ended: so has the answer, if the server said why it stopped.
     fn end(&mut self, is_done: bool) -> Result<(), ModelError> {
-        if self.said.finish.is_none() && !is_done {
-            return Err(self.events.broken("the answer broke off before its end"));
-        }
         let said = std::mem::take(&mut self.said);
-        if said.finish.is_none() && said.is_nothing() {
-            return Err(self.events.broken("the answer ended before it began"));
+        if said.finish.is_none() && (!is_done || said.is_nothing()) {
+            return Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF));
         }
-        let answer = said.settle(&self.model, self.events.head());
-        let answer = answer.map_err(|error| self.events.at(error))?;
+        let answer = said.settle(&self.model, &self.head)?;
         self.ready.push_back(ModelEvent::Completed(answer));
-        self.is_done = true;
         Ok(())
     }
 
@@ -96,22 +92,29 @@ impl Pieces for Answering {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            if self.is_done {
+            let Some(events) = &mut self.events else {
                 return Ok(None);
-            }
-            match self.events.next().await {
-                Ok(Some(Event::Data(data))) if data.starts_with("[DONE]") => self.end(true)?,
-                Ok(Some(Event::Data(data))) => {
-                    self.take(data).map_err(|error| self.events.at(error))?;
-                }
+            };
+            let taken = match events.next().await {
+                Ok(Some(Event::Data(data))) if data.starts_with("[DONE]") => self.end(true),
+                Ok(Some(Event::Data(data))) => self.take(data),
                 Ok(Some(Event::Error(said))) => {
                     let said = serde_json::from_str(&said).unwrap_or(Value::String(said));
-                    return Err(self.events.at(self.failed(&said)));
+                    Err(self.failed(&said))
                 }
-                Ok(None) => self.end(false)?,
+                Ok(None) => self.end(false),
                 // All that could still come is what the answer cost.
-                Err(_) if self.said.finish.is_some() => self.end(true)?,
+                Err(_) if self.said.finish.is_some() => self.end(true),
                 Err(error) => return Err(error),
+            };
+            taken.map_err(|error| match &self.events {
+                Some(events) => events.at(error),
+                None => error,
+            })?;
+            if matches!(self.ready.back(), Some(ModelEvent::Completed(_)))
+                && let Some(events) = self.events.take()
+            {
+                events.drain();
             }
         }
     }

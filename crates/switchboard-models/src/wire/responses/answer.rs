@@ -50,7 +50,7 @@ struct OutputDetails {
 }
 
 /// Reads a response that came as a whole.
-pub(super) fn read(
+pub(in crate::wire) fn read(
     model: &ResponsesModel,
     body: &[u8],
     head: &Head,
@@ -139,4 +139,76 @@ pub(super) fn incomplete(reason: Option<&str>) -> ModelError {
         None => ("the answer is not complete".to_owned(), "incomplete"),
     };
     ModelError::new(ModelErrorKind::Incomplete, message).with_code(Some(code.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::Endpoint;
+    use proptest::prelude::*;
+
+    fn model() -> &'static ResponsesModel {
+        static MODEL: LazyLock<ResponsesModel> = LazyLock::new(|| {
+            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
+            ResponsesModel::new(&client, "m")
+        });
+        &MODEL
+    }
+
+    fn kind(body: &str) -> Result<usize, ModelErrorKind> {
+        let read = read(model(), body.as_bytes(), &Head::default());
+        read.map(|answer| answer.output.len())
+            .map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn only_a_response_that_has_ended_is_an_answer() {
+        assert_eq!(kind(r#"{"output":[{"type":"new_thing","x":1}]}"#), Ok(1));
+        assert_eq!(kind(r#"{"status":"completed","output":null}"#), Ok(0));
+        for (body, expected) in [
+            (
+                r#"{"status":"failed","error":{"message":"m"}}"#,
+                ModelErrorKind::Failed,
+            ),
+            (r#"{"status":"incomplete"}"#, ModelErrorKind::Incomplete),
+            (
+                r#"{"status":"in_progress","output":[]}"#,
+                ModelErrorKind::BadAnswer,
+            ),
+            (r#"{"error":{"message":"m"}}"#, ModelErrorKind::Failed),
+            (r#"{"output":[7]}"#, ModelErrorKind::BadAnswer),
+            ("{}", ModelErrorKind::BadAnswer),
+            ("[]", ModelErrorKind::BadAnswer),
+            ("\u{feff}", ModelErrorKind::BadAnswer),
+        ] {
+            assert_eq!(kind(body), Err(expected), "{body}");
+        }
+    }
+
+    #[test]
+    fn all_that_an_answer_costs_is_counted() {
+        let body = r#"{"id":"r","output":[],"usage":{"input_tokens":9,"output_tokens":5,
+            "input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":3}}}"#;
+        let answer = read(model(), body.as_bytes(), &Head::default()).unwrap();
+        let usage = answer.usage;
+        assert_eq!((usage.input_tokens, usage.cached_tokens), (9, 4));
+        assert_eq!((usage.output_tokens, usage.reasoning_tokens), (5, 3));
+        assert_eq!(answer.response_id.as_deref(), Some("r"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(model(), &bytes, &Head::default());
+        }
+
+        #[test]
+        fn any_json_is_an_answer_or_an_error(
+            body in "\\{(\"(id|status|output|usage|error|type|item)\":(\"x\"|null|1|\\[\\]|\\{\\}|\\[\\{\\}\\]|true),){0,5}\"z\":0\\}"
+        ) {
+            let _ = read(model(), body.as_bytes(), &Head::default());
+        }
+    }
 }

@@ -9,9 +9,10 @@ use switchboard_core::{Item, ModelEvent, RawEvent};
 
 use super::ResponsesModel;
 use super::answer::{self, Response, bad};
+use crate::wire::BROKE_OFF;
 use crate::wire::Pieces;
-use crate::wire::client::Events;
-use crate::wire::error::ModelError;
+use crate::wire::client::{Events, Head};
+use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::refused;
 use crate::wire::sse::Event;
 
@@ -34,22 +35,23 @@ struct Told<'a> {
 
 /// An answer under way.
 pub(super) struct Answering {
-    events: Events,
+    /// Gone once the answer has ended.
+    events: Option<Events>,
     model: ResponsesModel,
     /// The items told so far, for servers whose last event leaves them out.
     items: Vec<(u64, Item)>,
     ready: VecDeque<ModelEvent>,
-    is_done: bool,
+    head: Head,
 }
 
 impl Answering {
     pub(super) fn new(events: Events, model: ResponsesModel) -> Self {
         Self {
-            events,
+            head: events.head().clone(),
+            events: Some(events),
             model,
             items: Vec::new(),
             ready: VecDeque::new(),
-            is_done: false,
         }
     }
 }
@@ -60,10 +62,10 @@ impl Pieces for Answering {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            if self.is_done {
+            let Some(events) = &mut self.events else {
                 return Ok(None);
-            }
-            let told = match self.events.next().await? {
+            };
+            let told = match events.next().await? {
                 Some(Event::Data(data)) if data.starts_with("[DONE]") => None,
                 Some(Event::Data(data)) => Some(self.take(data)),
                 Some(Event::Error(said)) => {
@@ -72,9 +74,16 @@ impl Pieces for Answering {
                 }
                 None => None,
             };
-            match told {
-                Some(taken) => taken.map_err(|error| self.events.at(error))?,
-                None => return Err(self.events.broken("the answer broke off before its end")),
+            let broken = || ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF);
+            let taken = told.unwrap_or_else(|| Err(broken()));
+            taken.map_err(|error| match &self.events {
+                Some(events) => events.at(error),
+                None => error,
+            })?;
+            if matches!(self.ready.back(), Some(ModelEvent::Completed(_)))
+                && let Some(events) = self.events.take()
+            {
+                events.drain();
             }
         }
     }
@@ -115,10 +124,7 @@ impl Answering {
         self.ready.extend(piece.map(ModelEvent::TextDelta));
         let raw = RawEvent::from_json(data).map_err(|error| bad(&error))?;
         self.ready.push_back(ModelEvent::Raw(raw));
-        if let Some(last) = last {
-            self.ready.push_back(last);
-            self.is_done = true;
-        }
+        self.ready.extend(last);
         Ok(())
     }
 
@@ -128,7 +134,7 @@ impl Answering {
         let mut items = std::mem::take(&mut self.items);
         items.sort_by_key(|(at, _)| *at);
         let items = items.into_iter().map(|(_, item)| item).collect();
-        let answer = answer::settle(&self.model, response, items, self.events.head())?;
+        let answer = answer::settle(&self.model, response, items, &self.head)?;
         Ok(ModelEvent::Completed(answer))
     }
 

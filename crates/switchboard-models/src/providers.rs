@@ -1,0 +1,256 @@
+//! Models by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use switchboard_core::{BoxError, ModelHandle};
+
+use crate::offline::OfflineModel;
+
+/// The name of the model that needs no network.
+const OFFLINE: &str = "offline";
+
+/// Makes the model of a name.
+type Make = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
+
+/// Models by name. What comes before the first `/` chooses the provider, the rest is the model's
+/// name there.
+///
+/// | name | model |
+/// | --- | --- |
+/// | `openai/gpt-5.2`, `gpt-5.2` | over Responses |
+/// | `chat/llama3.1` | over Chat Completions |
+/// | `offline` | [`OfflineModel`] |
+/// | `yours/anything` | what you registered |
+///
+/// ```
+/// use switchboard_core::ModelHandle;
+/// use switchboard_models::Providers;
+/// use switchboard_models::offline::OfflineModel;
+///
+/// let providers = Providers::from_env().register("demo", |_name| Ok(OfflineModel::new().into()));
+/// let model: ModelHandle = providers.model("demo/any")?;
+/// # Ok::<(), switchboard_models::NoModel>(())
+/// ```
+#[derive(Clone)]
+pub struct Providers {
+    makers: BTreeMap<String, Arc<Make>>,
+    /// The provider of names without one.
+    plain: Option<String>,
+    /// The model of who names none.
+    default: String,
+}
+
+impl Providers {
+    /// Only the offline model.
+    pub fn new() -> Self {
+        Self {
+            makers: BTreeMap::new(),
+            plain: None,
+            default: OFFLINE.to_owned(),
+        }
+    }
+
+    /// OpenAI, or the server the environment names: `OPENAI_API_KEY`, `OPENAI_BASE_URL`,
+    /// `OPENAI_ORG_ID`, `OPENAI_PROJECT_ID`. `OPENAI_DEFAULT_MODEL` is the model of who names none;
+    /// where there is no key, that is the offline model.
+    #[cfg(feature = "http")]
+    pub fn from_env() -> Self {
+        Self::from_vars(|name| std::env::var(name).ok())
+    }
+
+    /// The same, with the variables from elsewhere.
+    #[cfg(feature = "http")]
+    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
+        let endpoint = crate::Endpoint::from_vars(&var);
+        let default = var("OPENAI_DEFAULT_MODEL").filter(|name| !name.trim().is_empty());
+        let default = match (default, endpoint.has_key()) {
+            (Some(name), _) => name,
+            (None, true) => DEFAULT_MODEL.to_owned(),
+            (None, false) => OFFLINE.to_owned(),
+        };
+        Self {
+            default,
+            ..Self::new().at(endpoint)
+        }
+    }
+
+    /// `openai/…`, `chat/…` and names without a provider at this endpoint.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn at(self, endpoint: crate::Endpoint) -> Self {
+        use crate::{ChatModel, ResponsesModel};
+        use std::sync::OnceLock;
+
+        // Both share their connections, which are made when a model is first asked for.
+        let client = Arc::new(OnceLock::new());
+        let connect = move || -> Result<crate::Client, BoxError> {
+            if let Some(client) = client.get() {
+                return Ok(crate::Client::clone(client));
+            }
+            if endpoint.needs_key() {
+                return Err(
+                    "there is no key: set OPENAI_API_KEY, name another server with \
+                            OPENAI_BASE_URL, or use the model \"offline\""
+                        .into(),
+                );
+            }
+            let made = endpoint.connect()?;
+            Ok(client.get_or_init(|| made).clone())
+        };
+        let connect_chat = connect.clone();
+        let mut with = self
+            .register("openai", move |name| {
+                Ok(ResponsesModel::new(&connect()?, name).into())
+            })
+            .register("chat", move |name| {
+                Ok(ChatModel::new(&connect_chat()?, name).into())
+            });
+        with.plain = Some("openai".to_owned());
+        with
+    }
+
+    /// A provider of your own: `make` is given what comes after `prefix/`.
+    #[must_use]
+    pub fn register(
+        mut self,
+        prefix: impl Into<String>,
+        make: impl Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.makers.insert(prefix.into(), Arc::new(make));
+        self
+    }
+
+    /// The model of this name.
+    ///
+    /// # Errors
+    /// Where there is no such provider, or it cannot be used as it is set up.
+    pub fn model(&self, name: &str) -> Result<ModelHandle, NoModel> {
+        let name = name.trim();
+        let no_model = |why: String| NoModel {
+            name: name.to_owned(),
+            why,
+        };
+        if name.is_empty() {
+            return Err(no_model("the name is empty".to_owned()));
+        }
+        if name == OFFLINE && !self.makers.contains_key(OFFLINE) {
+            return Ok(OfflineModel::new().into());
+        }
+        let (prefix, rest) = match name.split_once('/') {
+            Some((prefix, rest)) => (prefix, rest),
+            // One may be registered for a whole name.
+            None if self.makers.contains_key(name) => (name, ""),
+            None => (self.plain.as_deref().unwrap_or_default(), name),
+        };
+        let Some(make) = self.makers.get(prefix) else {
+            let known: Vec<String> = self
+                .makers
+                .keys()
+                .map(|known| format!("{known}/…"))
+                .collect();
+            let known = [known.join(", "), OFFLINE.to_owned()];
+            let known = known.iter().filter(|known| !known.is_empty()).cloned();
+            let known: Vec<String> = known.collect();
+            return Err(no_model(format!("there are: {}", known.join(", "))));
+        };
+        if rest.is_empty() && name.contains('/') {
+            return Err(no_model(
+                "the model's name is missing behind the /".to_owned(),
+            ));
+        }
+        make(rest).map_err(|error| no_model(error.to_string()))
+    }
+
+    /// The name of the model of who names none.
+    pub fn default_name(&self) -> &str {
+        &self.default
+    }
+
+    /// The model of who names none: the environment's where there is a key, else the offline one.
+    ///
+    /// # Errors
+    /// See [`Providers::model`].
+    pub fn default_model(&self) -> Result<ModelHandle, NoModel> {
+        self.model(&self.default)
+    }
+}
+
+/// OpenAI's model of who names none.
+#[cfg(feature = "http")]
+const DEFAULT_MODEL: &str = "gpt-5.6-luna";
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.makers.keys().collect();
+        write!(f, "Providers({names:?}, default {})", self.default)
+    }
+}
+
+/// There is no model of a name.
+#[derive(Debug)]
+pub struct NoModel {
+    name: String,
+    why: String,
+}
+
+impl fmt::Display for NoModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no model \"{}\": {}", self.name, self.why)
+    }
+}
+
+impl std::error::Error for NoModel {}
+
+#[cfg(all(test, feature = "http"))]
+mod tests {
+    use super::*;
+
+    fn with_key(name: &str) -> Option<String> {
+        (name == "OPENAI_API_KEY").then(|| "sk-something".to_owned())
+    }
+
+    #[test]
+    fn a_name_chooses_a_provider() {
+        let providers = Providers::from_vars(with_key);
+        for (name, model) in [
+            ("openai/gpt-5.2", "gpt-5.2"),
+            ("gpt-5.2", "gpt-5.2"),
+            ("chat/meta-llama/Llama-3", "meta-llama/Llama-3"),
+            ("offline", "offline"),
+        ] {
+            assert_eq!(providers.model(name).unwrap().name(), model, "{name}");
+        }
+        assert_eq!(providers.default_name(), DEFAULT_MODEL);
+        for (name, why) in [
+            ("foo/bar", "openai/…"),
+            ("openai/", "missing"),
+            (" ", "empty"),
+        ] {
+            let error = providers.model(name).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn without_a_key_the_default_is_offline_and_openai_says_what_is_missing() {
+        let providers = Providers::from_vars(|_| None);
+        assert_eq!(providers.default_model().unwrap().name(), "offline");
+        let error = providers.model("openai/gpt-5.2").unwrap_err().to_string();
+        assert!(error.contains("OPENAI_API_KEY"), "{error}");
+        // A server of one's own may need none.
+        let local = |name: &str| {
+            (name == "OPENAI_BASE_URL").then(|| "http://localhost:11434/v1".to_owned())
+        };
+        Providers::from_vars(local).model("chat/llama3.1").unwrap();
+        let offline = Providers::new().model("openai/x").unwrap_err().to_string();
+        assert!(offline.contains("offline"), "{offline}");
+    }
+}

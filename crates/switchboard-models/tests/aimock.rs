@@ -1,0 +1,298 @@
+//! Both protocols on a server that others wrote: npm `@copilotkit/aimock`. `./test` installs it.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use switchboard_core::{
+    Agent, Error, Item, ModelEvent, ModelHandle, RunContext, Runner, StreamEvent, handoff, tool,
+};
+use switchboard_models::{ChatModel, Client, Endpoint, ModelError, ModelErrorKind, ResponsesModel};
+
+/// A server of this test alone.
+struct Aimock {
+    process: Child,
+    url: String,
+}
+
+impl Aimock {
+    fn start(flags: &[&str]) -> Self {
+        let program = std::env::var("SWITCHBOARD_AIMOCK").unwrap();
+        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/aimock/fixtures.json");
+        let mut process = Command::new(program)
+            .args(["-p", "0", "-f", fixtures, "--log-level", "info"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next().expect("the server ended").unwrap();
+            if let Some(at) = line.find("http://") {
+                let url = line[at..].split_whitespace().next().unwrap();
+                break url.trim_end_matches('/').to_owned();
+            }
+        };
+        // What it prints must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, url }
+    }
+
+    fn client(&self, retries: u32) -> Client {
+        let endpoint = Endpoint::at(format!("{}/v1", self.url)).key("sk-test-key-000");
+        endpoint.retries(retries).connect().unwrap()
+    }
+}
+
+impl Drop for Aimock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Protocol {
+    Responses,
+    Chat,
+}
+
+const BOTH: [Protocol; 2] = [Protocol::Responses, Protocol::Chat];
+
+impl Protocol {
+    fn model(self, client: &Client) -> ModelHandle {
+        match self {
+            Self::Responses => ResponsesModel::new(client, "gpt-test").into(),
+            Self::Chat => ChatModel::new(client, "gpt-test").into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+struct Escalation {
+    reason: String,
+    priority: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    id: String,
+}
+
+#[derive(Default)]
+struct App {
+    escalations: Mutex<Vec<Escalation>>,
+}
+
+fn triage() -> Agent<App> {
+    let billing = Agent::new("billing").instructions("You are billing.");
+    let sales = Agent::new("sales")
+        .instructions("You are sales.")
+        .handoff(&billing);
+    let shipping = Agent::new("shipping").instructions("You are shipping.");
+    let escalation = Agent::new("escalation").instructions("You are escalation.");
+    let escalate = handoff(&escalation)
+        .payload::<Escalation>()
+        .on_handoff(|ctx: RunContext<App>, asked| ctx.escalations.lock().unwrap().push(asked));
+    Agent::new("triage")
+        .instructions("You are triage.")
+        .tool(
+            tool::<App>("lookup_order")
+                .description("Looks an order up.")
+                .run(|_ctx, order: Order| format!("order {} is packed", order.id)),
+        )
+        .handoff(&billing)
+        .handoff(&sales)
+        .handoff(&shipping)
+        .handoff(escalate)
+}
+
+/// What came of a run, without what differs between protocols.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    agent: String,
+    text: String,
+    items: Vec<String>,
+    escalations: Vec<Escalation>,
+}
+
+fn in_short(item: &Item) -> String {
+    match (item.role(), item.name(), item.output()) {
+        (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
+        (_, Some(name), _) => format!("{name} {}", item.arguments().unwrap_or_default()),
+        (_, _, Some(output)) => output.into_owned(),
+        _ => item.kind().as_str().to_owned(),
+    }
+}
+
+async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, Error> {
+    let app = Arc::new(App::default());
+    let runner = Runner::new(&triage()).model(model).context(app.clone());
+    let result = match streamed {
+        false => runner.run(said).await?,
+        true => {
+            let mut stream = runner.stream(said);
+            let mut text = String::new();
+            while let Some(event) = stream.next().await {
+                if let StreamEvent::Model(ModelEvent::TextDelta(more)) = event {
+                    text.push_str(&more);
+                }
+            }
+            let result = stream.finish().await?;
+            assert!(text.ends_with(&*result.final_text()), "{text}");
+            result
+        }
+    };
+    let escalations = app.escalations.lock().unwrap().clone();
+    Ok(Outcome {
+        agent: result.last_agent().name().to_owned(),
+        text: result.final_text().into_owned(),
+        items: result.to_input_list().iter().map(in_short).collect(),
+        escalations,
+    })
+}
+
+#[tokio::test]
+#[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
+async fn runs_come_out_the_same_over_both_protocols_plain_and_streamed() {
+    let server = Aimock::start(&[]);
+    let client = server.client(0);
+    for (said, agent, text, items) in [
+        (
+            "My bill is wrong",
+            "billing",
+            "Your bill is fixed. 账单已更正。",
+            4,
+        ),
+        (
+            "Please escalate this",
+            "escalation",
+            "A person will call you.",
+            4,
+        ),
+        ("I want both", "shipping", "It ships today.", 9),
+        ("cascade, please", "billing", "Third agent speaking.", 6),
+    ] {
+        let mut outcomes = Vec::new();
+        for protocol in BOTH {
+            for streamed in [false, true] {
+                let outcome = run(protocol.model(&client), said, streamed).await;
+                let outcome = outcome.unwrap_or_else(|error| panic!("{protocol:?}: {error}"));
+                assert_eq!((&*outcome.agent, &*outcome.text), (agent, text));
+                assert_eq!(outcome.items.len(), items, "{:?}", outcome.items);
+                outcomes.push(outcome);
+            }
+        }
+        for outcome in &outcomes {
+            assert_eq!(outcome, &outcomes[0]);
+        }
+        let escalations = outcomes[0].escalations.len();
+        assert_eq!(escalations, usize::from(said.contains("escalate")));
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
+async fn what_a_server_cannot_do_is_told() {
+    let server = Aimock::start(&[]);
+    let client = server.client(0);
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let model = || protocol.model(&client);
+            let thought = run(model(), "think", streamed).await.unwrap();
+            assert_eq!(thought.text, "42");
+            assert_eq!(thought.items[1], "reasoning", "{protocol:?} {streamed}");
+
+            let error = run(model(), "no such fixture", streamed).await.unwrap_err();
+            let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
+            assert_eq!(
+                (cause.kind(), cause.status()),
+                (ModelErrorKind::Request, Some(404))
+            );
+            assert_eq!(cause.code(), Some("no_fixture_match"));
+            assert!(!error.to_string().contains("sk-test"));
+        }
+        let error = run(protocol.model(&client), "torn", true)
+            .await
+            .unwrap_err();
+        let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
+        assert_eq!(
+            cause.kind(),
+            ModelErrorKind::Interrupted,
+            "{protocol:?}: {error}"
+        );
+    }
+    let error = run(Protocol::Responses.model(&client), "cutoff", false).await;
+    let error = error.unwrap_err();
+    let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
+    assert_eq!(cause.kind(), ModelErrorKind::Incomplete);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
+async fn chaos_ends_right_or_with_an_error_that_says_what_happened() {
+    let chaos = [
+        "--chaos-drop",
+        "0.2",
+        "--chaos-malformed",
+        "0.2",
+        "--chaos-disconnect",
+        "0.2",
+        "--chaos-ratelimit",
+        "0.2",
+    ];
+    let server = Aimock::start(&chaos);
+    let client = server.client(6);
+    let mut runs = tokio::task::JoinSet::new();
+    for number in 0..500 {
+        let model = BOTH[number % 2].model(&client);
+        let said = ["My bill is wrong", "Please escalate this", "I want both"][number % 3];
+        let streamed = number % 4 < 2;
+        runs.spawn(async move {
+            // Only to notice a run that hangs.
+            let limit = Duration::from_secs(240);
+            tokio::time::timeout(limit, run(model, said, streamed)).await
+        });
+    }
+    let (mut right, mut failed) = (0, Vec::new());
+    while let Some(outcome) = runs.join_next().await {
+        match outcome.unwrap().expect("a run hangs") {
+            Ok(outcome) => {
+                let answers = [
+                    "Your bill is fixed. 账单已更正。",
+                    "A person will call you.",
+                    "It ships today.",
+                ];
+                assert!(answers.contains(&&*outcome.text), "{outcome:?}");
+                right += 1;
+            }
+            Err(error) => {
+                let cause = error
+                    .cause()
+                    .and_then(|cause| cause.downcast_ref::<ModelError>());
+                let cause = cause.unwrap_or_else(|| panic!("{error}"));
+                let told = [
+                    ModelErrorKind::Server,
+                    ModelErrorKind::RateLimit,
+                    ModelErrorKind::BadAnswer,
+                    ModelErrorKind::Connection,
+                    ModelErrorKind::Interrupted,
+                ];
+                assert!(told.contains(&cause.kind()), "{error}");
+                assert_eq!(cause.attempts(), 7, "{error}");
+                failed.push(error.to_string());
+            }
+        }
+    }
+    println!("{right} ended right, {} with an error", failed.len());
+    for error in failed.iter().take(5) {
+        println!("{error}");
+    }
+    assert!(right >= 400, "{right} of 500 ended right");
+}

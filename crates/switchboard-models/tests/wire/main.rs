@@ -1,0 +1,114 @@
+//! Models over the wire, against the project's own provider, which checks every request.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod history;
+mod protocols;
+mod transport;
+mod tunnel;
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fake_provider::{FakeProvider, Reply, Request};
+use futures_util::StreamExt as _;
+use switchboard_core::{
+    Agent, BoxError, Item, ModelEvent, ModelHandle, ModelRequest, ModelResponse, Runner,
+};
+use switchboard_models::{ChatModel, Endpoint, ModelError, ResponsesModel};
+
+/// The provider all tests share; each has a key of its own.
+static PROVIDER: LazyLock<FakeProvider> = LazyLock::new(|| FakeProvider::on_thread().unwrap());
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Protocol {
+    Responses,
+    Chat,
+}
+
+const BOTH: [Protocol; 2] = [Protocol::Responses, Protocol::Chat];
+
+/// A script of the provider, and how to reach it.
+struct Script {
+    key: String,
+}
+
+impl Script {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let key = format!("sk-test-{}", NEXT.fetch_add(1, Ordering::SeqCst));
+        PROVIDER.script(&key, replies);
+        Self { key }
+    }
+
+    /// The endpoint, for settings of a test.
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::at(PROVIDER.url()).key(&self.key).retries(0)
+    }
+
+    fn model(&self, protocol: Protocol) -> ModelHandle {
+        model(&self.endpoint(), protocol)
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        PROVIDER.requests_of(&self.key)
+    }
+
+    /// The bodies that were sent, all of them valid.
+    fn bodies(&self) -> Vec<serde_json::Value> {
+        let violations = PROVIDER.violations_of(&self.key);
+        assert!(violations.is_empty(), "{violations:?}");
+        self.requests()
+            .into_iter()
+            .map(|request| request.body)
+            .collect()
+    }
+}
+
+fn model(endpoint: &Endpoint, protocol: Protocol) -> ModelHandle {
+    let client = endpoint.connect().unwrap();
+    match protocol {
+        Protocol::Responses => ResponsesModel::new(&client, "gpt-test").into(),
+        Protocol::Chat => ChatModel::new(&client, "gpt-test").into(),
+    }
+}
+
+fn hello() -> ModelRequest {
+    ModelRequest::new(vec![Item::user("Hello")])
+}
+
+/// Asks plain or streamed.
+async fn ask(
+    model: &ModelHandle,
+    request: ModelRequest,
+    streamed: bool,
+) -> Result<ModelResponse, BoxError> {
+    if !streamed {
+        return model.respond(request).await;
+    }
+    let mut events = model.stream(request);
+    let mut answer = None;
+    while let Some(event) = events.next().await {
+        if let ModelEvent::Completed(completed) = event? {
+            answer = Some(completed);
+        }
+    }
+    Ok(answer.expect("a stream ends with an answer or an error"))
+}
+
+async fn failure(model: &ModelHandle, streamed: bool) -> Box<ModelError> {
+    let error = ask(model, hello(), streamed).await.unwrap_err();
+    error.downcast().unwrap()
+}
+
+/// What an agent with this model says.
+async fn said(model: ModelHandle) -> String {
+    let agent: Agent = Agent::new("A");
+    let result = Runner::new(&agent).model(model).run("Hello").await.unwrap();
+    result.final_text().into_owned()
+}
+
+fn text_of(answer: &ModelResponse) -> String {
+    let texts = answer.output.iter().filter_map(Item::text);
+    texts.map(|text| text.into_owned()).collect()
+}

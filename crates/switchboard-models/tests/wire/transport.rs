@@ -1,0 +1,317 @@
+//! Connections: kept, broken, slow, endless, secret.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_provider::Reply;
+use futures_util::StreamExt as _;
+use serde_json::json;
+use switchboard_core::{ServerState, Usage};
+use switchboard_models::{Endpoint, ModelErrorKind};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+use crate::tunnel::Tunnel;
+use crate::{BOTH, PROVIDER, Protocol, Script, ask, failure, hello, model, said, text_of};
+
+fn refused(status: u16, code: &str) -> Reply {
+    Reply::status(status, json!({"error": {"message": "No.", "code": code}}))
+}
+
+#[tokio::test]
+async fn what_may_help_is_sent_again_and_the_rest_is_not() {
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let script = Script::new([
+                refused(503, "overloaded").header("retry-after-ms", "1"),
+                Reply::disconnect(),
+                Reply::raw("{oops", "application/json"),
+                Reply::text("Hi."),
+            ]);
+            let patient = model(&script.endpoint().retries(3), protocol);
+            let answer = ask(&patient, hello(), streamed).await.unwrap();
+            assert_eq!(text_of(&answer), "Hi.", "{protocol:?} {streamed}");
+            assert_eq!(script.requests().len(), 4);
+
+            for reply in [
+                refused(400, "invalid_value"),
+                refused(401, "invalid_api_key"),
+                refused(404, "model_not_found"),
+                refused(429, "insufficient_quota"),
+                refused(429, "").header("retry-after", "3600"),
+                refused(503, "").header("x-should-retry", "false"),
+            ] {
+                let script = Script::new([reply, Reply::text("Hi.")]);
+                let error =
+                    failure(&model(&script.endpoint().retries(3), protocol), streamed).await;
+                assert_eq!(
+                    (script.requests().len(), error.attempts()),
+                    (1, 1),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_adds_to_a_conversation_is_repeated_only_where_nothing_happened() {
+    let mut request = hello();
+    request.server = Some(ServerState::Conversation("conv_1".into()));
+    let script = Script::new([Reply::disconnect(), Reply::text("Hi.")]);
+    let patient = model(&script.endpoint().retries(3), Protocol::Responses);
+    ask(&patient, request.clone(), false).await.unwrap_err();
+    assert_eq!(script.requests().len(), 1);
+
+    let busy = refused(400, "conversation_locked").header("retry-after-ms", "1");
+    let script = Script::new([busy, Reply::text("Hi.")]);
+    let patient = model(&script.endpoint().retries(3), Protocol::Responses);
+    ask(&patient, request, false).await.unwrap();
+}
+
+#[tokio::test]
+async fn errors_say_what_happened_and_hold_no_secret() {
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let script = Script::new([]);
+            let quoted = format!("Incorrect API key provided: {}", script.key);
+            PROVIDER.script(
+                &script.key,
+                [Reply::status(
+                    401,
+                    json!({"error": {"message": quoted, "code": "invalid_api_key"}}),
+                )
+                .header("x-request-id", "req_7")
+                .header("x-ratelimit-remaining-tokens", "12")
+                .header("x-ratelimit-reset-requests", "6m0s")],
+            );
+            let asked = script.model(protocol);
+            let error = failure(&asked, streamed).await;
+            assert_eq!(error.kind(), ModelErrorKind::Authentication);
+            assert_eq!(error.request_id(), Some("req_7"));
+            assert_eq!(error.rate_limits().remaining_tokens, Some(12));
+            let reset = error.rate_limits().reset_requests;
+            assert_eq!(reset, Some(Duration::from_secs(360)));
+            let told = format!("{error} {error:?} {asked:?}");
+            assert!(!told.contains(&script.key), "{told}");
+            assert!(told.contains("OPENAI_API_KEY"), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_never_taken_for_complete() {
+    for protocol in BOTH {
+        // As if the connection broke, and as if the body simply ended.
+        let places = match protocol {
+            // Its first event is long, and before it nothing was told.
+            Protocol::Responses => [1200, 1500, 2000],
+            Protocol::Chat => [300, 500, 700],
+        };
+        for bytes in places {
+            for cut in [Reply::cut_after, Reply::end_after] {
+                let text = "a rather long answer that will not be heard in full, whatever happens";
+                let whole = Reply::text(text).pieces(3);
+                let script = Script::new([cut(whole, bytes), Reply::text("again")]);
+                // Pieces were told already, so it must not be asked again either.
+                let model = model(&script.endpoint().retries(3), protocol);
+                let error = failure(&model, true).await;
+                assert_eq!(
+                    error.kind(),
+                    ModelErrorKind::Interrupted,
+                    "{bytes}: {error}"
+                );
+                assert_eq!(script.requests().len(), 1);
+            }
+        }
+        let script = Script::new([Reply::text("Hi.").cut_after(20)]);
+        let error = failure(&script.model(protocol), false).await;
+        assert_eq!(error.kind(), ModelErrorKind::Interrupted);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_given_up() {
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let script = Script::new([Reply::hang()]);
+            let hasty = script.endpoint().read_timeout(Duration::from_millis(50));
+            let error = failure(&model(&hasty, protocol), streamed).await;
+            assert_eq!(error.kind(), ModelErrorKind::Timeout, "{error}");
+
+            let slow = Reply::text("a long answer")
+                .pieces(1)
+                .pace(Duration::from_millis(20));
+            let script = Script::new([slow]);
+            let hasty = script.endpoint().total_timeout(Duration::from_millis(60));
+            if streamed {
+                let error = failure(&model(&hasty, protocol), streamed).await;
+                assert_eq!(error.kind(), ModelErrorKind::Timeout, "{error}");
+            }
+        }
+    }
+    // An address that answers nothing at all.
+    let nowhere = Endpoint::at("http://127.0.0.1:1/v1").retries(0);
+    let error = failure(&model(&nowhere, Protocol::Chat), false).await;
+    assert_eq!(error.kind(), ModelErrorKind::Connection);
+    assert!(error.to_string().contains("OPENAI_BASE_URL"), "{error}");
+}
+
+#[tokio::test]
+async fn an_endless_answer_does_not_fill_the_memory() {
+    for protocol in BOTH {
+        for (streamed, reply) in [
+            (false, Reply::endless()),
+            (true, Reply::endless()),
+            (true, Reply::endless_line()),
+        ] {
+            let script = Script::new([reply]);
+            let small = script.endpoint().largest_answer(100_000);
+            let error = failure(&model(&small, protocol), streamed).await;
+            assert_eq!(error.kind(), ModelErrorKind::TooLarge, "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_stops_listening_closes_the_connection() {
+    for protocol in BOTH {
+        let script = Script::new([Reply::endless(), Reply::hang()]);
+        let model = script.model(protocol);
+        {
+            let mut events = model.stream(hello());
+            events.next().await.unwrap().unwrap();
+        }
+        let whole = tokio::time::timeout(Duration::from_millis(50), model.respond(hello()));
+        whole.await.unwrap_err();
+        for _ in 0..200 {
+            if script
+                .requests()
+                .iter()
+                .filter(|request| request.closed_early)
+                .count()
+                == 2
+            {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let closed: Vec<bool> = script.requests().iter().map(|r| r.closed_early).collect();
+        assert_eq!(closed, [true, true], "{protocol:?}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let tunnel = Tunnel::open(&PROVIDER.url(), None).await;
+    let script = Script::new((0..10).map(|_| Reply::text("Hi.")));
+    let near = Endpoint::at(format!("http://127.0.0.1:{}/v1", tunnel.port)).key(&script.key);
+    let client = near.connect().unwrap();
+    for turn in 0..10 {
+        let model = switchboard_models::ResponsesModel::new(&client, "m").into();
+        ask(&model, hello(), turn % 2 == 0).await.unwrap();
+    }
+    // What is left of a stream is read beside the next request, which may need its own.
+    assert!(tunnel.connections() <= 2, "{}", tunnel.connections());
+}
+
+#[tokio::test]
+async fn a_proxy_is_gone_through() {
+    let tunnel = Tunnel::open(&PROVIDER.url(), None).await;
+    let script = Script::new([Reply::text("Hi.")]);
+    let proxy = format!("http://127.0.0.1:{}", tunnel.port);
+    let far = Endpoint::at("http://provider.invalid/v1")
+        .key(&script.key)
+        .proxy(proxy);
+    assert_eq!(said(model(&far, Protocol::Chat)).await, "Hi.");
+    let line = &tunnel.first_lines()[0];
+    assert!(
+        line.starts_with("POST http://provider.invalid/v1/chat/completions"),
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn certificates_of_ones_own_are_trusted_and_others_are_not() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let key = made.signing_key.serialize_der();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key.try_into().unwrap())
+        .unwrap();
+    let tls = TlsAcceptor::from(Arc::new(tls));
+    let tunnel = Tunnel::open(&PROVIDER.url(), Some(tls)).await;
+    let script = Script::new([Reply::text("Hi.")]);
+    let far = Endpoint::at(format!("https://localhost:{}/v1", tunnel.port));
+    let far = far.key(&script.key).retries(0);
+    let error = failure(&model(&far, Protocol::Chat), false).await;
+    assert_eq!(error.kind(), ModelErrorKind::Connection);
+    assert!(error.to_string().contains("ertificate"), "{error}");
+
+    let file = std::env::temp_dir().join(format!("switchboard-ca-{}.pem", std::process::id()));
+    std::fs::write(&file, made.cert.pem()).unwrap();
+    let trusted = far.certificates(&file);
+    let spoken = said(model(&trusted, Protocol::Chat)).await;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(spoken, "Hi.");
+}
+
+#[tokio::test]
+async fn headers_and_fields_of_the_user_are_sent() {
+    for protocol in BOTH {
+        let script = Script::new([Reply::text("Hi.")]);
+        let endpoint = script
+            .endpoint()
+            .organization("org_1")
+            .project("proj_1")
+            .header("x-team", "blue")
+            .body_field("service_tier", "flex")
+            .body_field("store", true);
+        let mut request = hello();
+        let mut settings = (*request.settings).clone();
+        settings.extra_body.insert("store".to_owned(), json!(false));
+        settings
+            .extra_headers
+            .insert("x-team".to_owned(), "red".to_owned());
+        request.settings = settings.into();
+        ask(&model(&endpoint, protocol), request, false)
+            .await
+            .unwrap();
+        let sent = &script.requests()[0];
+        assert_eq!(sent.header("openai-organization"), Some("org_1"));
+        assert_eq!(sent.header("openai-project"), Some("proj_1"));
+        assert_eq!(sent.header("x-team"), Some("red"));
+        let body = &script.bodies()[0];
+        assert_eq!(
+            (&body["service_tier"], &body["store"]),
+            (&json!("flex"), &json!(false))
+        );
+    }
+}
+
+#[tokio::test]
+async fn all_that_an_answer_costs_is_counted() {
+    let cost = fake_provider::Usage {
+        input: 10,
+        cached: 4,
+        output: 7,
+        reasoning: 2,
+    };
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let script = Script::new([Reply::text("Hi.").usage(cost).header("x-request-id", "r9")]);
+            let answer = ask(&script.model(protocol), hello(), streamed)
+                .await
+                .unwrap();
+            let mut expected = Usage::default();
+            expected.requests = 1;
+            (expected.input_tokens, expected.cached_tokens) = (10, 4);
+            (expected.output_tokens, expected.reasoning_tokens) = (7, 2);
+            assert_eq!(answer.usage, expected, "{protocol:?} {streamed}");
+            assert_eq!(answer.request_id.as_deref(), Some("r9"));
+        }
+    }
+}
