@@ -18,6 +18,8 @@ mod written;
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use fake_provider::Protocol;
+
     use crate::corpus::{self, Plan};
 
     fn cases() -> PathBuf {
@@ -33,6 +35,23 @@ mod tests {
         .unwrap();
         assert_eq!(failures, [""; 0]);
         assert_eq!((tally.passed, tally.failed, tally.skipped), (513, 0, 10));
+    }
+
+    #[test]
+    fn every_case_a_protocol_can_carry_passes_over_the_wire() {
+        for (protocol, passed, skipped) in
+            [(Protocol::Responses, 414, 4), (Protocol::Chat, 264, 79)]
+        {
+            let mut failures = Vec::new();
+            let plan = Plan {
+                wire: Some(protocol),
+                ..Plan::default()
+            };
+            let tally = corpus::run(&cases(), plan, &mut |failure| failures.push(failure)).unwrap();
+            assert_eq!(failures, [""; 0]);
+            let found = (tally.passed, tally.failed, tally.skipped);
+            assert_eq!(found, (passed, 0, skipped), "{protocol:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Both protocols on a server that others wrote: npm `@copilotkit/aimock`. `./test` installs it.
 
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a panic is the report"
+)]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

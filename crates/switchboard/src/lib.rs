@@ -5,11 +5,18 @@ pub use switchboard_core::*;
 // The attribute, beside the function of the same name: macros have a namespace of their own.
 #[doc(inline)]
 pub use switchboard_macros::tool;
+#[doc(inline)]
+pub use switchboard_models as models;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-python.md")]
 pub struct FromPython;
+
+/// The same.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/models.md")]
+pub struct Models;
 
 /// The same.
 #[cfg(doctest)]

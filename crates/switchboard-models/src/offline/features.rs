@@ -1,6 +1,6 @@
 //! What a text is about, in a form that can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::text::{Token, is_stop_char, is_stop_word};
 use super::thesaurus::Thesaurus;
@@ -56,11 +56,24 @@ pub(super) fn add(bag: &mut Bag, tokens: &[Token], times: f64) {
             _ => {}
         }
     }
-    for senses in Thesaurus::built_in().senses(tokens) {
+    let senses = Thesaurus::built_in().senses(tokens);
+    // How many words are of each topic: a hint needs another beside it.
+    let mut words_of = BTreeMap::new();
+    for senses in &senses {
+        let topics: BTreeSet<u16> = senses.iter().map(|sense| sense.topic).collect();
+        for topic in topics {
+            *words_of.entry(topic).or_insert(0) += 1;
+        }
+    }
+    for senses in senses {
         // A word of several ideas says less about each.
         let share = times / (senses.len() as f64).sqrt();
         for sense in senses {
-            let share = if sense.is_hint { share / 2.0 } else { share };
+            let share = match sense.is_hint {
+                true if words_of[&sense.topic] < 2 => continue,
+                true => share / 2.0,
+                false => share,
+            };
             count(bag, Feature::Idea(sense.idea), share);
             count(bag, Feature::Topic(sense.topic), share);
         }

@@ -162,7 +162,7 @@ async fn what_cannot_be_carried_is_refused_before_anything_is_sent() {
         json!({"role": "user", "content": [{"type": "hologram"}]}),
     ] {
         let script = Script::new([Reply::text("Hi.")]);
-        let request = ModelRequest::new(items(&[item.clone()]));
+        let request = ModelRequest::new(items(std::slice::from_ref(&item)));
         let error = ask(&script.model(Protocol::Chat), request, false)
             .await
             .unwrap_err();

@@ -1,6 +1,10 @@
 //! Models over the wire, against the project's own provider, which checks every request.
 
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a panic is the report"
+)]
 
 mod history;
 mod protocols;

@@ -306,10 +306,13 @@ async fn all_that_an_answer_costs_is_counted() {
             let answer = ask(&script.model(protocol), hello(), streamed)
                 .await
                 .unwrap();
-            let mut expected = Usage::default();
-            expected.requests = 1;
-            (expected.input_tokens, expected.cached_tokens) = (10, 4);
-            (expected.output_tokens, expected.reasoning_tokens) = (7, 2);
+            let expected = Usage {
+                requests: 1,
+                input_tokens: 10,
+                cached_tokens: 4,
+                output_tokens: 7,
+                reasoning_tokens: 2,
+            };
             assert_eq!(answer.usage, expected, "{protocol:?} {streamed}");
             assert_eq!(answer.request_id.as_deref(), Some("r9"));
         }

@@ -34,10 +34,11 @@ impl Tunnel {
                 tokio::spawn(async move {
                     match tls {
                         None => pass(stream, &to, &noted).await,
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => pass(stream, &to, &noted).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                pass(stream, &to, &noted).await;
+                            }
+                        }
                     }
                 });
             }
