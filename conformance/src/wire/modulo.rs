@@ -84,7 +84,7 @@ mod tests {
                           "arguments": "{\"id\":1}"});
         let run = json!({"new_items": [{"raw": message}, {"raw": call}]});
         assert_eq!(
-            without_ids(&run),
+            without_ids(&run, Protocol::Chat),
             json!({"new_items": [
                 {"raw": {"type": "message", "role": "assistant",
                          "content": [{"type": "output_text", "text": "Hi"}]}},
@@ -100,7 +100,7 @@ mod tests {
         let nested = format!("Head\n<H>\n1. user: Hi. {{}}\n2. {inner}\n</H>");
         let history = json!({"content": nested, "id": "kept: this is no item"});
         assert_eq!(
-            without_ids(&history),
+            without_ids(&history, Protocol::Chat),
             json!({"content": "Head\n<H>\n1. user: Hi. {}\n2. {\"type\":\"reasoning\",\"summary\":[]}\n</H>",
                    "id": "kept: this is no item"})
         );
