@@ -5,6 +5,7 @@ mod data;
 pub(crate) mod history;
 mod names;
 pub(crate) mod owned;
+mod sound;
 mod summary;
 
 use std::fmt;
@@ -20,6 +21,7 @@ pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_ha
 
 pub(crate) use names::LONGEST_NAME;
 pub use names::{ToolNames, default_tool_name};
+pub(crate) use sound::{Given, Unsound};
 
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};

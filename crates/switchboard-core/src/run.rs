@@ -5,6 +5,7 @@ mod calls;
 mod config;
 mod driver;
 mod events;
+mod halves;
 mod machine;
 mod model_filter;
 mod recovery;

@@ -5,9 +5,8 @@
 //! that list work on [`Carried`]; it puts the pieces back so that the record a session keeps stays
 //! whole, and drops what would be left without its other half ([`Ties`]).
 
-use super::ties::Ties;
 use crate::handoff::{Halves, HandoffInputData};
-use crate::items::{Input, Item, RunItem};
+use crate::items::{Input, Item, RunItem, Ties};
 
 /// What the next agent sees, entry by entry.
 pub(super) struct Carried {
@@ -100,6 +99,7 @@ impl Carried {
     /// The data with this as what the next agent sees. The new items stay as they were: a session
     /// keeps the whole turn.
     pub(super) fn into_data<C>(mut self, data: HandoffInputData<C>) -> HandoffInputData<C> {
+        let was_empty = data.shows_nothing();
         self.ties.let_fall(&mut self.kept);
         let (mut history, mut before, mut now) = (self.front, Vec::new(), Vec::new());
         let kept = self.entries.into_iter().zip(self.kept);
@@ -117,6 +117,7 @@ impl Carried {
             true => data,
             false => data.with_input_history(history),
         };
-        data.with_pre_handoff_items(before).with_input_items(now)
+        let data = data.with_pre_handoff_items(before).with_input_items(now);
+        data.left_by_library(was_empty)
     }
 }

@@ -15,11 +15,15 @@
 //!
 //! The filters here keep whole what belongs together: none leaves a call without its output, an output
 //! without its call, or reasoning without the item it led to. [`Filter::unpaired`] lets them.
+//!
+//! What a filter of yours returns is passed on as given. The handoff fails where nothing is left of
+//! what was said, or where an item that the filter made has neither a type nor a role. A call without
+//! its output is warned of and does not get into a session;
+//! [`Runner::pair_calls`](crate::Runner::pair_calls) keeps it from the model as well.
 
 mod carried;
 mod compose;
 mod redact;
-mod ties;
 mod trim;
 
 use std::fmt;
@@ -162,6 +166,7 @@ where
 /// well, so that a session does not keep them.
 pub fn remove_all_tools<C: 'static>() -> Filter<C> {
     Filter::new(|data: HandoffInputData<C>| {
+        let was_empty = data.shows_nothing();
         let history = match data.input_history() {
             Input::Text(text) => Input::Text(text.clone()),
             Input::Items(items) => {
@@ -176,10 +181,11 @@ pub fn remove_all_tools<C: 'static>() -> Filter<C> {
             .with_input_history(history)
             .with_pre_handoff_items(before)
             .with_new_items(now);
-        match instead {
+        let data = match instead {
             Some(items) => data.with_input_items(items),
             None => data,
-        }
+        };
+        data.left_by_library(was_empty)
     })
 }
 

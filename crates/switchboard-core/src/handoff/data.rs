@@ -36,6 +36,8 @@ pub struct HandoffInputData<C = ()> {
     /// Which items of the history stand for run items, so that they are not repeated.
     owned: Vec<Owned>,
     halves: Halves,
+    /// Whether a filter of the library left nothing, as it was told to.
+    is_emptied: bool,
 }
 
 /// What the library's filters do with an item whose other half is gone.
@@ -63,6 +65,7 @@ impl<C> HandoffInputData<C> {
             payload: None,
             owned: Vec::new(),
             halves: Halves::default(),
+            is_emptied: false,
         }
     }
 
@@ -146,6 +149,23 @@ impl<C> HandoffInputData<C> {
         self
     }
 
+    pub(crate) fn is_emptied(&self) -> bool {
+        self.is_emptied
+    }
+
+    /// The same, as a filter of the library left it.
+    pub(crate) fn left_by_library(mut self, was_empty: bool) -> Self {
+        self.is_emptied |= !was_empty && self.shows_nothing();
+        self
+    }
+
+    /// Whether the next agent would see nothing.
+    pub(crate) fn shows_nothing(&self) -> bool {
+        let now = self.input_items.as_ref().unwrap_or(&self.new_items);
+        let history = matches!(&self.input_history, Input::Items(items) if items.is_empty());
+        history && self.pre_handoff_items.is_empty() && now.is_empty()
+    }
+
     pub(crate) fn nested(mut self, history: Items, owned: Vec<Owned>) -> Self {
         self.input_history = Input::Items(history);
         self.pre_handoff_items = RunItems::new();
@@ -186,6 +206,7 @@ impl<C> Clone for HandoffInputData<C> {
             payload: self.payload.clone(),
             owned: self.owned.clone(),
             halves: self.halves,
+            is_emptied: self.is_emptied,
         }
     }
 }

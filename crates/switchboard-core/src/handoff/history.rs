@@ -131,7 +131,7 @@ impl Ordered<'_> {
 }
 
 /// The history with earlier summaries opened.
-fn flattened(history: &Items, markers: &HistoryMarkers) -> Vec<Item> {
+pub(super) fn flattened(history: &Items, markers: &HistoryMarkers) -> Vec<Item> {
     let mut flat = Vec::with_capacity(history.len());
     for item in history {
         match summary::read(item, markers) {

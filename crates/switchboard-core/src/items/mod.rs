@@ -4,6 +4,7 @@ mod head;
 mod item;
 mod kind;
 mod run_item;
+mod ties;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ pub use item::{InvalidItem, Item};
 pub use kind::ItemKind;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 use serde::{Deserialize, Serialize};
+pub(crate) use ties::Ties;
 
 use crate::seq::Seq;
 

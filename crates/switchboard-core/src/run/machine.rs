@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
+use super::halves::drop_halves;
 use super::server::Delivered;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, Turn};
 use super::view::{self, View};
@@ -570,6 +571,9 @@ impl Run {
                     && !recorded.contains(&made.key())
             }));
         }
+        if let Phase::Handoff(turn) = &self.phase {
+            drop_halves(&mut kept, turn);
+        }
         self.note_unsaved(kept.into_iter());
     }
 
@@ -613,6 +617,6 @@ pub(super) fn next_occurrence(last: u32) -> u32 {
     last.checked_add(1).unwrap_or(1)
 }
 
-fn answer_item(call: &Item, text: &str) -> Item {
+pub(super) fn answer_item(call: &Item, text: &str) -> Item {
     Item::function_call_output(&call.call_id().unwrap_or_default(), text)
 }

@@ -259,11 +259,11 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.model_filter = Some(ModelFilter::new(filter)))
     }
 
-    /// Takes halves of calls out of every request. The engine and the library's filters leave
-    /// none; filters of your own may.
+    /// Whether halves of calls are taken out of every request. The engine and the library's filters
+    /// leave none; filters of your own may.
     #[must_use]
-    pub fn pair_calls(self) -> Self {
-        self.with(|config| config.pair_calls = true)
+    pub fn pair_calls(self, pair: bool) -> Self {
+        self.with(|config| config.pair_calls = pair)
     }
 
     /// Has an output for a run that cannot go on: too many turns, a refusal, an answer that is not

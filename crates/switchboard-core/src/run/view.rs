@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::items::{Item, ItemKind, Items, RunItem, RunItems};
+use crate::items::{Item, ItemKind, Items, RunItem, RunItems, Ties};
 
 /// The prepared list, and what tells whether it can be shown as it is.
 #[derive(Debug, Clone, Default)]
@@ -98,13 +98,16 @@ pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
     latest_only(items).into()
 }
 
-/// The items without calls whose output is not there, and without outputs whose call is not.
+/// The items without what lacks its other half.
 pub(super) fn paired(items: &Items) -> Items {
-    let all: Vec<Item> = items.iter().cloned().collect();
-    let kept = without_orphans(&all, |_| true);
-    let calls: FxHashSet<u64> = kept.iter().map(Item::output_identity).collect();
-    let is_whole = |item: &Item| !item.kind().is_output() || calls.contains(&item.identity());
-    kept.into_iter().filter(is_whole).collect()
+    let all: Vec<&Item> = items.iter().collect();
+    let mut kept = vec![true; all.len()];
+    Ties::of(&all).let_fall(&mut kept);
+    if !kept.contains(&false) {
+        return items.clone();
+    }
+    let kept = all.into_iter().zip(kept).filter(|(_, kept)| *kept);
+    kept.map(|(item, _)| item.clone()).collect()
 }
 
 /// What a run with a session starts from: what the session holds, and then the new input. Where

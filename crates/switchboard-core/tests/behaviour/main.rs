@@ -20,6 +20,7 @@ mod teams;
 mod test_kit;
 mod tools;
 mod traces;
+mod unsound_filters;
 
 use switchboard_core::{Items, RunItems};
 

@@ -11,7 +11,8 @@ use crate::callback::call;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailVerdict, HandoffCheck, HandoffVerdict};
 use crate::handoff::{
-    Callback, Handoff, HandoffDecision, HandoffInputData, Target, nest_handoff_history,
+    Callback, Given, Handoff, HandoffDecision, HandoffInputData, Target, Unsound,
+    nest_handoff_history,
 };
 use crate::items::{Input, RunItems};
 use crate::run::events::StreamEvent;
@@ -330,16 +331,59 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.ctx(),
         )
         .with_payload(payload);
+        let given = Given::of(&data);
         let filter = handoff.input_filter();
         if let Some(filter) = filter.or(config.handoff_input_filter.as_ref()) {
             let filtered = filter.apply(data).await;
-            return filtered.map_err(|error| self.user_error("the filter", error));
+            let left = filtered.map_err(|error| self.user_error("the filter", error))?;
+            return self.sound("the filter", handoff, &given, left);
         }
         if !self.is_rewritten(handoff) {
             return Ok(data);
         }
         let mapper = config.handoff_history_mapper.as_ref();
-        Ok(nest_handoff_history(data, mapper, &config.history_markers))
+        let nested = nest_handoff_history(data, mapper, &config.history_markers);
+        match mapper {
+            Some(_) => self.sound("the history mapper", handoff, &given, nested),
+            None => Ok(nested),
+        }
+    }
+
+    /// What code of the user's left, if a model can be shown it.
+    fn sound(
+        &self,
+        what: &str,
+        handoff: &Handoff<C>,
+        given: &Given,
+        left: HandoffInputData<C>,
+    ) -> Result<HandoffInputData<C>, Error> {
+        let markers = &self.config.history_markers;
+        let problem = match given.check(&left, markers) {
+            Ok(0) => return Ok(left),
+            Ok(_) if self.config.pair_calls => return Ok(left),
+            Ok(halves) => {
+                tracing::warn!(
+                    agent = self.agent.name(),
+                    handoff = handoff.tool_name(),
+                    halves,
+                    "{what} leaves calls without outputs or outputs without calls, which most \
+                     providers refuse; Runner::pair_calls takes them out"
+                );
+                return Ok(left);
+            }
+            Err(Unsound::Nothing) => format!(
+                "{what} left nothing for \"{}\" to see; let it keep at least what the user said \
+                 last, or say in a message what there is to do",
+                handoff.agent_name()
+            ),
+            Err(Unsound::Nameless(at)) => format!(
+                "{what} made an item that has neither a type nor a role (item {} of what \"{}\" \
+                 would see); give it one of the two",
+                at + 1,
+                handoff.agent_name()
+            ),
+        };
+        Err(Error::new(ErrorKind::UserCode, problem))
     }
 }
 

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use crate::items::{Item, ItemKind};
+use super::{Item, ItemKind};
 use crate::json;
 
 /// For each item, by its place: what it needs beside it.
-pub(super) struct Ties(Vec<Tie>);
+pub(crate) struct Ties(Vec<Tie>);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tie {
@@ -28,7 +28,7 @@ type Knot<'a> = (ItemKind, Option<Cow<'a, str>>);
 impl Ties {
     /// A call belongs to the first output of its kind and identifier that comes after it. A call
     /// repeated before it is answered, and a second answer, belong to nothing.
-    pub(super) fn of(items: &[&Item]) -> Self {
+    pub(crate) fn of(items: &[&Item]) -> Self {
         let mut ties = vec![Tie::Free; items.len()];
         let mut open: HashMap<Knot<'_>, VecDeque<usize>> = HashMap::new();
         for (at, item) in items.iter().enumerate() {
@@ -64,13 +64,18 @@ impl Ties {
         Self(ties)
     }
 
+    /// Whether the call or output at this place lacks its other half.
+    pub(crate) fn is_half(&self, at: usize) -> bool {
+        self.0[at] == Tie::Alone
+    }
+
     /// Nothing belongs together.
-    pub(super) fn none(len: usize) -> Self {
+    pub(crate) fn none(len: usize) -> Self {
         Self(vec![Tie::Free; len])
     }
 
     /// Lets fall what cannot stand without something that falls.
-    pub(super) fn let_fall(&self, kept: &mut [bool]) {
+    pub(crate) fn let_fall(&self, kept: &mut [bool]) {
         for (at, tie) in self.0.iter().enumerate() {
             match tie {
                 Tie::Half(other) => kept[at] &= kept[*other],
@@ -86,7 +91,7 @@ impl Ties {
     }
 
     /// An earlier place for a cut, with the reasoning that led to what comes after it.
-    pub(super) fn before_reasoning(&self, mut cut: usize) -> usize {
+    pub(crate) fn before_reasoning(&self, mut cut: usize) -> usize {
         while cut > 0 && matches!(self.0[cut - 1], Tie::LedTo(_)) {
             cut -= 1;
         }
@@ -94,7 +99,7 @@ impl Ties {
     }
 
     /// A later place for a cut, without an item whose reasoning comes before it.
-    pub(super) fn after_reasoned(&self, cut: usize) -> usize {
+    pub(crate) fn after_reasoned(&self, cut: usize) -> usize {
         match cut.checked_sub(1).map(|before| self.0[before]) {
             Some(Tie::LedTo(next)) => next + 1,
             _ => cut,
@@ -102,7 +107,7 @@ impl Ties {
     }
 
     /// An earlier place for a cut, one that separates nothing that belongs together.
-    pub(super) fn before_all(&self, mut cut: usize) -> usize {
+    pub(crate) fn before_all(&self, mut cut: usize) -> usize {
         let mut at = self.0.len();
         while at > cut {
             at -= 1;

@@ -1,0 +1,274 @@
+//! Filters that return what no model should be shown.
+
+use std::sync::{Arc, Mutex};
+
+use switchboard_core::filters::{Filter, IntoFilter};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, Error, ErrorKind, HandoffInputData, Item, MemorySession, RunItem, RunItemKind,
+    RunResult, Runner, filters, handoff, tool,
+};
+
+use crate::told;
+
+struct Ran {
+    outcome: Result<RunResult, Error>,
+    model: ScriptedModel,
+    session: MemorySession,
+}
+
+/// A turn with a tool and a handoff that has this filter.
+async fn run_with<M>(filter: impl IntoFilter<(), M>) -> Ran {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk")
+        .tool(tool("t").run(|_ctx, (): ()| "1"))
+        .handoff(handoff(&boss).filter(filter));
+    run(&clerk, |runner| runner).await
+}
+
+async fn run(clerk: &Agent, set: impl FnOnce(Runner) -> Runner) -> Ran {
+    let model = ScriptedModel::new()
+        .reply([
+            Item::function_call("c1", "t", "{}"),
+            Item::function_call("c2", "transfer_to_boss", "{}"),
+        ])
+        .say("ok");
+    let session = MemorySession::new();
+    let runner = Runner::new(clerk).model(model.clone()).session(&session);
+    Ran {
+        outcome: set(runner).run("x").await,
+        model,
+        session,
+    }
+}
+
+#[track_caller]
+fn refused(ran: &Ran, says: &str) {
+    let error = ran.outcome.as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UserCode);
+    let message = error.to_string();
+    assert!(message.contains(says), "{message}");
+    assert!(
+        message.contains("agent \"Clerk\", handoff \"transfer_to_boss\""),
+        "{message}"
+    );
+    assert_eq!(ran.model.requests().len(), 1, "the model was asked");
+    assert_eq!(error.run().unwrap().agent(), "Clerk");
+}
+
+#[tokio::test]
+async fn a_filter_that_leaves_nothing_is_refused() {
+    let forget = |data: HandoffInputData| {
+        data.with_input_history(Vec::new())
+            .with_pre_handoff_items([])
+            .with_new_items([])
+    };
+    let ran = run_with(forget).await;
+    refused(&ran, "the filter left nothing for \"Boss\" to see");
+    // Nor does a filter of the library after it make up for that.
+    let ran = run_with(Filter::new(forget).then(filters::redact_pii())).await;
+    refused(&ran, "left nothing");
+
+    // A call that nobody answered is not shown, so it does not count.
+    let one_call = |data: HandoffInputData| {
+        let call = data.new_items()[0].clone();
+        data.with_input_history(Vec::new()).with_new_items([call])
+    };
+    refused(&run_with(one_call).await, "left nothing");
+
+    // What a later filter adds is something.
+    let told = |data: HandoffInputData| data.with_input_history("Call Ann back.");
+    let ran = run_with(filters::keep_last(0).then(forget).then(told)).await;
+    ran.outcome.unwrap();
+}
+
+#[tokio::test]
+async fn a_mapper_that_leaves_nothing_is_refused() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk")
+        .tool(tool("t").run(|_ctx, (): ()| "1"))
+        .handoff(&boss);
+    let ran = run(&clerk, |runner| {
+        let runner = runner.nest_handoff_history(true);
+        runner.handoff_history_mapper(|_| Vec::new())
+    });
+    refused(&ran.await, "the history mapper left nothing");
+}
+
+#[tokio::test]
+async fn an_item_that_a_filter_made_must_say_what_it_is() {
+    for json in ["{}", r#"{"type":7,"role":[]}"#, r#"{"content":"hi"}"#] {
+        let add = move |data: HandoffInputData| {
+            let mut history: Vec<Item> = data.history_items().iter().cloned().collect();
+            history.push(Item::from_json(json).unwrap());
+            data.with_input_history(history)
+        };
+        let ran = run_with(add).await;
+        refused(&ran, "neither a type nor a role (item 2 of what \"Boss\"");
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_gave_is_passed_on_whatever_it_is() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(|data: HandoffInputData| data));
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    let odd = Item::from_json(r#"{"note": 1}"#).unwrap();
+    let runner = Runner::new(&clerk).model(model.clone());
+    runner
+        .run(vec![odd.clone(), Item::user("x")])
+        .await
+        .unwrap();
+    assert_eq!(model.requests()[1].input[0], odd);
+}
+
+#[tokio::test]
+async fn a_session_gets_whole_pairs_only() {
+    let whole = [
+        "user: x",
+        "call t",
+        "call transfer_to_boss",
+        "output of c1: 1",
+        r#"output of c2: {"assistant": "Boss"}"#,
+        "assistant: ok",
+    ];
+    let places = |places: &[usize]| -> Vec<String> {
+        places.iter().map(|at| whole[*at].to_owned()).collect()
+    };
+    type Pick = fn(&[RunItem]) -> Vec<RunItem>;
+    let cases: [(&str, Pick, &[usize]); 5] = [
+        ("all", |made| made.to_vec(), &[0, 1, 2, 3, 4, 5]),
+        (
+            "an output without its call",
+            |made| made[1..].to_vec(),
+            &[0, 2, 4, 5],
+        ),
+        (
+            "a call without its output",
+            |made| made[..2].to_vec(),
+            &[0, 5],
+        ),
+        (
+            "outputs before their calls",
+            |made| made.iter().rev().cloned().collect(),
+            &[0, 5],
+        ),
+        (
+            "an output of its own",
+            |made| {
+                let output = Item::function_call_output("nobody", "?");
+                let output = RunItem::new(RunItemKind::Other, "Clerk", output);
+                made.iter().cloned().chain([output]).collect()
+            },
+            &[0, 1, 2, 3, 4, 5],
+        ),
+    ];
+    for (what, pick, expected) in cases {
+        let ran = run_with(move |data: HandoffInputData| {
+            let made: Vec<RunItem> = data.new_items().iter().cloned().collect();
+            data.with_new_items(pick(&made))
+        });
+        let ran = ran.await;
+        ran.outcome.unwrap();
+        assert_eq!(told(&ran.session.items()), places(expected), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_turn_itself_left_open_stays_in_the_session() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(|data: HandoffInputData| data));
+    let open = Item::from_json(r#"{"type":"tool_search_call","call_id":"k","id":"ts"}"#).unwrap();
+    let call = Item::function_call("c", "transfer_to_boss", "{}");
+    let model = ScriptedModel::new().reply([open.clone(), call]).say("ok");
+    let session = MemorySession::new();
+    let runner = Runner::new(&clerk).model(model).session(&session);
+    runner.run("x").await.unwrap();
+    assert_eq!(session.items()[1], open);
+}
+
+#[tokio::test]
+async fn pairing_goes_by_the_order_and_takes_nothing_twice() {
+    let boss: Agent = Agent::new("Boss");
+    let (call, output) = (Item::function_call("k", "t", "{}"), |text| {
+        Item::function_call_output("k", text)
+    });
+    for (history, expected) in [
+        (vec![output("1"), call.clone()], vec![]),
+        (
+            vec![output("0"), call.clone(), output("1")],
+            vec!["call t", "output of k: 1"],
+        ),
+    ] {
+        let filter = move |data: HandoffInputData| {
+            let history = history.iter().cloned().chain([Item::user("Go on.")]);
+            data.with_input_history(history.collect::<Vec<_>>())
+                .with_input_items([])
+        };
+        let clerk = Agent::new("Clerk")
+            .tool(tool("t").run(|_ctx, (): ()| "1"))
+            .handoff(handoff(&boss).filter(filter));
+        let ran = run(&clerk, |runner| runner.pair_calls(true)).await;
+        ran.outcome.unwrap();
+        let expected: Vec<&str> = expected.into_iter().chain(["user: Go on."]).collect();
+        assert_eq!(told(&ran.model.requests()[1].input), expected);
+    }
+}
+
+/// A subscriber that writes down the warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut told = String::new();
+        event.record(
+            &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                told.push_str(&format!("{field}={value:?} "));
+            },
+        );
+        self.0.lock().unwrap().push(told);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn halves_that_a_filter_shows_are_warned_of_once() {
+    let boss: Agent = Agent::new("Boss");
+    let outputs_only = |data: HandoffInputData| {
+        let outputs = data.new_items().clone().into_iter().skip(2);
+        data.with_input_items(outputs)
+    };
+    let clerk = Agent::new("Clerk")
+        .tool(tool("t").run(|_ctx, (): ()| "1"))
+        .handoff(handoff(&boss).filter(outputs_only));
+    for (pairs, expected) in [(false, 1), (true, 0)] {
+        let warnings = Warnings::default();
+        let _listening = tracing::subscriber::set_default(warnings.clone());
+        let ran = run(&clerk, |runner| runner.pair_calls(pairs)).await;
+        ran.outcome.unwrap();
+        let warnings = warnings.0.lock().unwrap().clone();
+        assert_eq!(warnings.len(), expected, "{warnings:?}");
+        for told in warnings {
+            assert!(told.contains("Runner::pair_calls"), "{told}");
+            assert!(
+                told.contains("handoff=\"transfer_to_boss\" halves=2"),
+                "{told}"
+            );
+        }
+    }
+}
