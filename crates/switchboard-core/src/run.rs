@@ -16,6 +16,7 @@ mod runner;
 mod saved;
 mod server;
 mod stream;
+mod trail;
 mod turn;
 mod view;
 
@@ -31,4 +32,5 @@ pub use result::{RunResult, RunStatus};
 pub(crate) use roster::targets;
 pub use runner::{ContextSource, NoContext, Runner, WithContext};
 pub use stream::{RunStream, Stopper};
+pub use trail::{HandoffOutcome, HandoffTaken};
 pub use turn::{HandoffCall, ToolCall};

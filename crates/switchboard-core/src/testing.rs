@@ -41,7 +41,7 @@ use crate::items::Item;
 use crate::model::ModelRequest;
 
 pub use recorder::{Recorder, Recording};
-pub use report::{HandoffTaken, Report, ToolUsed};
+pub use report::{Report, ToolUsed};
 pub use scripted::ScriptedModel;
 
 /// An item in a line or so, as a person would want to read it: `user: Hi`, `call lookup {"id": 1}`,

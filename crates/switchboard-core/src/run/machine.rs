@@ -13,6 +13,7 @@ use super::answer;
 use super::calls::{Calls, Where};
 use super::halves::drop_halves;
 use super::server::Delivered;
+use super::trail::HandoffTaken;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
@@ -64,6 +65,9 @@ pub struct Run {
     pub(super) delivered: Option<Delivered>,
     pub(super) phase: Phase,
     pub(super) made_items: u32,
+    /// The agent the run began with.
+    pub(super) first: Arc<str>,
+    pub(super) trail: Vec<HandoffTaken>,
     /// What the model will be shown; made anew where it is absent.
     pub(super) view: Option<View>,
 }
@@ -151,6 +155,8 @@ pub(super) struct Rejected {
 impl Run {
     pub(super) fn new(agent: Arc<str>, input: Input) -> Self {
         Self {
+            first: agent.clone(),
+            trail: Vec::new(),
             agent,
             input,
             generated: RunItems::new(),
@@ -190,6 +196,11 @@ impl Run {
     /// Who has the conversation.
     pub fn agent(&self) -> &str {
         &self.agent
+    }
+
+    /// The agent the run began with.
+    pub fn first_agent(&self) -> &str {
+        &self.first
     }
 
     /// How many turns have been taken.

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 
 use super::machine::{Run, Step};
+use super::trail::HandoffTaken;
 use crate::agent::Agent;
 use crate::guardrail::GuardrailResult;
 use crate::items::{Input, Items, RunItems};
@@ -70,6 +71,28 @@ impl<C> RunResult<C> {
     /// The agent that had the conversation at the end; the next message is best given to it.
     pub fn last_agent(&self) -> &Agent<C> {
         &self.agent
+    }
+
+    /// The handoffs of the run in their order, those refused among them. Filters do not change it.
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, HandoffOutcome, Runner, filters, handoff};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let billing: Agent = Agent::new("Billing");
+    /// let triage =
+    ///     Agent::new("Triage").handoff(handoff(&billing).filter(filters::remove_all_tools()));
+    /// let model = ScriptedModel::new().call("transfer_to_billing", "{}").say("Done.");
+    /// let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+    /// let taken = &result.handoffs()[0];
+    /// assert_eq!((&*taken.from, &*taken.to), ("Triage", "Billing"));
+    /// assert_eq!(taken.outcome, HandoffOutcome::Taken);
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub fn handoffs(&self) -> &[HandoffTaken] {
+        self.run.handoffs()
     }
 
     /// What the last agent's conversation started from.

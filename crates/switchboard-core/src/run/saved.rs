@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::calls::{Calls, KnownCall, Role};
 use super::machine::{InputChecks, Phase, Run};
 use super::server::Delivered;
+use super::trail::HandoffTaken;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
 use crate::agent::ToolResult;
 use crate::guardrail::GuardrailResult;
@@ -21,12 +22,14 @@ use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
 /// The form of a stored run. It changes with what a run holds.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
     version: u32,
     agent: Arc<str>,
+    first: Arc<str>,
+    trail: Vec<HandoffTaken>,
     turn: u32,
     made_items: u32,
     usage: Usage,
@@ -261,6 +264,8 @@ impl Serialize for Run {
         let saved = Saved {
             version: VERSION,
             agent: self.agent.clone(),
+            first: self.first.clone(),
+            trail: self.trail.clone(),
             turn: self.turn,
             made_items: self.made_items,
             usage: self.usage,
@@ -418,6 +423,8 @@ fn restore(stored: &str) -> Result<Run, String> {
     }
     Ok(Run {
         agent: saved.agent,
+        first: saved.first,
+        trail: saved.trail,
         input,
         generated: found.run_items(&saved.generated)?.into(),
         record: found.run_items(&saved.record)?.into(),

@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use serde_json::Value;
 
-use super::{HandoffTaken, Report};
+use super::Report;
+use crate::run::HandoffTaken;
 
 /// Assertions. Each panics where it does not hold.
 impl Report {
@@ -36,6 +37,19 @@ impl Report {
             let what = format!("what {from} sent to {to}");
             let sent = sent.join(" and ");
             self.fail(&what, &format_args!("{expected}"), &format_args!("{sent}"));
+        }
+        self
+    }
+
+    /// One agent asked to hand the conversation to the other and was refused, at least once.
+    #[track_caller]
+    pub fn assert_refused(&self, from: &str, to: &str) -> &Self {
+        let mut refused = self.refused().into_iter();
+        if !refused.any(|asked| *asked.from == *from && *asked.to == *to) {
+            panic!(
+                "{from} was not refused to hand the conversation to {to}\n{}",
+                self.told()
+            );
         }
         self
     }
@@ -86,7 +100,7 @@ impl Report {
     #[track_caller]
     fn handoffs_between(&self, from: &str, to: &str) -> Vec<HandoffTaken> {
         let all = self.handoffs().into_iter();
-        let taken: Vec<_> = all.filter(|h| h.from == from && h.to == to).collect();
+        let taken: Vec<_> = all.filter(|h| *h.from == *from && *h.to == *to).collect();
         if taken.is_empty() {
             panic!(
                 "{from} did not hand the conversation to {to}\n{}",

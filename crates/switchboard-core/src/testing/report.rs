@@ -9,10 +9,10 @@ use super::{in_short, of_agent};
 use crate::items::{RunItem, RunItemKind, RunItems};
 use crate::model::ModelRequest;
 use crate::output::FinalOutput;
-use crate::run::{Run, RunResult, Step};
+use crate::run::{HandoffOutcome, HandoffTaken, Run, RunResult, Step};
 
 /// Who did what in a run, in order. It prints as a transcript, one line a step, that can be kept
-/// and compared with.
+/// and compared with; line breaks in what was said are written as `\\n`.
 ///
 /// Its assertions can be chained; where one does not hold, it says what was found instead and how
 /// the run went.
@@ -20,21 +20,9 @@ use crate::run::{Run, RunResult, Step};
 pub struct Report {
     made: RunItems,
     first: String,
+    trail: Vec<HandoffTaken>,
     output: Option<FinalOutput>,
     requests: Vec<ModelRequest>,
-}
-
-/// A handoff that took place.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct HandoffTaken {
-    /// The agent that had the conversation.
-    pub from: String,
-    /// The agent that got it.
-    pub to: String,
-    /// What the model sent along; an empty object where it sent nothing, and its text where that is
-    /// not JSON.
-    pub payload: Value,
 }
 
 /// A tool that was called, and what it answered.
@@ -59,9 +47,9 @@ impl Report {
 
     /// A report of a run, also of one that failed.
     pub fn of_run(run: &Run) -> Self {
-        let first = run.new_items().iter().next();
         Self {
-            first: first.map_or_else(|| run.agent().to_owned(), |made| made.agent().to_owned()),
+            first: run.first_agent().to_owned(),
+            trail: run.handoffs().to_vec(),
             made: run.new_items().clone(),
             output: match run.step() {
                 Step::Done(output) => Some(output.clone()),
@@ -93,14 +81,9 @@ impl Report {
         requests.iter().map(shown).collect()
     }
 
-    /// The agents that had the conversation, in order, the first one included. A handoff that a
-    /// filter took out of the record ([`remove_all_tools`](crate::filters::remove_all_tools) does) is
-    /// not told of, here and below.
+    /// The agents that had the conversation, in order, the first one included.
     pub fn agents(&self) -> Vec<&str> {
-        let targets = self.made.iter().filter_map(|made| match made.kind() {
-            RunItemKind::HandoffOutput { target, .. } => Some(&**target),
-            _ => None,
-        });
+        let targets = self.taken().map(|taken| &*taken.to);
         std::iter::once(self.first.as_str())
             .chain(targets)
             .collect()
@@ -108,15 +91,19 @@ impl Report {
 
     /// The handoffs that took place.
     pub fn handoffs(&self) -> Vec<HandoffTaken> {
-        let taken = self.made.iter().filter_map(|made| match made.kind() {
-            RunItemKind::HandoffOutput { source, target } => Some(HandoffTaken {
-                from: source.to_string(),
-                to: target.to_string(),
-                payload: self.call_of(made).map_or(Value::Null, arguments_of),
-            }),
-            _ => None,
-        });
-        taken.collect()
+        self.taken().cloned().collect()
+    }
+
+    /// The handoffs that were refused.
+    pub fn refused(&self) -> Vec<HandoffTaken> {
+        let refused = self.trail.iter();
+        let refused = refused.filter(|asked| asked.outcome != HandoffOutcome::Taken);
+        refused.cloned().collect()
+    }
+
+    fn taken(&self) -> impl Iterator<Item = &HandoffTaken> {
+        let asked = self.trail.iter();
+        asked.filter(|asked| asked.outcome == HandoffOutcome::Taken)
     }
 
     /// The tools that were called, with what they answered.
@@ -142,13 +129,6 @@ impl Report {
         texts.map(|text| text.into_owned()).collect()
     }
 
-    fn call_of(&self, output: &RunItem) -> Option<&RunItem> {
-        let wanted = output.item().identity();
-        self.made
-            .iter()
-            .find(|made| wanted != 0 && made.item().output_identity() == wanted)
-    }
-
     fn output_of(&self, call: &RunItem) -> Option<Value> {
         let wanted = call.item().output_identity();
         self.made.iter().find_map(|made| match made.kind() {
@@ -169,28 +149,47 @@ fn arguments_of(call: &RunItem) -> Value {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for made in &self.made {
-            let (agent, item) = (made.agent(), made.item());
-            match made.kind() {
-                RunItemKind::MessageOutput => {
-                    writeln!(f, "{agent}: {}", item.text().unwrap_or_default())?;
-                }
-                RunItemKind::ToolCall | RunItemKind::HandoffCall => {
-                    let name = item.name().unwrap_or_default();
-                    writeln!(
-                        f,
-                        "{agent} calls {name} {}",
-                        item.arguments().unwrap_or_default()
-                    )?;
-                }
-                RunItemKind::ToolCallOutput { .. } => {
-                    writeln!(f, "{agent} is told {}", item.output().unwrap_or_default())?;
-                }
-                RunItemKind::HandoffOutput { source, target } => {
-                    writeln!(f, "{source} → {target}")?;
-                }
-                other => writeln!(f, "{agent} ({})", other.as_str())?,
-            }
+            writeln!(f, "{}", on_one_line(&step(made)))?;
         }
         Ok(())
     }
+}
+
+/// What a run item tells, in words.
+fn step(made: &RunItem) -> String {
+    let (agent, item) = (made.agent(), made.item());
+    match made.kind() {
+        RunItemKind::MessageOutput => format!("{agent}: {}", item.text().unwrap_or_default()),
+        RunItemKind::ToolCall | RunItemKind::HandoffCall => {
+            let (name, arguments) = (item.name(), item.arguments());
+            let (name, arguments) = (name.unwrap_or_default(), arguments.unwrap_or_default());
+            format!("{agent} calls {name} {arguments}")
+        }
+        RunItemKind::ToolCallOutput { .. } => {
+            format!("{agent} is told {}", item.output().unwrap_or_default())
+        }
+        RunItemKind::HandoffOutput { source, target } => format!("{source} → {target}"),
+        other => format!("{agent} ({})", other.as_str()),
+    }
+}
+
+/// Text with its line breaks written out.
+fn on_one_line(text: &str) -> Cow<'_, str> {
+    let is_break = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\x0b' | '\x0c' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    if !text.contains(is_break) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match is_break(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use switchboard_core::testing::{Recorder, Recording, Report, ScriptedModel};
 use switchboard_core::{
-    Agent, BoxError, GuardrailVerdict, InputGuardrail, Item, Model, ModelRequest, ModelResponse,
-    Runner, handoff, tool,
+    Agent, BoxError, GuardrailVerdict, HandoffDecision, HandoffOutcome, InputGuardrail, Item,
+    Model, ModelRequest, ModelResponse, Run, Runner, filters, handoff, tool,
 };
 
 use crate::told;
@@ -59,6 +59,70 @@ async fn a_report_says_who_did_what() {
     Billing calls refund {"amount": 5}
     Billing is told done
     Billing: You have your money back.
+    "#);
+}
+
+#[tokio::test]
+async fn a_report_knows_of_handoffs_that_filters_took_out_of_the_record() {
+    let billing: Agent = Agent::new("Billing");
+    let way = handoff(&billing).filter(filters::remove_all_tools());
+    let desk = Agent::new("Desk").handoff(way);
+    let model = ScriptedModel::new()
+        .call("transfer_to_billing", r#"{"why": "refund"}"#)
+        .say("Done.");
+    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    // Also after it was stored.
+    let stored = serde_json::to_string(result.run()).unwrap();
+    let run: Run = serde_json::from_str(&stored).unwrap();
+    assert_eq!(run.handoffs(), result.handoffs());
+    assert_eq!(run.first_agent(), "Desk");
+    Report::of_run(&run)
+        .assert_agents(["Desk", "Billing"])
+        .assert_payload("Desk", "Billing", json!({"why": "refund"}));
+}
+
+#[tokio::test]
+async fn a_refused_handoff_is_told_and_can_be_asserted() {
+    let billing: Agent = Agent::new("Billing");
+    let closed = handoff(&billing)
+        .tool_name("bill")
+        .on_handoff(|_ctx| HandoffDecision::refuse("Closed."));
+    let desk = Agent::new("Desk").handoff(closed);
+    let model = ScriptedModel::new().call("bill", "").say("Try tomorrow.");
+    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    let [asked] = result.handoffs() else {
+        panic!("{:?}", result.handoffs());
+    };
+    assert_eq!(
+        (&*asked.from, &*asked.to, &*asked.tool_name, &asked.payload),
+        ("Desk", "Billing", "bill", &json!({}))
+    );
+    assert_eq!(asked.outcome, HandoffOutcome::Refused("Closed.".to_owned()));
+    let report = Report::of(&result);
+    report
+        .assert_agents(["Desk"])
+        .assert_refused("Desk", "Billing");
+    assert_eq!(report.handoffs(), []);
+    let failed = catch_unwind(AssertUnwindSafe(|| {
+        _ = report.assert_refused("Billing", "Desk")
+    }));
+    let message = failed.unwrap_err();
+    let message = message.downcast_ref::<String>().unwrap();
+    assert!(
+        message.starts_with("Billing was not refused to hand the conversation to Desk\n"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_transcript_has_one_line_a_step() {
+    let desk: Agent = Agent::new("Desk").tool(tool("t").run(|_ctx, (): ()| "1\r\n2"));
+    let model = ScriptedModel::new().call("t", "{\n}").say("a\nb\u{2028}c");
+    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    insta::assert_snapshot!(Report::of(&result), @r#"
+    Desk calls t {\n}
+    Desk is told 1\r\n2
+    Desk: a\nb\u{2028}c
     "#);
 }
 

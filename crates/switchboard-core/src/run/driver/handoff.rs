@@ -18,6 +18,7 @@ use crate::items::{Input, RunItems};
 use crate::run::events::StreamEvent;
 use crate::run::machine::{Handover, Step};
 use crate::run::roster;
+use crate::run::trail::HandoffOutcome;
 use crate::run::turn::{HandoffCall, Progress};
 use crate::trace::{OpenSpan, SpanData};
 
@@ -37,7 +38,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 all.map(|call| call.agent.clone()).collect()
             }
         };
-        let from = self.agent.name_arc();
+        let from = &self.agent.name_arc().clone();
         let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
             from_agent: from.clone(),
             to_agent: None,
@@ -54,9 +55,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             handed.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&taken.tool))?;
         let (target, handover) = match handed {
             Handed::Over(target, handover) => (target, handover),
-            Handed::Refused(reason) => {
+            Handed::Refused(target, reason) => {
                 span.fail("Handoff refused", Vec::new());
                 let recorded = self.run.record.len();
+                let outcome = HandoffOutcome::Refused(reason.clone());
+                self.run.note_handoff(from, target.name_arc(), outcome);
                 self.run.handoff_refused(&reason, self.agent.name_arc());
                 drop(span);
                 self.tell_recorded_since(recorded).await;
@@ -66,6 +69,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
         let recorded = self.run.record.len();
         let key = roster::key(&self.start, &target);
+        let outcome = HandoffOutcome::Taken;
+        self.run.note_handoff(from, target.name_arc(), outcome);
         self.run.handed_over(key, handover);
         self.agent = target;
         self.offer = None;
@@ -126,13 +131,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .check_handoff(handoff, &target, payload.as_ref())
             .await?
         {
-            Checked::Refused(reason) => return Ok(Handed::Refused(reason)),
+            Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
             Checked::Allowed(handover) => handover,
         };
         if progress == Progress::Nothing {
             let decision = self.call_back(handoff, payload.clone()).await?;
             if let HandoffDecision::Refuse(reason) = decision {
-                return Ok(Handed::Refused(reason));
+                return Ok(Handed::Refused(target, reason));
             }
             self.run.note_handoff_progress(Progress::CalledBack);
         }
@@ -390,7 +395,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
 /// What came of a handoff before the run moves.
 enum Handed<C> {
     Over(Agent<C>, Handover),
-    Refused(String),
+    /// The agent that would have got the conversation, and why it did not.
+    Refused(Agent<C>, String),
 }
 
 /// What guardrails said, with what would be carried over where they were shown it.
