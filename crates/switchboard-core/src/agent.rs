@@ -368,9 +368,14 @@ impl<C> Agent<C> {
 
     /// The same agent, reached from `other`: names it hands off to are looked up in that team.
     pub(crate) fn reached_from(&self, other: &Self) -> Self {
+        self.reached_in(other.team())
+    }
+
+    /// The same agent, reached from a member of a team, or from outside of any.
+    pub(crate) fn reached_in(&self, team: Option<&Arc<Registry<C>>>) -> Self {
         Self {
             def: self.def.clone(),
-            team: self.team.clone().or_else(|| other.team.clone()),
+            team: self.team.as_ref().or(team).cloned(),
         }
     }
 
@@ -446,12 +451,16 @@ impl<C> Agent<C> {
             Some(Problem { owner, what })
         });
         let mut problems: Vec<Problem> = output.chain(tools).collect();
-        for (at, handoff) in self.def.handoffs.iter().enumerate() {
-            if let Some(what) = handoff.problem() {
-                let name = names.names_of(&self.def.handoffs).swap_remove(at);
-                let owner = Some(("handoff", name));
-                problems.push(Problem { owner, what });
-            }
+        let handoffs = self.def.handoffs.iter().enumerate();
+        let wrong: Vec<(usize, String)> = handoffs
+            .filter_map(|(at, handoff)| Some((at, handoff.problem()?)))
+            .collect();
+        if !wrong.is_empty() {
+            let names = names.names_of(&self.def.handoffs);
+            problems.extend(wrong.into_iter().map(|(at, what)| {
+                let owner = Some(("handoff", names[at].clone()));
+                Problem { owner, what }
+            }));
         }
         problems
     }

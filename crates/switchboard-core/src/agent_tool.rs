@@ -173,7 +173,7 @@ async fn ask<C: Send + Sync + 'static>(
         hooks: None,
         ..(**outer).clone()
     };
-    let runner = Runner::new(agent)
+    let runner = Runner::new(&agent.reached_in(ctx.team()))
         .config(config)
         .context(ctx.run().state().clone());
     let outcome = match listen {

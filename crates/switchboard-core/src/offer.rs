@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
-use crate::handoff::{Handoff, ToolNames};
+use crate::handoff::{Handoff, Target, ToolNames, default_tool_description};
 use crate::model::{HandoffSpec, ToolSpec};
-use crate::tool::Tool;
+use crate::run::targets;
+use crate::tool::{Enabled, Tool};
 
 /// The tools and handoffs of one turn. Clones share everything.
 #[derive(Debug, Clone)]
@@ -41,7 +42,9 @@ impl Offer {
                 .handoffs()
                 .iter()
                 .all(|edge| edge.enabled().is_always());
-        if always {
+        // What a name leads to is the team's to say, and an agent may be in several.
+        let by_name = |edge: &Handoff<C>| matches!(edge.target(), Target::Name(_));
+        if always && !agent.handoffs().iter().any(by_name) {
             let offer = agent.cached_offer(names).get_or_init(|| {
                 let tools = 0..agent.tools().len();
                 let handoffs = 0..agent.handoffs().len();
@@ -97,7 +100,7 @@ impl Offer {
         }
         let spec = |at: &usize| HandoffSpec {
             tool_name: names[*at].clone(),
-            ..agent.handoffs()[*at].spec().clone()
+            ..spec_of(agent, &agent.handoffs()[*at])
         };
         Self(Arc::new(Inner {
             tools: tools
@@ -107,9 +110,10 @@ impl Offer {
             handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,
+            problem: lost_handoff(agent, &names)
+                .or_else(|| agent.problems(policy).first().map(ToString::to_string)),
             names,
             collision,
-            problem: agent.problems(policy).first().map(ToString::to_string),
         }))
     }
 
@@ -149,6 +153,33 @@ impl Offer {
         };
         agent.handoffs().get(at)
     }
+}
+
+/// A handoff of the agent whose name leads nowhere, in words.
+fn lost_handoff<C>(agent: &Agent<C>, names: &[Arc<str>]) -> Option<String> {
+    let is_lost = |handoff: &Handoff<C>| {
+        matches!(handoff.target(), Target::Name(_))
+            && !matches!(handoff.enabled(), Enabled::Never)
+            && targets(agent, handoff).is_empty()
+    };
+    let at = agent.handoffs().iter().position(is_lost)?;
+    Some(format!(
+        "handoff \"{}\" leads to \"{}\" by name, and the agent is in no team with an agent of that \
+         name; put both into a Team",
+        names[at],
+        agent.handoffs()[at].agent_name()
+    ))
+}
+
+/// The handoff as a model sees it, with the words of the agent that its name leads to.
+fn spec_of<C>(agent: &Agent<C>, handoff: &Handoff<C>) -> HandoffSpec {
+    let mut spec = handoff.spec().clone();
+    if let (Target::Name(name), false) = (handoff.target(), handoff.has_given_description())
+        && let Some(target) = targets(agent, handoff).first()
+    {
+        spec.tool_description = default_tool_description(name, target.description()).into();
+    }
+    spec
 }
 
 impl std::ops::Deref for Offer {

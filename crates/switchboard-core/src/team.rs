@@ -5,7 +5,7 @@ mod circles;
 mod graph;
 mod map;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ use crate::handoff::{Handoff, Target, ToolNames};
 /// ```
 pub struct Team<C = ()> {
     agents: Vec<Agent<C>>,
+    /// The same agents as they were given: those who use them as tools know them so.
+    given: Vec<Agent<C>>,
     by_name: HashMap<Arc<str>, usize>,
 }
 
@@ -105,7 +107,7 @@ impl<C> Team<C> {
     }
 
     fn map(&self) -> Map<C> {
-        Map::of(&self.agents, &self.by_name)
+        Map::of(&self.agents, &self.given)
     }
 
     /// All agents, in the order they were added.
@@ -144,7 +146,8 @@ pub struct TeamBuilder<C = ()> {
 }
 
 impl<C> TeamBuilder<C> {
-    /// Adds an agent. The agents it hands off to by value come along.
+    /// Adds an agent. The agents it hands off to by value come along. Those it uses as tools do not,
+    /// but may hand off to members by name.
     #[must_use]
     pub fn agent(mut self, agent: Agent<C>) -> Self {
         self.agents.push(agent);
@@ -154,8 +157,8 @@ impl<C> TeamBuilder<C> {
     /// The team, if every name leads somewhere.
     ///
     /// # Errors
-    /// Where two agents share a name, a handoff names an agent the team does not have, or an
-    /// agent was built in a way that cannot work. All that is wrong is in the one message.
+    /// Where two agents share a name, a handoff names an agent the team does not have (also a handoff
+    /// of an agent that is used as a tool), or an agent was built in a way that cannot work. All that is wrong is in the one message.
     pub fn build(self) -> Result<Team<C>, Error> {
         let (members, by_name, mut problems) = collect(self.agents);
         let definitions: Vec<Arc<Definition<C>>> = members
@@ -175,6 +178,7 @@ impl<C> TeamBuilder<C> {
                 Arc::new(definition)
             })
             .collect();
+        problems.extend(lost_in_tools(&members, &by_name));
         for agent in &members {
             let found = agent.problems(ToolNames::default());
             let found = found.iter();
@@ -192,6 +196,7 @@ impl<C> TeamBuilder<C> {
         let agents = (0..count).filter_map(|index| registry.member(index));
         Ok(Team {
             agents: agents.collect(),
+            given: members,
             by_name,
         })
     }
@@ -205,7 +210,7 @@ fn collect<C>(given: Vec<Agent<C>>) -> Collected<C> {
     let mut by_name: HashMap<Arc<str>, usize> = HashMap::new();
     let mut problems = Vec::new();
     // Agents given come first, in their order; those they lead to follow.
-    let mut waiting: std::collections::VecDeque<Agent<C>> = given.into();
+    let mut waiting: VecDeque<Agent<C>> = given.into();
     while let Some(agent) = waiting.pop_front() {
         match by_name.get(agent.name_arc()) {
             Some(at) if members[*at].is_same(&agent) => continue,
@@ -249,6 +254,42 @@ fn linked<C>(
     };
     let target = &members[at];
     Ok(handoff.to_member(at, target.name_arc(), target.description()))
+}
+
+/// What is wrong with the names that agents used as tools hand off to, and those they lead to.
+fn lost_in_tools<C>(members: &[Agent<C>], by_name: &HashMap<Arc<str>, usize>) -> Vec<String> {
+    let mut seen: HashSet<*const Definition<C>> = HashSet::new();
+    seen.extend(members.iter().map(|member| Arc::as_ptr(member.def())));
+    let mut waiting: VecDeque<Agent<C>> = members.iter().flat_map(asked_by).collect();
+    let mut problems = Vec::new();
+    while let Some(agent) = waiting.pop_front() {
+        // An agent of another team finds its names there.
+        if !seen.insert(Arc::as_ptr(agent.def())) || agent.team().is_some() {
+            continue;
+        }
+        for handoff in agent.handoffs() {
+            match handoff.target() {
+                Target::Name(name) if !by_name.contains_key(name) => problems.push(format!(
+                    "agent \"{}\", used as a tool, hands off to \"{name}\": {}",
+                    agent.name(),
+                    no_such_agent(name, by_name.keys())
+                )),
+                Target::Agent(target) => waiting.push_back(target.clone()),
+                Target::Custom(custom) => waiting.extend(custom.candidates().iter().cloned()),
+                Target::Name(_) | Target::Member(_) => {}
+            }
+        }
+        waiting.extend(asked_by(&agent));
+    }
+    problems
+}
+
+/// The agents that an agent uses as tools.
+fn asked_by<C>(agent: &Agent<C>) -> impl Iterator<Item = Agent<C>> {
+    agent
+        .tools()
+        .iter()
+        .filter_map(|tool| tool.agent().cloned())
 }
 
 fn no_such_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<str>>) -> String {

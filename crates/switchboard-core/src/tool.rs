@@ -19,6 +19,7 @@ use crate::guardrail::ToolGuardrail;
 use crate::model::{ToolSpec, Usage};
 use crate::run::RunConfig;
 use crate::schema;
+use crate::team::Registry;
 
 /// What the model is told when a tool fails and says nothing else about it.
 pub(crate) const DEFAULT_FAILURE: &str =
@@ -320,6 +321,8 @@ pub struct ToolContext<C = ()> {
     arguments: Arc<str>,
     /// The settings of the run the tool is part of.
     config: Arc<RunConfig<C>>,
+    /// The team of the agent whose model called the tool.
+    team: Option<Arc<Registry<C>>>,
     /// What models have used on the tool's behalf.
     usage: Arc<Mutex<Usage>>,
 }
@@ -333,7 +336,12 @@ pub(crate) struct ThisCall {
 }
 
 impl<C> ToolContext<C> {
-    pub(crate) fn new(run: RunContext<C>, call: ThisCall, config: Arc<RunConfig<C>>) -> Self {
+    pub(crate) fn new(
+        run: RunContext<C>,
+        call: ThisCall,
+        config: Arc<RunConfig<C>>,
+        team: Option<&Arc<Registry<C>>>,
+    ) -> Self {
         Self {
             run,
             agent: call.agent,
@@ -341,12 +349,17 @@ impl<C> ToolContext<C> {
             call_id: call.call_id,
             arguments: call.arguments,
             config,
+            team: team.cloned(),
             usage: Arc::default(),
         }
     }
 
     pub(crate) fn config(&self) -> &Arc<RunConfig<C>> {
         &self.config
+    }
+
+    pub(crate) fn team(&self) -> Option<&Arc<Registry<C>>> {
+        self.team.as_ref()
     }
 
     /// Counts what models have used on the tool's behalf as part of the run.
@@ -402,6 +415,7 @@ impl<C> Clone for ToolContext<C> {
             call_id: self.call_id.clone(),
             arguments: self.arguments.clone(),
             config: self.config.clone(),
+            team: self.team.clone(),
             usage: self.usage.clone(),
         }
     }

@@ -57,28 +57,27 @@ impl ToolNames {
         };
         // A suffix must not make a name that another handoff has without one.
         let mut taken: HashSet<Arc<str>> = handoffs.iter().map(plain_name).collect();
-        // The agents that share a plain name, in the order they are declared, and their names.
-        let mut sharing: HashMap<Arc<str>, Vec<(&str, Arc<str>)>> = HashMap::new();
+        let mut sharing: HashMap<Arc<str>, Sharing<'_>> = HashMap::new();
         let name = |handoff: &'a Handoff<C>| {
             let plain = plain_name(handoff);
             if handoff.has_given_name() {
                 return plain;
             }
-            let agents = sharing.entry(plain.clone()).or_default();
-            let known = agents
-                .iter()
-                .find(|(agent, _)| *agent == handoff.agent_name());
-            if let Some((_, name)) = known {
+            let sharing = sharing.entry(plain.clone()).or_default();
+            if let Some(name) = sharing.names.get(handoff.agent_name()) {
                 return name.clone();
             }
+            sharing.last += 1;
             let mut name = plain.clone();
-            let mut n = agents.len() + 1;
-            while n > 1 && taken.contains(&name) {
-                name = self.with_suffix(&plain, n).into();
-                n += 1;
+            while sharing.last > 1 {
+                name = self.with_suffix(&plain, sharing.last).into();
+                if !taken.contains(&name) {
+                    break;
+                }
+                sharing.last += 1;
             }
             taken.insert(name.clone());
-            agents.push((handoff.agent_name(), name.clone()));
+            sharing.names.insert(handoff.agent_name(), name.clone());
             name
         };
         handoffs.iter().map(name).collect()
@@ -93,6 +92,14 @@ impl ToolNames {
         // Default names are ASCII, so any cut is at a character.
         format!("{}{suffix}", &name[..name.len().min(room)])
     }
+}
+
+/// The agents that share a plain name.
+#[derive(Default)]
+struct Sharing<'a> {
+    names: HashMap<&'a str, Arc<str>>,
+    /// The last number that was given out.
+    last: usize,
 }
 
 /// The name a handoff's tool has in the reference, unless it is given another.

@@ -1,6 +1,6 @@
 //! Looking a team over before it talks to anybody.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use super::circles::circles;
 use super::map::{Map, Offered, Way};
 use crate::agent::Agent;
 use crate::handoff::{LONGEST_NAME, ToolNames, default_tool_description};
+use crate::tool::Enabled;
 
 /// Something about a team that is wrong, or looks so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingCode {
-    /// Tools or handoffs of one agent share a name.
+    /// Tools or handoffs of one agent share a name, or different agents do.
     NameCollision,
     /// A tool's name is longer than providers take.
     NameTooLong,
@@ -97,8 +98,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many agents of a circle a finding names.
-const NAMED_IN_CIRCLE: usize = 8;
+/// How many agents of a circle, or tools of a name, a finding names.
+const NAMED_AT_MOST: usize = 8;
 
 /// All findings, the worst first.
 pub(super) fn check<C>(map: &Map<C>, names: ToolNames) -> Vec<Finding> {
@@ -109,6 +110,7 @@ pub(super) fn check<C>(map: &Map<C>, names: ToolNames) -> Vec<Finding> {
         check_schemas(agent, names, &mut findings);
         check_descriptions(agent, &handoffs, &mut findings);
     }
+    check_agents(map, &mut findings);
     check_reach(map, &mut findings);
     check_circles(map, &mut findings);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -126,18 +128,19 @@ fn check_names<C>(agent: &Agent<C>, handoffs: &[Arc<str>], findings: &mut Vec<Fi
             advice: advice.to_owned(),
         });
     };
-    let tools = agent.tools().iter().map(|tool| tool.name());
-    let mut seen = HashSet::new();
-    for name in tools.chain(handoffs.iter().map(|name| &**name)) {
-        if !seen.insert(name) {
-            let message =
-                "several tools or handoffs have this name, and one gets all calls".to_owned();
+    for (name, owners) in owners_of_names(agent, handoffs) {
+        if owners.len() > 1 {
+            let message = format!(
+                "{} have this name, and one gets all calls",
+                listed(&owners, ToString::to_string)
+            );
+            let advice = "give each its own name";
             add(
                 FindingCode::NameCollision,
                 Severity::Warning,
                 name,
                 message,
-                "give each its own name",
+                advice,
             );
         }
         if name.len() > LONGEST_NAME {
@@ -165,6 +168,70 @@ fn check_names<C>(agent: &Agent<C>, handoffs: &[Arc<str>], findings: &mut Vec<Fi
                 "change the name",
             );
         }
+    }
+}
+
+/// What a name of an agent's tools and handoffs stands for, in words.
+enum Owner<'a> {
+    Tool,
+    HandoffTo(&'a str),
+}
+
+impl fmt::Display for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool => f.write_str("a tool"),
+            Self::HandoffTo(agent) => write!(f, "the handoff to \"{agent}\""),
+        }
+    }
+}
+
+/// The names the agent's model may be offered, in their order, with all that have them.
+fn owners_of_names<'a, C>(
+    agent: &'a Agent<C>,
+    handoffs: &'a [Arc<str>],
+) -> Vec<(&'a str, Vec<Owner<'a>>)> {
+    let tools = agent.tools().iter();
+    let tools = tools.map(|tool| (tool.name(), tool.enabled(), Owner::Tool));
+    let edges = agent.handoffs().iter().zip(handoffs);
+    let edges =
+        edges.map(|(edge, name)| (&**name, edge.enabled(), Owner::HandoffTo(edge.agent_name())));
+    let mut place: HashMap<&str, usize> = HashMap::new();
+    let mut names: Vec<(&str, Vec<Owner<'_>>)> = Vec::new();
+    for (name, enabled, owner) in tools.chain(edges) {
+        if matches!(enabled, Enabled::Never) {
+            continue;
+        }
+        let at = *place.entry(name).or_insert_with(|| {
+            names.push((name, Vec::new()));
+            names.len() - 1
+        });
+        names[at].1.push(owner);
+    }
+    names
+}
+
+/// Agents of one name: a member and others that are used as tools.
+fn check_agents<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for agent in &map.agents {
+        *count.entry(agent.name()).or_default() += 1;
+    }
+    for agent in &map.agents {
+        let Some(count) = count.remove(agent.name()).filter(|count| *count > 1) else {
+            continue;
+        };
+        findings.push(Finding {
+            code: FindingCode::NameCollision,
+            severity: Severity::Warning,
+            agent: agent.name().to_owned(),
+            tool: None,
+            message: format!(
+                "{count} different agents have this name, some of them used as tools; traces and \
+                 transcripts cannot tell them apart"
+            ),
+            advice: "give each its own name, or use the same agent".to_owned(),
+        });
     }
 }
 
@@ -256,20 +323,19 @@ fn check_circles<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
             tool: None,
             message: format!(
                 "{} can hand the conversation round; only max_turns ends that",
-                listed(&agents)
+                listed(&agents, |name| format!("\"{name}\""))
             ),
             advice: "give one of the handoffs a condition, or keep max_turns low".to_owned(),
         });
     }
 }
 
-/// The first of these names, and how many there are besides.
-fn listed(names: &[&str]) -> String {
-    let quoted = names.iter().take(NAMED_IN_CIRCLE);
-    let quoted: Vec<String> = quoted.map(|name| format!("\"{name}\"")).collect();
-    let quoted = quoted.join(", ");
-    match names.len().saturating_sub(NAMED_IN_CIRCLE) {
-        0 => quoted,
-        more => format!("{quoted} and {more} more"),
+/// The first of these, and how many there are besides.
+fn listed<T>(all: &[T], tell: impl Fn(&T) -> String) -> String {
+    let named: Vec<String> = all.iter().take(NAMED_AT_MOST).map(tell).collect();
+    let named = named.join(", ");
+    match all.len().saturating_sub(NAMED_AT_MOST) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }

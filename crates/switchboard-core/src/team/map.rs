@@ -10,7 +10,7 @@ use crate::tool::Enabled;
 
 /// The agents of a team, those they use as tools, and who leads to whom.
 ///
-/// An agent that is used as a tool and has the name of a member is that member.
+/// A member that is used as a tool is that member; another agent of its name is not.
 pub(super) struct Map<C> {
     /// The members in their order, then the others.
     pub(super) agents: Vec<Agent<C>>,
@@ -64,10 +64,16 @@ impl Way {
 }
 
 impl<C> Map<C> {
-    pub(super) fn of(members: &[Agent<C>], by_name: &HashMap<Arc<str>, usize>) -> Self {
+    /// `given` are the members as they were before the team linked them, in the same order.
+    pub(super) fn of(members: &[Agent<C>], given: &[Agent<C>]) -> Self {
+        let places = |agents: &[Agent<C>]| -> Vec<_> {
+            let places = agents.iter().enumerate();
+            places
+                .map(|(at, agent)| (Arc::as_ptr(agent.def()), at))
+                .collect()
+        };
         let mut surveyor = Surveyor {
-            by_name,
-            others: HashMap::new(),
+            places: places(given).into_iter().chain(places(members)).collect(),
             agents: members.to_vec(),
         };
         let mut ways = Vec::with_capacity(members.len());
@@ -82,13 +88,12 @@ impl<C> Map<C> {
 }
 
 /// Finds the agents and gives each a place.
-struct Surveyor<'a, C> {
-    by_name: &'a HashMap<Arc<str>, usize>,
-    others: HashMap<*const Definition<C>, usize>,
+struct Surveyor<C> {
+    places: HashMap<*const Definition<C>, usize>,
     agents: Vec<Agent<C>>,
 }
 
-impl<C> Surveyor<'_, C> {
+impl<C> Surveyor<C> {
     fn ways_from(&mut self, agent: &Agent<C>) -> Vec<Way> {
         let mut ways = Vec::new();
         for (at, handoff) in agent.handoffs().iter().enumerate() {
@@ -104,7 +109,7 @@ impl<C> Surveyor<'_, C> {
         }
         for (at, tool) in agent.tools().iter().enumerate() {
             if let Some(asked) = tool.agent() {
-                let to = self.place_of(asked);
+                let to = self.place_of(&asked.reached_from(agent));
                 let by = By::Tool(at);
                 let offered = Offered::of(tool.enabled());
                 ways.push(Way { to, by, offered });
@@ -114,12 +119,9 @@ impl<C> Surveyor<'_, C> {
     }
 
     fn place_of(&mut self, agent: &Agent<C>) -> usize {
-        if let Some(at) = self.by_name.get(agent.name_arc()) {
-            return *at;
-        }
         let agents = &mut self.agents;
         *self
-            .others
+            .places
             .entry(Arc::as_ptr(agent.def()))
             .or_insert_with(|| {
                 agents.push(agent.clone());

@@ -245,6 +245,148 @@ fn agents_used_as_tools_are_looked_over_as_well() {
     );
 }
 
+#[tokio::test]
+async fn a_name_that_leads_nowhere_is_told_before_the_model_is_asked() {
+    let agent: Agent = Agent::new("A")
+        .handoff(handoff("Nobody").enabled(false))
+        .handoff("Ghost");
+    let model = ScriptedModel::new().say("never");
+    let runner = Runner::new(&agent).model(model.clone());
+    let error = runner.run("x").await.unwrap_err();
+    assert!(error.is_configuration());
+    assert_eq!(
+        error.to_string(),
+        "agent \"A\": handoff \"transfer_to_ghost\" leads to \"Ghost\" by name, and the agent is in no \
+         team with an agent of that name; put both into a Team"
+    );
+    assert_eq!(model.requests().len(), 0);
+}
+
+/// A desk that asks an expert, who hands off by name.
+fn desk_with_expert(to: &str) -> Agent {
+    let expert: Agent = Agent::new("Expert").handoff(to);
+    let librarian = Agent::new("Librarian").tool(expert.as_tool("ask_expert"));
+    Agent::new("Desk").tool(librarian.as_tool("ask_librarian"))
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_found_in_an_agent_used_as_a_tool() {
+    let team = Team::new().agent(desk_with_expert("Ghost")).build();
+    assert_eq!(
+        team.unwrap_err().to_string(),
+        "this team cannot work: agent \"Expert\", used as a tool, hands off to \"Ghost\": the team has \
+         no agent \"Ghost\", only \"Desk\""
+    );
+}
+
+#[tokio::test]
+async fn an_agent_used_as_a_tool_hands_off_to_members_by_name() {
+    let billing = |about: &str| Agent::new("Billing").handoff_description(about);
+    let desk = desk_with_expert("Billing");
+    // In two teams, each with a colleague of its own.
+    for about in ["Bills.", "Invoices."] {
+        let team: Team = Team::new()
+            .agent(desk.clone())
+            .agent(billing(about))
+            .build()
+            .unwrap();
+        let model = ScriptedModel::new()
+            .call("ask_librarian", r#"{"input": "?"}"#)
+            .call("ask_expert", r#"{"input": "?"}"#)
+            .call("transfer_to_billing", "{}")
+            .say("42")
+            .say("He says 42.")
+            .say("It is 42.");
+        let runner = Runner::new(&team["Desk"]).model(model.clone());
+        let result = runner.run("x").await.unwrap();
+        assert_eq!(result.final_text(), "It is 42.");
+        assert_eq!(model.requests_of("Billing").len(), 1);
+        let offered = &model.requests_of("Expert")[0].handoffs[0];
+        assert_eq!(
+            &*offered.tool_description,
+            format!("Handoff to the Billing agent to handle the request. {about}")
+        );
+        let drawn = team.graph().to_mermaid();
+        assert!(drawn.contains("a3 --> a1"), "{drawn}");
+        assert_eq!(codes(&team), ["empty-description Expert"]);
+    }
+}
+
+#[test]
+fn another_agent_of_a_member_s_name_is_not_taken_for_it() {
+    let expert: Agent = Agent::new("Expert");
+    let other: Agent = Agent::new("Expert").tool(tool("guess").run(|_ctx, (): ()| "1"));
+    let team = Team::new()
+        .agent(
+            Agent::new("Desk")
+                .tool(expert.as_tool("ask"))
+                .tool(other.as_tool("ask_other")),
+        )
+        .agent(expert)
+        .build()
+        .unwrap();
+    assert_eq!(codes(&team), ["name-collision Expert"]);
+    assert_eq!(
+        team.graph().to_mermaid(),
+        "flowchart LR
+    a0([\"Desk\"])
+    a1([\"Expert\"])
+    a2([\"Expert\"])
+    a2t0[/\"guess\"/]
+    a2 --- a2t0
+    a0 --o|\"ask\"| a1
+    a0 --o|\"ask_other\"| a2
+"
+    );
+}
+
+#[test]
+fn a_name_that_many_have_is_one_finding_and_what_is_never_offered_does_not_count() {
+    let go = |enabled| tool("go").enabled(enabled).run(|_ctx, (): ()| "1");
+    let handoff_named = |name| handoff("Desk").tool_name(name).tool_description("Round.");
+    let team: Team = Team::new()
+        .agent(
+            Agent::new("Desk")
+                .tool(go(true))
+                .tool(go(true))
+                .tool(go(false))
+                .tool(tool("stay").enabled(false).run(|_ctx, (): ()| "1"))
+                .handoff(handoff_named("go"))
+                .handoff(handoff_named("stay")),
+        )
+        .build()
+        .unwrap();
+    let findings = team.check().into_iter();
+    let findings = findings.filter(|finding| finding.code == FindingCode::NameCollision);
+    assert_eq!(
+        findings.map(|f| f.to_string()).collect::<Vec<_>>(),
+        [
+            "warning[name-collision] agent \"Desk\", \"go\": a tool, a tool, the handoff to \"Desk\" \
+             have this name, and one gets all calls; give each its own name"
+        ]
+    );
+}
+
+#[test]
+fn many_handoffs_whose_names_come_to_the_same_are_named_at_once() {
+    let count = 20_000;
+    let mut team = Team::new();
+    let mut desk = Agent::<()>::new("Desk");
+    for n in 0..count {
+        // The reference's rule makes one name of all of these.
+        let name: String = format!("{n:016b}").replace('0', "账").replace('1', "单");
+        desk = desk.handoff(name.as_str());
+        team = team.agent(Agent::new(name));
+    }
+    let team = team.agent(desk).build().unwrap();
+    let codes = team.check().into_iter().map(|finding| finding.code);
+    assert!(
+        !codes
+            .into_iter()
+            .any(|code| code == FindingCode::NameCollision)
+    );
+}
+
 #[test]
 fn a_schema_that_cannot_work_is_found_in_an_agent_used_as_a_tool() {
     let far: Agent = Agent::new("远");

@@ -124,7 +124,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             call_id: call_id.as_ref().into(),
             arguments,
         };
-        let ctx = ToolContext::new(self.ctx(), this_call, self.config.clone());
+        let (config, team) = (self.config.clone(), self.agent.team());
+        let ctx = ToolContext::new(self.ctx(), this_call, config, team);
         let ran = match ran {
             Some(ran) => ran,
             none => {
