@@ -36,17 +36,17 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 ///
 /// Text is looked for wherever it can hide: parts of messages, arguments and outputs of tools
 /// (also JSON inside them), payloads, summaries of earlier conversation, reasoning, and fields this
-/// version does not know. Identifiers and the names of tools stay, so that calls and outputs still
-/// belong together. The record is left whole: what a session keeps is not redacted.
+/// version does not know, keys inside them included. Identifiers and the names of tools stay, so that
+/// calls and outputs still belong together. The record is left whole: what a session keeps is not redacted.
 ///
 /// | | is found | is not |
 /// | --- | --- | --- |
 /// | cards | 13 to 19 digits with the first digits and the length of a card network and the right check digit, in groups or not | numbers in words; expiry dates and security codes |
 /// | social security numbers | `123-45-6789`; nine bare digits where "ssn" or "social security" comes shortly before them, or is their key in JSON | nine bare digits without such words; the last four digits |
 /// | e-mail addresses | in any script | without a dot in the domain (`ann@localhost`); quoted (`"a b"@x.com`); "ann at x dot com" |
-/// | phones | with a plus; `(415) 555-2671` and like groups; `020 7946 0958` and like groups after a zero; Chinese mobile numbers; bare: ten digits that can be American (and `1` before them), ten or eleven after a zero | bare numbers of other countries; seven digits; extensions |
+/// | phones | with a plus; `(415) 555-2671`, `415-5552671` and like groups; `020 7946 0958` and like groups after a zero; Chinese mobile numbers; bare: ten digits that can be American (and `1` before them), ten or eleven after a zero | bare numbers of other countries; seven digits; extensions |
 ///
-/// Digits may be full-width; between groups stands one space of any sort, a dash or a dot; invisible
+/// Letters and digits may be full-width; between groups stands one space of any sort, a dash or a dot; invisible
 /// characters in between do not matter. Digits of other scripts, and groups on two lines, are not
 /// found.
 ///
@@ -193,7 +193,11 @@ impl Redaction {
 
     /// An item without what must be taken out; `None` where it stays as it is.
     pub fn item(&self, item: &Item) -> Option<Item> {
-        let redacted = self.json(item.as_json(), Level::Item)?;
+        let level = match item.kind().is_tool_use() {
+            true => Level::ToolUse,
+            false => Level::Item,
+        };
+        let redacted = self.json(item.as_json(), level)?;
         // What was written is JSON; were it not, nothing of the item must get out.
         let redacted = Item::from_json(redacted);
         Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
@@ -228,8 +232,10 @@ impl Redaction {
         let mut scalars = json::Scalars::new(raw);
         while let Some(scalar) = scalars.next_scalar() {
             let is_fixed = match level {
-                Level::Item => scalar.is_key || (scalar.depth == 1 && is_fixed(scalar.key)),
                 Level::Inside => false,
+                Level::Item | Level::ToolUse if scalar.depth > 1 => false,
+                Level::ToolUse if scalar.key == Some("name") => true,
+                Level::Item | Level::ToolUse => scalar.is_key || is_fixed(scalar.key),
             };
             if is_fixed {
                 continue;
@@ -257,7 +263,11 @@ impl Redaction {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
+    /// An item, whose own fields have meanings. A name in it may be a person's.
     Item,
+    /// A call or an output. A name in it is a tool's.
+    ToolUse,
+    /// What is in one: data, keys included.
     Inside,
 }
 
@@ -268,7 +278,6 @@ fn is_fixed(key: Option<&str>) -> bool {
         "id",
         "call_id",
         "role",
-        "name",
         "status",
         "encrypted_content",
     ];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A text with digits, spaces, dashes and signs in their ASCII form and invisible characters left
+/// A text with letters, digits, spaces, dashes and signs in their ASCII form and invisible characters left
 /// out, and the way back to the places in the text it was made from.
 pub(super) struct Folded<'a> {
     text: Cow<'a, str>,
@@ -66,11 +66,20 @@ enum Fold {
 fn fold(c: char) -> Fold {
     match c {
         '\0'..='\x7f' => Fold::Same,
-        // Full-width forms stand at a fixed distance from ASCII: digits, and signs of numbers and
-        // addresses.
-        '０'..='９' | '（' | '）' | '＋' | '－' | '．' | '＠' => {
-            char::from_u32(u32::from(c) - 0xfee0).map_or(Fold::Same, Fold::To)
-        }
+        // Full-width forms stand at a fixed distance from ASCII: letters, digits, and signs of numbers
+        // and addresses.
+        'Ａ'..='Ｚ'
+        | 'ａ'..='ｚ'
+        | '０'..='９'
+        | '（'
+        | '）'
+        | '＋'
+        | '－'
+        | '．'
+        | '＠'
+        | '：'
+        | '＃'
+        | '＿' => char::from_u32(u32::from(c) - 0xfee0).map_or(Fold::Same, Fold::To),
         '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => Fold::To(' '),
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' => Fold::To('-'),
         // Soft hyphens, joiners and marks of direction, which come along with copied numbers.

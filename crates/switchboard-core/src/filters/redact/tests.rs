@@ -49,6 +49,7 @@ fn social_security_numbers_are_found() {
     becomes("078\u{a0}05\u{a0}1120", "[SSN]");
     becomes("０７８－０５－１１２０", "[SSN]");
     becomes("SSN: 078051120", "SSN: [SSN]");
+    becomes("ＳＳＮ：１２３４５６７８９", "ＳＳＮ：[SSN]");
     becomes("SSN#078-05-1120", "SSN#[SSN]");
     becomes("SSN-078-05-1120", "SSN-[SSN]");
     becomes(
@@ -71,6 +72,7 @@ fn email_addresses_are_found_in_any_script() {
     becomes("请发到ann@example.com谢谢", "请发到[EMAIL]谢谢");
     becomes("我的邮箱是123456@qq.com。", "我的邮箱是[EMAIL]。");
     becomes("ann＠example．com", "[EMAIL]");
+    becomes("ａｎｎ＠ｅｘａｍｐｌｅ．ｃｏｍ", "[EMAIL]");
     stays("lodash@4.17.21, @ann, ann@localhost");
 }
 
@@ -84,6 +86,10 @@ fn phone_numbers_are_found() {
         "415\u{a0}555\u{a0}2671",
         "１-415-555-2671",
         "4155552671",
+        "415-5552671",
+        "415 5552671",
+        "(415) 5552671",
+        "1-415-5552671",
         "14155552671",
         "12125552671",
         "020 7946 0958",
@@ -120,6 +126,10 @@ fn other_numbers_stay() {
         "order 12345, 3 items, 2026-11-15",
         "order 1234567890",
         "order 4155552671",
+        "order 415-5552671",
+        "ORD-415-5552671",
+        "112-4155552-6711234",
+        "415.5552671",
         "Order no. 4155552671",
         "invoice_id=4155552671",
         "订单号4155552671",
@@ -221,6 +231,29 @@ fn records_of_a_summary_are_redacted_one_by_one() {
         redacted.text().unwrap(),
         "For context:\n<H>\n1. {\"role\":\"user\",\"content\":\"my card:\\n[CARD]\\n[EMAIL]\"}\n\
          2. user: [EMAIL]\n</H>"
+    );
+}
+
+#[test]
+fn a_name_is_a_tool_s_on_a_call_and_somebody_s_elsewhere() {
+    let redacted = |json: &str| all().item(&Item::from_json(json).unwrap());
+    let said = redacted(r#"{"role":"user","name":"ann@x.com","content":"Hi"}"#);
+    assert_eq!(
+        said.unwrap().as_json(),
+        r#"{"role":"user","name":"[EMAIL]","content":"Hi"}"#
+    );
+    let call = r#"{"type":"mcp_call","name":"ann@x.com"}"#;
+    assert_eq!(redacted(call), None);
+}
+
+#[test]
+fn keys_inside_an_item_are_data_and_its_own_are_not() {
+    let item = Item::from_json(
+        r#"{"type":"function_call_output","call_id":"c","output":[{"ann@x.com":{"bob@x.com":1}}],"eve@x.com":2}"#,
+    );
+    assert_eq!(
+        all().item(&item.unwrap()).unwrap().as_json(),
+        r#"{"type":"function_call_output","call_id":"c","output":[{"[EMAIL]":{"[EMAIL]":1}}],"eve@x.com":2}"#
     );
 }
 
