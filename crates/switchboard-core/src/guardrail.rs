@@ -45,6 +45,21 @@ type OutputCheck<C, V> =
 ///         input.items().iter().any(|item| item.as_json().contains("SECRET"))
 ///     }));
 /// ```
+///
+/// One that uses the application's state is made with its type, which the compiler cannot guess
+/// inside a closure:
+///
+/// ```
+/// use switchboard_core::{Agent, InputGuardrail};
+///
+/// struct App { banned: Vec<String> }
+///
+/// let banned = InputGuardrail::<App>::new("banned", |ctx, _agent, input| {
+///     let words = input.last_words().unwrap_or_default();
+///     ctx.banned.iter().any(|banned| words.contains(banned.as_str()))
+/// });
+/// let agent = Agent::new("Triage").input_guardrail(banned);
+/// ```
 pub struct InputGuardrail<C = ()> {
     name: Arc<str>,
     kind: InputKind<C>,
@@ -138,6 +153,19 @@ impl<C> fmt::Debug for InputGuardrail<C> {
 /// one before it made of the output; those that only check run side by side. The raw responses of a
 /// run still hold what the model said, and a streamed run and hooks were told of it before any
 /// guardrail was asked.
+///
+/// One that uses the application's state is made with its type:
+///
+/// ```
+/// use switchboard_core::{Agent, OutputGuardrail};
+///
+/// struct App { codename: String }
+///
+/// let secret = OutputGuardrail::<App>::new("secret", |ctx, _agent, output| {
+///     output.text().contains(&ctx.codename)
+/// });
+/// let agent = Agent::new("Support").output_guardrail(secret);
+/// ```
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
     kind: OutputKind<C>,
@@ -163,8 +191,8 @@ impl<C> OutputGuardrail<C> {
     }
 
     /// A check that may put another output in place of the agent's. `check` returns an
-    /// [`OutputVerdict`], an `Option` of the output or `()` (which allows), a `Result` of one, or a
-    /// future of either.
+    /// [`OutputVerdict`], an `Option` of the output or of its words, or `()` (which allows), a `Result`
+    /// of one, or a future of either.
     ///
     /// ```
     /// use switchboard_core::{Agent, FinalOutput, OutputGuardrail, OutputVerdict};

@@ -101,6 +101,19 @@ type EdgeCheck<C> = dyn Fn(HandoffCheck<C>) -> Outcome<HandoffVerdict> + Send + 
 /// });
 /// let triage = Agent::new("Triage").handoff(handoff(&refunds).guardrail(limit));
 /// ```
+///
+/// With the application's state, which the argument's type names:
+///
+/// ```
+/// use switchboard_core::{HandoffCheck, HandoffGuardrail, HandoffVerdict};
+///
+/// struct App { is_open: bool }
+///
+/// let hours = HandoffGuardrail::new("hours", |check: HandoffCheck<App>| match check.ctx().is_open {
+///     true => HandoffVerdict::Allow,
+///     false => HandoffVerdict::refuse("Nobody is there before nine."),
+/// });
+/// ```
 pub struct HandoffGuardrail<C = ()> {
     name: Arc<str>,
     check: Arc<EdgeCheck<C>>,

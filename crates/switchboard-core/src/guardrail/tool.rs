@@ -24,6 +24,18 @@ type ResultCheck<C> = dyn Fn(ToolContext<C>, ToolOutput) -> Outcome<ToolVerdict>
 ///     }))
 ///     .run(|_ctx, (): ()| "contents");
 /// ```
+///
+/// One that uses the application's state is made with its type:
+///
+/// ```
+/// use switchboard_core::{Agent, ToolGuardrail};
+///
+/// struct App { is_read_only: bool }
+///
+/// let agent = Agent::new("Clerk").tool_guardrail(ToolGuardrail::<App>::on_call("writes", |ctx| {
+///     (ctx.is_read_only && ctx.tool().starts_with("write")).then_some("Writing is switched off.")
+/// }));
+/// ```
 pub struct ToolGuardrail<C = ()> {
     name: Arc<str>,
     check: ToolCheck<C>,
@@ -35,8 +47,8 @@ pub(crate) enum ToolCheck<C> {
 }
 
 impl<C> ToolGuardrail<C> {
-    /// A check before the tool runs. `check` returns a [`ToolVerdict`] or `()` (which allows), a
-    /// `Result` of one, or a future of either.
+    /// A check before the tool runs. `check` returns a [`ToolVerdict`], an `Option` of what the model
+    /// is told instead, or `()` (which allows), a `Result` of one, or a future of either.
     pub fn on_call<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(ToolContext<C>) -> R + Send + Sync + 'static,

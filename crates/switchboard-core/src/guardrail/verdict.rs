@@ -69,8 +69,8 @@ impl From<bool> for GuardrailVerdict {
 
 /// What a guardrail found that may put something else in place of what it looks at.
 ///
-/// `()` converts into it and allows; so does an `Option`, whose value is the replacement. It is
-/// written by the name of what is looked at: [`InputVerdict`], [`OutputVerdict`], [`ToolVerdict`].
+/// `()` converts into it and allows; so does an `Option`, whose value is the replacement, or the words
+/// of it. It is written by the name of what is looked at: [`InputVerdict`], [`OutputVerdict`], [`ToolVerdict`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict<T> {
@@ -116,6 +116,24 @@ impl<T> From<Option<T>> for Verdict<T> {
     fn from(replacement: Option<T>) -> Self {
         replacement.map_or(Self::Allow, Self::Replace)
     }
+}
+
+macro_rules! replaced_by_words {
+    ($($words:ty => $kind:ty,)*) => {$(
+        impl From<Option<$words>> for Verdict<$kind> {
+            fn from(words: Option<$words>) -> Self {
+                words.map_or(Self::Allow, Self::replace)
+            }
+        }
+    )*};
+}
+
+replaced_by_words! {
+    &str => String,
+    &str => FinalOutput,
+    String => FinalOutput,
+    &str => ToolOutput,
+    String => ToolOutput,
 }
 
 /// What a guardrail found, and which and where.

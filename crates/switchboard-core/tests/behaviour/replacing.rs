@@ -365,3 +365,34 @@ async fn what_a_guarded_edge_carries_over_is_what_was_checked() {
     assert_eq!(app.filtered.load(Ordering::SeqCst), 1);
     assert_eq!(told(&model.requests()[1].input)[0], "user: case 7");
 }
+
+#[tokio::test]
+async fn words_alone_replace_an_input_an_output_and_what_a_tool_is_asked_and_answers() {
+    let agent: Agent = Agent::new("A")
+        .input_guardrail(InputGuardrail::replacing(
+            "input",
+            |_ctx, _agent, _input| Some("Hello"),
+        ))
+        .output_guardrail(OutputGuardrail::replacing(
+            "output",
+            |_ctx, _agent, output: FinalOutput| Some(format!("{}!", output.text())),
+        ))
+        .tool_guardrail(ToolGuardrail::<()>::on_call("call", |ctx| {
+            (ctx.tool() == "shut").then_some("Shut.")
+        }))
+        .tool_guardrail(ToolGuardrail::on_output("answer", |_ctx, output| {
+            Some(format!("<{}>", output.text()))
+        }))
+        .tool(tool("shut").run(|_ctx, (): ()| "never"))
+        .tool(tool("open").run(|_ctx, (): ()| "1"));
+    let model = ScriptedModel::new()
+        .call("shut", "{}")
+        .call("open", "{}")
+        .say("Bye");
+    let runner = Runner::new(&agent).model(model.clone());
+    assert_eq!(runner.run("x").await.unwrap().final_text(), "Bye!");
+    let seen = told(&model.requests()[2].input);
+    assert_eq!(seen[0], "user: Hello");
+    assert!(seen[2].ends_with(": Shut."), "{seen:?}");
+    assert!(seen[4].ends_with(": <1>"), "{seen:?}");
+}
