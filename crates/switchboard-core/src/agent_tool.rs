@@ -69,6 +69,13 @@ impl<C> AgentTool<C> {
         self
     }
 
+    /// Whether the tool is offered to the model at all.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.builder = self.builder.enabled(enabled);
+        self
+    }
+
     /// Offers the tool to the model only while `condition` holds; asked every turn.
     #[must_use]
     pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
@@ -104,10 +111,10 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// How many turns the agent may take each time it is asked.
+    /// How many turns the agent may take each time it is asked; `None` is no limit.
     #[must_use]
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = Some(turns);
+    pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
+        self.max_turns = turns.into();
         self
     }
 

@@ -1,5 +1,6 @@
 //! A list that shares its storage with every list it was made from.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,23 +47,26 @@ impl<T> Seq<T> {
         self.len == 0
     }
 
-    /// The elements from first to last.
+    /// The elements from first to last; `rev` goes the other way.
     pub fn iter(&self) -> Iter<'_, T> {
-        let segments = self.last.as_ref().map_or(0, |last| last.depth + 1);
-        let mut later = Vec::with_capacity(segments.saturating_sub(1));
         let mut at = self.last.as_deref();
-        let mut current: &[T] = &[];
+        let mut front: &[T] = &[];
+        let mut between = VecDeque::new();
+        if let Some(last) = at.filter(|last| last.depth > 0) {
+            between.reserve_exact(last.depth);
+        }
         while let Some(segment) = at {
             if segment.before.is_some() {
-                later.push(segment.elements.as_slice());
+                between.push_front(segment.elements.as_slice());
             } else {
-                current = &segment.elements;
+                front = &segment.elements;
             }
             at = segment.before.as_deref();
         }
         Iter {
-            current: current.iter(),
-            later,
+            front: front.iter(),
+            between,
+            back: [].iter(),
             left: self.len,
         }
     }
@@ -247,11 +251,12 @@ impl<'a, T> IntoIterator for &'a Seq<T> {
     }
 }
 
-/// Goes through a [`Seq`] from first to last.
+/// Goes through a [`Seq`] from first to last, or from both ends.
 #[derive(Debug, Clone)]
 pub struct Iter<'a, T> {
-    current: std::slice::Iter<'a, T>,
-    later: Vec<&'a [T]>,
+    front: std::slice::Iter<'a, T>,
+    between: VecDeque<&'a [T]>,
+    back: std::slice::Iter<'a, T>,
     left: usize,
 }
 
@@ -259,12 +264,15 @@ impl<'a, T> Iterator for Iter<'a, T> {
     type Item = &'a T;
 
     fn next(&mut self) -> Option<&'a T> {
+        self.left = self.left.checked_sub(1)?;
         loop {
-            if let Some(element) = self.current.next() {
-                self.left -= 1;
+            if let Some(element) = self.front.next() {
                 return Some(element);
             }
-            self.current = self.later.pop()?.iter();
+            match self.between.pop_front() {
+                Some(segment) => self.front = segment.iter(),
+                None => return self.back.next(),
+            }
         }
     }
 
@@ -273,11 +281,56 @@ impl<'a, T> Iterator for Iter<'a, T> {
     }
 }
 
+impl<'a, T> DoubleEndedIterator for Iter<'a, T> {
+    fn next_back(&mut self) -> Option<&'a T> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            if let Some(element) = self.back.next_back() {
+                return Some(element);
+            }
+            match self.between.pop_back() {
+                Some(segment) => self.back = segment.iter(),
+                None => return self.front.next_back(),
+            }
+        }
+    }
+}
+
+impl<T> std::iter::FusedIterator for Iter<'_, T> {}
+
 impl<T> ExactSizeIterator for Iter<'_, T> {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_gone_through_from_both_ends_as_a_vector_is(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4), 0..6),
+            from_back in prop::collection::vec(any::<bool>(), 0..30),
+        ) {
+            let mut list = Seq::new();
+            let mut shared = Vec::new();
+            for piece in &pieces {
+                shared.push(list.clone());
+                list.extend(piece.iter().copied());
+            }
+            let plain: Vec<u8> = pieces.concat();
+            let (mut ours, mut theirs) = (list.iter(), plain.iter());
+            for from_back in from_back {
+                prop_assert_eq!(ours.len(), theirs.len());
+                match from_back {
+                    true => prop_assert_eq!(ours.next_back(), theirs.next_back()),
+                    false => prop_assert_eq!(ours.next(), theirs.next()),
+                }
+            }
+            prop_assert!(ours.eq(theirs));
+            prop_assert!(list.iter().rev().eq(plain.iter().rev()));
+        }
+    }
 
     #[test]
     fn an_extension_leaves_older_clones_as_they_were() {

@@ -112,7 +112,7 @@ async fn told<C: Send + Sync + 'static>(context: C, tool: Tool<C>, arguments: &s
 }
 
 fn output(model: &ScriptedModel) -> Item {
-    model.requests()[1].input.iter().last().unwrap().clone()
+    model.requests()[1].input.last().unwrap().clone()
 }
 
 fn parameters<C>(tool: &Tool<C>) -> Value {

@@ -47,7 +47,7 @@ impl Input {
         match self {
             Self::Text(text) => Some(Cow::Borrowed(text)),
             Self::Items(items) => {
-                let last = items.iter().filter(|item| item.is_of_user()).last()?;
+                let last = items.iter().rfind(|item| item.is_of_user())?;
                 last.text()
             }
         }

@@ -167,3 +167,21 @@ async fn agents_inside_each_other_end_somewhere() {
     let expected = ToolOutput::from("An error occurred while running the tool. Please try again.");
     assert_eq!(result.final_text(), expected.text());
 }
+
+#[tokio::test]
+async fn an_agent_can_be_a_tool_without_limit_or_not_at_all() {
+    let expert: Agent = Agent::new("Expert").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let desk = Agent::new("Desk")
+        .tool(expert.as_tool("ask").max_turns(None))
+        .tool(expert.as_tool("never").enabled(false));
+    let mut model = ScriptedModel::new().call("ask", r#"{"input": "?"}"#);
+    for _ in 0..20 {
+        model = model.call("t", "{}");
+    }
+    let model = model.say("42").say("It is 42.");
+    let runner = Runner::new(&desk).model(model.clone());
+    assert_eq!(runner.run("x").await.unwrap().final_text(), "It is 42.");
+    let offered = model.requests()[0].tools.clone();
+    let offered: Vec<&str> = offered.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(offered, ["ask"]);
+}
