@@ -46,11 +46,15 @@ impl<T> std::fmt::Debug for Outcome<T> {
 /// Calls user code and waits for its answer. A panic in it is an error like any other: the run
 /// stays intact.
 pub(crate) async fn call<T>(code: impl FnOnce() -> Outcome<T>) -> Result<T, BoxError> {
-    match catch_unwind(AssertUnwindSafe(code)) {
-        Err(panic) => Err(Panicked::new(panic).into()),
-        Ok(Outcome::Ready(result)) => result,
-        Ok(Outcome::Later(future)) => no_panic(future).await,
+    match caught(code)? {
+        Outcome::Ready(result) => result,
+        Outcome::Later(future) => no_panic(future).await,
     }
+}
+
+/// Calls user code that answers at once. A panic in it is an error like any other.
+pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, BoxError> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Panicked::new(panic).into())
 }
 
 /// Waits for user code. A panic in it is an error like any other.

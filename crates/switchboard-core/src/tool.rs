@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::callback::{BoxError, IntoOutcome, Outcome, call};
+use crate::callback::{BoxError, IntoOutcome, Outcome, call, caught};
 use crate::context::RunContext;
 use crate::guardrail::ToolGuardrail;
 use crate::model::{ToolSpec, Usage};
@@ -102,13 +102,21 @@ impl<C> Tool<C> {
         &self.0.guardrails
     }
 
-    /// What the model is told of a failure.
+    /// What the model is told of a failure: what the tool says about it, unless that fails too.
     pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
-        match &self.0.failure {
-            Some(failure) => failure(ctx, error),
-            // That a tool took too long is nobody's secret.
-            None if error.is::<TimedOut>() => error.to_string(),
-            None => DEFAULT_FAILURE.to_owned(),
+        if let Some(failure) = &self.0.failure {
+            match caught(|| failure(ctx, error)) {
+                Ok(text) => return text,
+                Err(_) => tracing::warn!(
+                    tool = self.name(),
+                    "the text about a tool's failure could not be made; the model is told the usual"
+                ),
+            }
+        }
+        // That a tool took too long is nobody's secret.
+        match error.is::<TimedOut>() {
+            true => error.to_string(),
+            false => DEFAULT_FAILURE.to_owned(),
         }
     }
 }

@@ -14,11 +14,13 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::callback::caught;
 use crate::model::Usage;
 
 /// Takes the spans of runs.
 ///
-/// Both methods are called from within runs and must not block.
+/// Both methods are called from within runs and must not block. One that panics is ignored, with a
+/// warning.
 pub trait Tracer: Send + Sync + 'static {
     /// A span begins. Some of its data is only known later.
     fn start(&self, span: &Span);
@@ -390,7 +392,7 @@ impl Trace {
             data: data(),
             error: None,
         };
-        tracer.start(&span);
+        ignoring_panics(|| tracer.start(&span));
         OpenSpan(Some(Box::new((tracer.clone(), span))))
     }
 }
@@ -428,7 +430,14 @@ impl Drop for OpenSpan {
     fn drop(&mut self) {
         if let Some(mut open) = self.0.take() {
             open.1.ended = Some(SystemTime::now());
-            open.0.end(&open.1);
+            ignoring_panics(|| open.0.end(&open.1));
         }
+    }
+}
+
+/// A run does not fail because who watches it does.
+fn ignoring_panics(told: impl FnOnce()) {
+    if let Err(error) = caught(told) {
+        tracing::warn!(%error, "a tracer failed; the run goes on");
     }
 }

@@ -16,7 +16,7 @@ use super::machine::{Facts, Run, Step, ToolUseRule};
 use super::result::RunResult;
 use super::view;
 use crate::agent::{Agent, ToolUseKind};
-use crate::callback::BoxError;
+use crate::callback::{BoxError, no_panic};
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Input, Item, RunItem, RunItems};
@@ -167,7 +167,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         let limit = self.config.session_limit;
-        let history = session.load(limit).await.map_err(|error| {
+        let history = no_panic(async { session.load(limit).await }).await;
+        let history = history.map_err(|error| {
             let message = format!("the session could not be read, so nothing was run: {error}");
             Error::new(ErrorKind::Session, message).caused_by(error)
         })?;
@@ -215,7 +216,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         // A stop waits for this: items must not be stored and still count as not stored.
         let _saving = self.events.as_ref().map(Events::saving);
-        session.append(&self.run.unsaved).await.map_err(|error| {
+        let appended = no_panic(async { session.append(&self.run.unsaved).await }).await;
+        appended.map_err(|error| {
             let message = format!(
                 "the session could not be written; the run in this error still holds what was not \
                  stored, resume it once the session works again: {error}"

@@ -2,7 +2,8 @@
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Error, ErrorKind, HookResult, InputGuardrail, RunContext, RunHooks, Runner, Step,
+    Agent, BoxError, Error, ErrorKind, HookResult, InputGuardrail, Item, Items, MemorySession,
+    Model, ModelRequest, ModelResponse, RunContext, RunHooks, Runner, Session, Span, Step, Tracer,
     handoff, tool,
 };
 
@@ -121,4 +122,123 @@ async fn a_hook_that_panics_is_an_error() {
         &runner.run("x").await.unwrap_err(),
         "a hook on the agent's start failed",
     );
+}
+
+#[tokio::test]
+async fn a_text_about_a_failure_that_panics_is_the_usual_one() {
+    let broken = tool("t")
+        .failure_text(|_ctx, _error| {
+            boom();
+            String::new()
+        })
+        .run(|_ctx, (): ()| Err::<(), _>("no"));
+    let agent: Agent = Agent::new("A").tool(broken);
+    let model = ScriptedModel::new().call("t", "{}").say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    assert_eq!(
+        crate::told(&result.to_input_list())[2],
+        "output of call_1: An error occurred while running the tool. Please try again."
+    );
+}
+
+#[tokio::test]
+async fn a_mapper_of_histories_that_panics_leaves_the_run_before_the_handoff() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(&boss);
+    let model = ScriptedModel::new().call("transfer_to_boss", "{}");
+    let runner = Runner::new(&clerk)
+        .model(model)
+        .nest_handoff_history(true)
+        .handoff_history_mapper(|items| {
+            boom();
+            items
+        });
+    let error = runner.run("x").await.unwrap_err();
+    expect_caught(&error, "the mapper of nested histories failed");
+    let run = error.run().unwrap();
+    assert!(matches!(run.step(), Step::TakeHandoff([_])));
+}
+
+#[tokio::test]
+async fn a_model_that_panics_is_a_model_that_failed() {
+    struct Booming;
+    impl Model for Booming {
+        async fn respond(&self, _request: ModelRequest) -> Result<ModelResponse, BoxError> {
+            boom();
+            Err("never".into())
+        }
+    }
+    let agent: Agent = Agent::new("A");
+    let runner = Runner::new(&agent).model(Booming);
+    for outcome in [runner.run("x").await, runner.stream("x").finish().await] {
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Model);
+        assert!(error.to_string().contains("it panicked: boom"), "{error}");
+        assert_eq!(error.run().unwrap().step(), Step::CallModel);
+    }
+}
+
+/// A session that panics where it is told to.
+#[derive(Clone)]
+struct BoomingSession {
+    held: MemorySession,
+    on_load: bool,
+}
+
+impl Session for BoomingSession {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        if self.on_load {
+            boom();
+        }
+        self.held.load(limit).await
+    }
+
+    async fn append(&self, _items: &[Item]) -> Result<(), BoxError> {
+        boom();
+        Ok(())
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        self.held.pop().await
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        self.held.clear().await
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_panics_is_a_session_that_failed() {
+    for on_load in [true, false] {
+        let agent: Agent = Agent::new("A");
+        let session = BoomingSession {
+            held: MemorySession::new(),
+            on_load,
+        };
+        let runner = Runner::new(&agent)
+            .model(ScriptedModel::new().say("ok"))
+            .session(&session);
+        let error = runner.run("x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Session);
+        assert!(error.to_string().contains("it panicked: boom"), "{error}");
+        assert_eq!(error.run().unwrap().step(), Step::CallModel);
+    }
+}
+
+#[tokio::test]
+async fn a_tracer_that_panics_is_ignored() {
+    struct Booming;
+    impl Tracer for Booming {
+        fn start(&self, _span: &Span) {
+            boom();
+        }
+
+        fn end(&self, _span: &Span) {
+            boom();
+        }
+    }
+    let agent: Agent = Agent::new("A");
+    let model = ScriptedModel::new().say("ok");
+    let runner = Runner::new(&agent).model(model).tracer(Booming);
+    assert_eq!(runner.run("x").await.unwrap().final_text(), "ok");
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Driver;
 use super::hooks::Told;
 use crate::agent::Agent;
-use crate::callback::call;
+use crate::callback::{call, caught};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailVerdict, HandoffCheck, HandoffVerdict};
 use crate::handoff::{
@@ -347,7 +347,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(data);
         }
         let mapper = config.handoff_history_mapper.as_ref();
-        let nested = nest_handoff_history(data, mapper, &config.history_markers);
+        let nested = caught(|| nest_handoff_history(data, mapper, &config.history_markers));
+        let nested = nested.map_err(|error| self.user_error("the mapper of nested histories", error))?;
         match mapper {
             Some(_) => self.sound("the history mapper", handoff, &given, nested),
             None => Ok(nested),

@@ -8,7 +8,7 @@ use futures_util::stream::StreamExt as _;
 use super::Driver;
 use super::guardrails::tripped;
 use super::hooks::Told;
-use crate::callback::{BoxError, call};
+use crate::callback::{BoxError, call, no_panic};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputKind;
 use crate::items::RunItem;
@@ -267,8 +267,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 output: None,
             });
         let answer = match &self.events {
-            None => model.respond(request).await,
-            Some(_) => Box::pin(self.listen(model, request)).await,
+            None => no_panic(async { model.respond(request).await }).await,
+            Some(_) => no_panic(Box::pin(self.listen(model, request))).await,
         };
         match answer {
             Ok(response) => {
