@@ -12,7 +12,7 @@ use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{Handoff, IntoHandoff, ToolNames};
 use crate::hooks::{AgentHooks, DynAgentHooks};
 use crate::knowledge::Knowledge;
-use crate::model::{ModelHandle, ModelSettings, Usage};
+use crate::model::{ModelHandle, ModelSettings};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
 use crate::team::Registry;
@@ -146,8 +146,6 @@ pub struct ToolResult {
     pub tool: Arc<str>,
     /// What it returned.
     pub output: ToolOutput,
-    /// What models have used on its behalf.
-    pub usage: Usage,
 }
 
 impl<C> Agent<C> {

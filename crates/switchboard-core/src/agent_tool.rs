@@ -12,7 +12,6 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome};
 use crate::context::RunContext;
 use crate::guardrail::ToolGuardrail;
-use crate::model::Usage;
 use crate::run::{RunConfig, RunResult, Runner, StreamEvent};
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 
@@ -184,21 +183,15 @@ async fn ask<C: Send + Sync + 'static>(
         .config(config)
         .context(ctx.run().state().clone());
     let outcome = match listen {
-        None => runner.run(input).await,
+        None => runner.run_within(ctx.run(), input).await,
         Some(listen) => {
-            let mut stream = runner.stream(input);
+            let mut stream = runner.stream_within(ctx.run(), input);
             while let Some(event) = stream.next().await {
                 listen(ctx.run(), &event);
             }
             stream.finish().await
         }
     };
-    // A run that failed has cost something as well.
-    let run = match &outcome {
-        Ok(result) => Some(result.run()),
-        Err(error) => error.run(),
-    };
-    ctx.add_usage(run.map_or_else(Usage::default, |run| *run.usage()));
     Ok(outcome?)
 }
 

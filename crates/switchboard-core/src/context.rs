@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Usage;
 
@@ -27,22 +27,42 @@ pub struct RunContext<C = ()> {
     added: AddedUsage,
 }
 
-/// What user code has used beside the run's own models, until the run counts it.
+/// What models have used, those of the run and those that user code asked, until the run counts it.
+/// However a step ends, what was used in it is here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AddedUsage(Arc<Mutex<Usage>>);
+pub(crate) struct AddedUsage {
+    used: Arc<Mutex<Usage>>,
+    /// The run that this one is part of: it counts the same.
+    outer: Option<Arc<Self>>,
+}
 
 impl AddedUsage {
-    fn add(&self, usage: Usage) {
-        // Nothing panics while the lock is held; likewise below.
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    /// For a run that is part of the run of `outer`.
+    pub(crate) fn within(outer: Self) -> Self {
+        Self {
+            used: Arc::default(),
+            outer: Some(Arc::new(outer)),
+        }
+    }
+
+    pub(crate) fn add(&self, usage: Usage) {
+        *self.lock() += usage;
+        if let Some(outer) = &self.outer {
+            outer.add(usage);
+        }
     }
 
     pub(crate) fn get(&self) -> Usage {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.lock()
     }
 
     pub(crate) fn take(&self) -> Usage {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Usage> {
+        // Nothing panics while the lock is held.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,13 +90,16 @@ impl<C> RunContext<C> {
         &self.usage
     }
 
-    /// Counts as part of the run what a model has used that user code asked by itself, in a filter
-    /// or a callback for instance. The run's result has it, and so has every context made later.
-    ///
-    /// A tool uses [`ToolContext::add_usage`](crate::ToolContext::add_usage), which counts with the
-    /// tool's result.
+    /// Counts as part of the run what a model has used that user code asked by itself: in a tool, a
+    /// filter, a guardrail, a callback. It counts also where that code then fails or is cancelled;
+    /// the run's result has it, and so has every context made later.
     pub fn add_usage(&self, usage: Usage) {
         self.added.add(usage);
+    }
+
+    /// What a run that is part of this one reports to.
+    pub(crate) fn added(&self) -> &AddedUsage {
+        &self.added
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -331,8 +331,6 @@ pub struct ToolContext<C = ()> {
     config: Arc<RunConfig<C>>,
     /// The team of the agent whose model called the tool.
     team: Option<Arc<Registry<C>>>,
-    /// What models have used on the tool's behalf.
-    usage: Arc<Mutex<Usage>>,
 }
 
 /// One call of a tool.
@@ -358,7 +356,6 @@ impl<C> ToolContext<C> {
             arguments: call.arguments,
             config,
             team: team.cloned(),
-            usage: Arc::default(),
         }
     }
 
@@ -370,14 +367,10 @@ impl<C> ToolContext<C> {
         self.team.as_ref()
     }
 
-    /// Counts what models have used on the tool's behalf as part of the run.
+    /// Counts what models have used on the tool's behalf as part of the run; see
+    /// [`RunContext::add_usage`].
     pub fn add_usage(&self, usage: Usage) {
-        // Nothing panics while the lock is held.
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) += usage;
-    }
-
-    pub(crate) fn used(&self) -> Usage {
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+        self.run.add_usage(usage);
     }
 
     /// The run's context.
@@ -424,7 +417,6 @@ impl<C> Clone for ToolContext<C> {
             arguments: self.arguments.clone(),
             config: self.config.clone(),
             team: self.team.clone(),
-            usage: self.usage.clone(),
         }
     }
 }

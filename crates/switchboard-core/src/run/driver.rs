@@ -31,7 +31,7 @@ pub(super) struct Driver<C> {
     start: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: Arc<C>,
-    /// What user code has used in this step.
+    /// What was used in this step.
     added_usage: AddedUsage,
     trace: Trace,
     agent_span: OpenSpan,
@@ -66,6 +66,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
             events,
             told: FxHashSet::default(),
         }
+    }
+
+    /// Lets the run of `outer`, which this one is part of, count what this one uses.
+    pub(super) fn within(mut self: Box<Self>, outer: &RunContext<C>) -> Box<Self> {
+        self.added_usage = AddedUsage::within(outer.added().clone());
+        self
     }
 
     /// Takes the run as far as it goes.

@@ -286,7 +286,6 @@ impl Run {
         offer: &Offer,
         facts: Facts<'_>,
     ) -> Result<Vec<RunItem>, Rejected> {
-        self.usage += response.usage;
         let rejected = |error: Error, is_answer, items| Rejected {
             error: error.at_agent(facts.name).with_rejected(response.clone()),
             is_answer,
@@ -340,10 +339,7 @@ impl Run {
         let Phase::Tools(mut turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
             return;
         };
-        for (at, (call, result)) in turn.tools.iter().zip(&results).enumerate() {
-            if !turn.has_done(at) {
-                self.usage += result.usage;
-            }
+        for (call, result) in turn.tools.iter().zip(&results) {
             let text = result.output.text();
             let output = result.output.clone().into_value();
             let made = self.answer(&call.call, &text, facts.name, output);
@@ -378,9 +374,6 @@ impl Run {
     /// Notes what tools returned before one of them failed, so that they do not run again.
     pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>) {
         if let Phase::Tools(turn) = &mut self.phase {
-            for ran in done.iter().filter(|ran| !turn.has_done(ran.at)) {
-                self.usage += ran.result.usage;
-            }
             turn.done = done;
         }
     }

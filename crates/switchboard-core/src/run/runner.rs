@@ -358,7 +358,33 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        self.streamed(self.begin(input), self.agent.clone())
+        self.streamed(self.begin(input), self.agent.clone(), |driver| driver)
+    }
+
+    /// Like [`Runner::run`], as a part of the run of `outer`, which counts what this one uses.
+    pub(crate) async fn run_within(
+        &self,
+        outer: &RunContext<C>,
+        input: impl Into<Input>,
+    ) -> Result<RunResult<C>, Error>
+    where
+        S: ContextSource<C>,
+    {
+        let driver = self.driver(self.begin(input), self.agent.clone(), None);
+        to_the_end(driver.within(outer)).await
+    }
+
+    /// Like [`Runner::stream`], as a part of the run of `outer`, which counts what this one uses.
+    pub(crate) fn stream_within(
+        &self,
+        outer: &RunContext<C>,
+        input: impl Into<Input>,
+    ) -> RunStream<C>
+    where
+        S: ContextSource<C>,
+    {
+        let run = self.begin(input);
+        self.streamed(run, self.agent.clone(), |driver| driver.within(outer))
     }
 
     /// A run that has not taken a step yet, to be driven with [`Runner::step`].
@@ -433,7 +459,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         S: ContextSource<C>,
     {
         let (run, agent) = self.found(run)?;
-        Ok(self.streamed(run, agent))
+        Ok(self.streamed(run, agent, |driver| driver))
     }
 
     fn found(&self, run: Run) -> Result<(Run, Agent<C>), Error> {
@@ -457,12 +483,17 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         })
     }
 
-    fn streamed(&self, run: Run, agent: Agent<C>) -> RunStream<C>
+    fn streamed(
+        &self,
+        run: Run,
+        agent: Agent<C>,
+        place: impl FnOnce(Box<Driver<C>>) -> Box<Driver<C>>,
+    ) -> RunStream<C>
     where
         S: ContextSource<C>,
     {
         let events = Events::new();
-        let mut driver = self.driver(run, agent, Some(events.clone()));
+        let mut driver = place(self.driver(run, agent, Some(events.clone())));
         let listener = events.clone();
         let future = async move {
             let outcome = {

@@ -106,7 +106,6 @@ struct SavedResult {
     tool: Arc<str>,
     #[serde(with = "crate::json::on_its_own")]
     output: Value,
-    usage: Usage,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,7 +143,6 @@ impl From<&ToolResult> for SavedResult {
         Self {
             tool: result.tool.clone(),
             output: result.output.clone().into_value(),
-            usage: result.usage,
         }
     }
 }
@@ -154,7 +152,6 @@ impl From<SavedResult> for ToolResult {
         Self {
             tool: saved.tool,
             output: ToolOutput::from(saved.output),
-            usage: saved.usage,
         }
     }
 }

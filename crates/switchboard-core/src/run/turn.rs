@@ -87,11 +87,6 @@ pub struct HandoffCall {
 }
 
 impl Turn {
-    /// Whether the tool of the call at this place ran before the turn failed.
-    pub(super) fn has_done(&self, at: usize) -> bool {
-        self.done.iter().any(|ran| ran.at == at)
-    }
-
     /// All calls and what they are to the run, tools before handoffs.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, Role)> {
         let tools = self.tools.iter().chain(&self.unknown_tools);

@@ -21,8 +21,14 @@ mod test_kit;
 mod tools;
 mod traces;
 mod unsound_filters;
+mod usage;
 
-use switchboard_core::{Items, RunItems};
+use switchboard_core::{Items, Run, RunItems};
+
+/// The run as it is after it was stored and read back.
+fn stored(run: &Run) -> Run {
+    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
+}
 
 /// What items say, in short: `user: Hi`, `call lookup`, `output of call_1: 42`.
 fn told(items: &Items) -> Vec<String> {

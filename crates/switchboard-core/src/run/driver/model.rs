@@ -240,10 +240,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         if tripped(&found).is_some() {
-            // What an answer that came too late has cost still counts.
-            if let Some(Ok(answer)) = &answer {
-                self.run.usage += answer.usage;
-            }
             return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
         }
         self.run.input_guardrails.extend(found);
@@ -272,6 +268,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         match answer {
             Ok(response) => {
+                // Counted at once: whatever comes of the answer, it has cost something.
+                self.added_usage.add(response.usage);
                 let sensitive = self.config.trace_sensitive_data;
                 span.update(|data| {
                     if let SpanData::Generation { usage, output, .. } = data {

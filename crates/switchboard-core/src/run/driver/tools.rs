@@ -140,7 +140,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let result = ToolResult {
                     tool: call.tool.clone(),
                     output,
-                    usage: ctx.used(),
                 };
                 none.insert(RanTool {
                     at,
