@@ -130,14 +130,15 @@ impl OutputType {
     }
 
     /// An answer of the application as one in this form. It is not inside an object where the
-    /// model's would be.
+    /// model's would be; words are the value itself where that may be a string, and JSON otherwise.
     pub(crate) fn accept(&self, output: &FinalOutput) -> Result<FinalOutput, InvalidPayload> {
-        let text = match output {
-            FinalOutput::Text(text) if !self.0.is_wrapped => text.to_string(),
-            FinalOutput::Text(text) => format!(r#"{{"{WRAPPER}":{text}}}"#),
-            FinalOutput::Json(_) => self.written(output),
-        };
-        self.validate(&text)
+        match output {
+            FinalOutput::Text(text) if !self.0.is_wrapped => self.validate(text),
+            FinalOutput::Text(text) => self
+                .validate(&self.written(output))
+                .or_else(|_| self.validate(&format!(r#"{{"{WRAPPER}":{text}}}"#))),
+            FinalOutput::Json(_) => self.validate(&self.written(output)),
+        }
     }
 
     /// An answer as a model would have written it.

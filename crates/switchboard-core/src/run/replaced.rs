@@ -47,19 +47,14 @@ impl Run {
         agent: &Arc<str>,
     ) {
         let is_tools = self.ends_at_tool();
-        let message = (!is_tools).then(|| {
-            let text =
-                kind.map_or_else(|| output.text().into_owned(), |kind| kind.written(&output));
-            self.message(&text, agent)
-        });
+        let message = (!is_tools).then(|| self.message(&output, kind, agent));
         let Phase::Output(turn, was) = &mut self.phase else {
             return;
         };
         let was = std::mem::replace(was, output.clone());
         match message {
             Some(message) => {
-                turn.items
-                    .retain(|made| *made.kind() != RunItemKind::MessageOutput);
+                turn.leave_messages_out();
                 turn.items.push(message);
             }
             None => turn.replace_tool_output(&was, &output),
@@ -67,18 +62,34 @@ impl Run {
     }
 
     /// Ends the run with an output that is not the model's, after `items` of a turn that failed.
-    pub(super) fn recovered(&mut self, output: FinalOutput, items: Vec<RunItem>, agent: &Arc<str>) {
+    pub(super) fn recovered(
+        &mut self,
+        output: FinalOutput,
+        kind: Option<&OutputType>,
+        items: Vec<RunItem>,
+        agent: &Arc<str>,
+    ) {
         let mut turn = Turn {
             items,
             ..Turn::default()
         };
-        turn.items.push(self.message(&output.text(), agent));
+        turn.items.push(self.message(&output, kind, agent));
         self.phase = Phase::Output(turn, output);
     }
 
-    fn message(&mut self, text: &str, agent: &Arc<str>) -> RunItem {
+    /// An output as the message with which the model would have given it.
+    fn message(
+        &mut self,
+        output: &FinalOutput,
+        kind: Option<&OutputType>,
+        agent: &Arc<str>,
+    ) -> RunItem {
+        let text = match kind {
+            Some(kind) => kind.written(output),
+            None => output.text().into_owned(),
+        };
         self.made_items = next_occurrence(self.made_items);
-        let item = Item::output_message(&format!("msg_run_{}", self.made_items), text);
+        let item = Item::output_message(&format!("msg_run_{}", self.made_items), &text);
         RunItem::made(
             RunItemKind::MessageOutput,
             agent.clone(),

@@ -267,7 +267,8 @@ impl<C, S> Runner<C, S> {
     }
 
     /// Has an output for a run that cannot go on: too many turns, a refusal, an answer that is not
-    /// in the form asked for. `None` lets the error stand.
+    /// in the form asked for. `None` lets the error stand. Where the agent has an output type, the
+    /// output has to be of it.
     ///
     /// ```
     /// use switchboard_core::{Agent, FinalOutput, Runner};

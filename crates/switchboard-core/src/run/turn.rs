@@ -115,11 +115,22 @@ impl Turn {
         self.tools.retain(|call| !is_dropped(&call.call));
         self.unknown_tools.retain(|call| !is_dropped(&call.call));
         self.handoffs.retain(|call| !is_dropped(&call.call));
+        self.leave_items_out(|made| is_dropped(made.item()));
+    }
+
+    /// Leaves out what the model said, and the reasoning that led to it or came after it.
+    pub(super) fn leave_messages_out(&mut self) {
+        let is_reasoning = |made: &mut RunItem| *made.kind() == RunItemKind::Reasoning;
+        while self.items.pop_if(is_reasoning).is_some() {}
+        self.leave_items_out(|made| *made.kind() == RunItemKind::MessageOutput);
+    }
+
+    fn leave_items_out(&mut self, is_dropped: impl Fn(&RunItem) -> bool) {
         let mut next_is_dropped = false;
         let mut kept: Vec<RunItem> = Vec::with_capacity(self.items.len());
         for made in self.items.drain(..).rev() {
             if *made.kind() != RunItemKind::Reasoning {
-                next_is_dropped = is_dropped(made.item());
+                next_is_dropped = is_dropped(&made);
             }
             if !next_is_dropped {
                 kept.push(made);

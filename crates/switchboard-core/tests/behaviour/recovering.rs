@@ -106,3 +106,27 @@ async fn halves_of_calls_that_a_filter_left_can_be_taken_out() {
         .unwrap();
     assert_eq!(told(&model.requests()[1].input), ["user: x"]);
 }
+
+#[tokio::test]
+async fn what_recovers_a_typed_run_is_of_its_type_or_an_error() {
+    let agent: Agent = Agent::new("A").output::<Vec<u32>>();
+    let run = |output: FinalOutput| {
+        let model = ScriptedModel::new().say("no list");
+        let recover = move |_ctx, _problem, _message| Some(output.clone());
+        Runner::new(&agent).model(model).recover(recover).run("x")
+    };
+    let result = run(FinalOutput::from(serde_json::json!([3])))
+        .await
+        .unwrap();
+    assert_eq!(result.final_output_as::<Vec<u32>>().unwrap(), [3]);
+    assert_eq!(
+        told(&result.to_input_list()).last().unwrap(),
+        r#"assistant: {"response":[3]}"#
+    );
+    let error = run(FinalOutput::from("sorry")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UserCode);
+    assert!(
+        error.to_string().contains("the recovery gave an output"),
+        "{error}"
+    );
+}

@@ -191,6 +191,74 @@ async fn a_replaced_output_is_of_the_agents_type_or_an_error() {
 }
 
 #[tokio::test]
+async fn words_in_place_of_a_typed_output_are_its_value_or_its_json() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Answer {
+        Yes,
+        No,
+    }
+    let always = |instead: &'static str| {
+        OutputGuardrail::replacing("other", move |_ctx, _agent, _output| {
+            OutputVerdict::replace(instead)
+        })
+    };
+    let text: Agent = Agent::new("A").output::<String>();
+    let choice: Agent = Agent::new("A").output::<Answer>();
+    let number: Agent = Agent::new("A").output::<u32>();
+    for (agent, said, instead, expected) in [
+        (&text, r#""yes""#, "no", r#"{"response":"no"}"#),
+        (&text, r#""yes""#, "[3]", r#"{"response":"[3]"}"#),
+        (&choice, r#""yes""#, "no", r#"{"response":"no"}"#),
+        (&choice, r#""yes""#, r#""no""#, r#"{"response":"no"}"#),
+        (&number, "1", "3", r#"{"response":3}"#),
+    ] {
+        let agent = agent.clone().output_guardrail(always(instead));
+        let model = ScriptedModel::new().say(&format!(r#"{{"response":{said}}}"#));
+        let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+        assert_eq!(
+            told(&result.to_input_list())[1],
+            format!("assistant: {expected}")
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_reasoning_behind_a_replaced_output_does_not_stay() {
+    let reasoning = |id: &str, text: &str| {
+        let json = format!(
+            r#"{{"type":"reasoning","id":"{id}","summary":[{{"type":"summary_text","text":"{text}"}}]}}"#
+        );
+        Item::from_json(json).unwrap()
+    };
+    let search =
+        Item::from_json(r#"{"type":"web_search_call","id":"w","status":"completed"}"#).unwrap();
+    let agent: Agent = Agent::new("A").output_guardrail(mask("secret", "hidden"));
+    let session = MemorySession::new();
+    let model = ScriptedModel::new().reply([
+        reasoning("r1", "look it up"),
+        search,
+        reasoning("r2", "tell the secret"),
+        Item::output_message("m", "the secret"),
+    ]);
+    let runner = Runner::new(&agent).model(model).session(&session);
+    let result = runner.run("x").await.unwrap();
+    let kept = |items: &[String]| {
+        assert!(
+            items.iter().any(|item| item.contains("look it up")),
+            "{items:?}"
+        );
+        assert!(
+            !items.iter().any(|item| item.contains("secret")),
+            "{items:?}"
+        );
+        assert_eq!(items.len(), 4);
+    };
+    kept(&told(&session.items()));
+    kept(&told(&result.to_input_list()));
+}
+
+#[tokio::test]
 async fn a_replaced_output_of_a_tool_does_not_stay_in_the_record() {
     let agent: Agent = Agent::new("A")
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))

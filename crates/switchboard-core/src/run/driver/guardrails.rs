@@ -65,7 +65,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let (result, replacement) = asked.await?;
             found.push(result);
             if let Some(replacement) = replacement {
-                output = self.fitting(guardrail.name(), replacement)?;
+                let who = format!("the guardrail \"{}\"", guardrail.name());
+                output = self.fitting(&who, replacement)?;
                 is_replaced = true;
             }
             if tripped(&found).is_some() {
@@ -96,8 +97,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    /// A guardrail's output in the form the agent's has.
-    fn fitting(&self, guardrail: &str, output: FinalOutput) -> Result<FinalOutput, Error> {
+    /// The application's output in the form the agent's has.
+    pub(super) fn fitting(&self, who: &str, output: FinalOutput) -> Result<FinalOutput, Error> {
         let Some(kind) = self.agent.output_type() else {
             return Ok(FinalOutput::Text(output.text().as_ref().into()));
         };
@@ -105,12 +106,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(output);
         }
         kind.accept(&output).map_err(|error| {
-            let what = format!(
-                "the guardrail \"{guardrail}\" put an output in place of the agent's that is not a \
-                 {}; it",
+            let message = format!(
+                "{who} gave an output that is not a {}, which the agent answers with: {error}",
                 kind.name()
             );
-            self.user_error(&what, error.into())
+            Error::new(ErrorKind::UserCode, message)
+                .caused_by(error)
+                .at_agent(self.agent.name())
         })
     }
 

@@ -118,7 +118,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         match output.map_err(|error| self.user_error("the recovery", error))? {
             None => Err(error),
             Some(output) => {
-                self.run.recovered(output, items, self.agent.name_arc());
+                let kind = self.agent.output_type();
+                let output = match kind {
+                    Some(_) => self.fitting("the recovery", output)?,
+                    None => output,
+                };
+                let agent = self.agent.name_arc();
+                self.run.recovered(output, kind, items, agent);
                 Ok(())
             }
         }
