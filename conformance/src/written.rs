@@ -140,7 +140,9 @@ fn span_fields(span: &Span) -> Value {
             json!({"type": "handoff", "from_agent": &**from_agent, "to_agent": to_agent.as_deref()})
         }
         SpanData::Function { name, .. } => json!({"type": "function", "name": &**name}),
-        SpanData::Guardrail { name, triggered } => {
+        SpanData::Guardrail {
+            name, triggered, ..
+        } => {
             json!({"type": "guardrail", "name": &**name, "triggered": triggered})
         }
         other => json!({"type": other.kind()}),

@@ -10,8 +10,10 @@ use std::sync::Arc;
 pub use handoff::{HandoffCheck, HandoffGuardrail, HandoffVerdict};
 pub(crate) use tool::ToolCheck;
 pub use tool::ToolGuardrail;
+pub(crate) use verdict::Said;
 pub use verdict::{
-    GuardrailResult, GuardrailVerdict, InputVerdict, OutputVerdict, ToolVerdict, Verdict,
+    GuardrailOutcome, GuardrailResult, GuardrailVerdict, InputVerdict, OutputVerdict, ToolVerdict,
+    Verdict,
 };
 
 use crate::agent::Agent;
@@ -31,6 +33,11 @@ type OutputCheck<C, V> =
 /// after them and [before the model](Self::new), so that nothing is spent and no tool runs on input
 /// that must not pass; or [beside the first model call](Self::beside_model), which is faster, and the
 /// call is cancelled when it trips. Those that only check run side by side.
+///
+/// Each is given the whole input, also what a session had already; [`Input::last_words`] are those
+/// that nobody has answered yet. A session is given the words once all that may replace them have
+/// let them pass, also where one that only checks then trips. One that has replaced them is not
+/// asked again when the run is resumed.
 ///
 /// ```
 /// use switchboard_core::filters::Redaction;
@@ -99,7 +106,7 @@ impl<C> InputGuardrail<C> {
         }
     }
 
-    /// A check that may put other words in place of what the user said last. `check` returns an
+    /// A check that may put other words in place of what the user says now. `check` returns an
     /// [`InputVerdict`], an `Option` of the words or `()` (which allows), a `Result` of one, or a
     /// future of either.
     pub fn replacing<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self

@@ -61,9 +61,9 @@ pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
 pub use context::RunContext;
 pub use error::{Error, ErrorKind};
 pub use guardrail::{
-    GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffVerdict,
-    InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail, ToolVerdict,
-    Verdict,
+    GuardrailOutcome, GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail,
+    HandoffVerdict, InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail,
+    ToolVerdict, Verdict,
 };
 pub use handoff::{
     Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,

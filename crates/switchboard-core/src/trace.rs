@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::callback::caught;
+use crate::guardrail::GuardrailOutcome;
 use crate::model::Usage;
 
 /// Takes the spans of runs.
@@ -144,6 +145,8 @@ pub enum SpanData {
         name: Arc<str>,
         /// Whether it tripped.
         triggered: bool,
+        /// What came of it.
+        outcome: GuardrailOutcome,
     },
 }
 
@@ -294,6 +297,7 @@ impl Tracer for SubscriberTracer {
                     "guardrail",
                     name = &**name,
                     triggered = empty,
+                    outcome = empty,
                     error = empty
                 )
             }
@@ -331,8 +335,11 @@ impl Tracer for SubscriberTracer {
                 opened.record("payload", payload.as_ref().map(Value::to_string));
                 opened.record("carried_items", carried_items);
             }
-            SpanData::Guardrail { triggered, .. } => {
+            SpanData::Guardrail {
+                triggered, outcome, ..
+            } => {
                 opened.record("triggered", triggered);
+                opened.record("outcome", outcome.as_str());
             }
         }
         if let Some(error) = &span.error {

@@ -87,7 +87,7 @@ impl<C> fmt::Debug for HandoffCheck<C> {
 type EdgeCheck<C> = dyn Fn(HandoffCheck<C>) -> Outcome<HandoffVerdict> + Send + Sync;
 
 /// A check on handoffs: of one edge, or of all edges of a run. It runs before the handoff's first
-/// side effect.
+/// side effect, and not again where a handoff is resumed that failed after it.
 ///
 /// ```
 /// use switchboard_core::{Agent, HandoffCheck, HandoffGuardrail, HandoffVerdict, handoff};

@@ -8,17 +8,16 @@ use serde_json::Value;
 use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
-/// What a guardrail found.
+/// What a guardrail that only checks found.
 ///
-/// A plain `bool` converts into it: `true` trips.
+/// A plain `bool` converts into it: `true` trips. A guardrail that may put something in place of
+/// what it looks at returns a [`Verdict`] instead: what it replaces has a type, and one that only
+/// checks must not have it to set. Both come to a [`GuardrailResult`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GuardrailVerdict {
     /// Whether the run must stop.
     pub tripped: bool,
-    /// What a guardrail that may replace put in place of what it looked at, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replacement: Option<String>,
     /// What the guardrail wants to say about it.
     #[serde(with = "crate::json::on_its_own")]
     pub info: Value,
@@ -29,7 +28,6 @@ impl GuardrailVerdict {
     pub const fn allow() -> Self {
         Self {
             tripped: false,
-            replacement: None,
             info: Value::Null,
         }
     }
@@ -38,15 +36,7 @@ impl GuardrailVerdict {
     pub const fn trip() -> Self {
         Self {
             tripped: true,
-            replacement: None,
             info: Value::Null,
-        }
-    }
-
-    pub(crate) fn replaced_by(text: String) -> Self {
-        Self {
-            replacement: Some(text),
-            ..Self::allow()
         }
     }
 
@@ -83,7 +73,8 @@ pub enum Verdict<T> {
 }
 
 /// What a guardrail found in the user's words. A replacement takes the place of the text of the
-/// user's last message; its images and files stay.
+/// user's last message among what is new in this run; its images and files stay. Where nothing that
+/// is new is of the user, a replacement is an error: what a session had already is not rewritten.
 pub type InputVerdict = Verdict<String>;
 
 /// What a guardrail found in the final output. A replacement takes its place in the result, the
@@ -136,7 +127,34 @@ replaced_by_words! {
     String => ToolOutput,
 }
 
-/// What a guardrail found, and which and where.
+/// What came of a guardrail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GuardrailOutcome {
+    /// It had nothing to object to.
+    Allowed,
+    /// It put something else in place of what it looked at.
+    Replaced,
+    /// It refused a handoff, and the model was told why.
+    Refused,
+    /// It stopped the run.
+    Tripped,
+}
+
+impl GuardrailOutcome {
+    /// `allowed`, `replaced`, `refused` or `tripped`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Replaced => "replaced",
+            Self::Refused => "refused",
+            Self::Tripped => "tripped",
+        }
+    }
+}
+
+/// What a guardrail found, which and where, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GuardrailResult {
@@ -144,6 +162,71 @@ pub struct GuardrailResult {
     pub guardrail: Arc<str>,
     /// The agent it ran for.
     pub agent: Arc<str>,
-    /// What it found.
+    /// What it found. Where it refused a handoff, the reason is its info.
     pub verdict: GuardrailVerdict,
+    /// What came of it.
+    pub outcome: GuardrailOutcome,
+    /// What it put in place of what it looked at, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
+}
+
+/// What a guardrail said, whichever it was.
+pub(crate) struct Said {
+    outcome: GuardrailOutcome,
+    info: Value,
+    replaced_by: Option<String>,
+}
+
+impl Said {
+    pub(crate) const fn allowed() -> Self {
+        Self::new(GuardrailOutcome::Allowed, Value::Null)
+    }
+
+    pub(crate) const fn tripped(info: Value) -> Self {
+        Self::new(GuardrailOutcome::Tripped, info)
+    }
+
+    pub(crate) fn refused(reason: &str) -> Self {
+        Self::new(GuardrailOutcome::Refused, reason.into())
+    }
+
+    pub(crate) fn replaced_by(text: String) -> Self {
+        Self {
+            replaced_by: Some(text),
+            ..Self::new(GuardrailOutcome::Replaced, Value::Null)
+        }
+    }
+
+    const fn new(outcome: GuardrailOutcome, info: Value) -> Self {
+        Self {
+            outcome,
+            info,
+            replaced_by: None,
+        }
+    }
+
+    /// The result of the guardrail of this name, which ran for `agent`.
+    pub(crate) fn by(self, guardrail: Arc<str>, agent: Arc<str>) -> GuardrailResult {
+        GuardrailResult {
+            guardrail,
+            agent,
+            verdict: GuardrailVerdict {
+                tripped: self.outcome == GuardrailOutcome::Tripped,
+                info: self.info,
+            },
+            outcome: self.outcome,
+            replaced_by: self.replaced_by,
+        }
+    }
+}
+
+impl From<GuardrailVerdict> for Said {
+    fn from(verdict: GuardrailVerdict) -> Self {
+        let outcome = match verdict.tripped {
+            true => GuardrailOutcome::Tripped,
+            false => GuardrailOutcome::Allowed,
+        };
+        Self::new(outcome, verdict.info)
+    }
 }

@@ -42,15 +42,31 @@ pub enum Input {
 }
 
 impl Input {
-    /// What the user said last, where there is text.
+    /// What the user said last, where there is text and nothing but instructions comes after it:
+    /// what was answered already, or acted upon, belongs to an earlier turn.
+    ///
+    /// ```
+    /// use switchboard_core::{Input, Item};
+    ///
+    /// let mut items = vec![Item::user("Hi"), Item::assistant("Hello!"), Item::user("Help")];
+    /// assert_eq!(Input::from(items.clone()).last_words().as_deref(), Some("Help"));
+    /// items.truncate(2);
+    /// assert_eq!(Input::from(items).last_words(), None);
+    /// ```
     pub fn last_words(&self) -> Option<Cow<'_, str>> {
-        match self {
-            Self::Text(text) => Some(Cow::Borrowed(text)),
-            Self::Items(items) => {
-                let last = items.iter().rfind(|item| item.is_of_user())?;
-                last.text()
+        let items = match self {
+            Self::Text(text) => return Some(Cow::Borrowed(text)),
+            Self::Items(items) => items,
+        };
+        let mut last = None;
+        for item in items {
+            match item.role().as_deref() {
+                Some("user") => last = Some(item),
+                Some("system" | "developer") => {}
+                _ => last = None,
             }
         }
+        last?.text()
     }
 
     /// The input as items: text becomes one message of the user.

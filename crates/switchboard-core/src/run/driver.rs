@@ -180,7 +180,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })?;
         let unsaved = new.iter().map(Item::without_internal_fields);
         self.run.unsaved = view::latest_only(unsaved.collect());
-        self.run.input = Input::Items(view::continued(&history, &new, limit.is_some()));
+        let (input, stored) = view::continued(&history, &new, limit.is_some());
+        self.run.input = Input::Items(input);
+        self.run.stored_input = stored;
         self.run.has_session = true;
         Ok(())
     }
@@ -234,6 +236,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
+    /// Gives the session what it has not got yet, where the run fails for another reason: what could
+    /// not be stored stays with the run.
+    async fn save_or_warn(&mut self) {
+        if let Err(error) = self.save().await {
+            tracing::warn!(%error, "what a run made before it failed could not be stored");
+        }
+    }
+
     /// Gives tools that ran in a turn that then failed to the session and tells of them, so that
     /// who goes on with the conversation knows that they ran.
     async fn keep_completed_tools(&mut self) {
@@ -246,9 +256,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if kept.is_empty() {
             return;
         }
-        if let Err(error) = self.save().await {
-            tracing::warn!(%error, "completed tools of a failed turn could not be stored");
-        }
+        self.save_or_warn().await;
         self.tell_items(kept).await;
     }
 

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
+use super::findings::Findings;
 use super::halves::drop_halves;
 use super::server::Delivered;
 use super::trail::HandoffTaken;
-use super::turn::{HandoffCall, Progress, RanTool, ToolCall, Turn};
+use super::turn::{HandoffCall, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
@@ -39,6 +40,8 @@ pub struct Run {
     pub(super) agent: Arc<str>,
     /// What the current agent's conversation starts from.
     pub(super) input: Input,
+    /// How many items of the run's input the session had already.
+    pub(super) stored_input: usize,
     /// What the run made since, as models see it.
     pub(super) generated: RunItems,
     /// All the run made; what a session keeps.
@@ -53,8 +56,10 @@ pub struct Run {
     /// Whether the current agent has been told that it has the conversation.
     pub(super) agent_started: bool,
     pub(super) input_checks: InputChecks,
-    pub(super) input_guardrails: Vec<GuardrailResult>,
-    pub(super) output_guardrails: Vec<GuardrailResult>,
+    pub(super) input_guardrails: Findings,
+    pub(super) output_guardrails: Findings,
+    pub(super) tool_guardrails: Findings,
+    pub(super) handoff_guardrails: Findings,
     /// What the session has not been given yet.
     pub(super) unsaved: Vec<Item>,
     /// Items of the turn under way that the session was given before the turn's end.
@@ -76,6 +81,8 @@ pub struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum InputChecks {
+    /// Those that may replace the words come first; as many as have results that stand have had
+    /// their say.
     Pending,
     /// Those before the model have passed it.
     PassedBeforeModel,
@@ -159,6 +166,7 @@ impl Run {
             trail: Vec::new(),
             agent,
             input,
+            stored_input: 0,
             generated: RunItems::new(),
             record: RunItems::new(),
             owned: Vec::new(),
@@ -169,8 +177,10 @@ impl Run {
             tool_users: FxHashSet::default(),
             agent_started: false,
             input_checks: InputChecks::Pending,
-            input_guardrails: Vec::new(),
-            output_guardrails: Vec::new(),
+            input_guardrails: Findings::default(),
+            output_guardrails: Findings::default(),
+            tool_guardrails: Findings::default(),
+            handoff_guardrails: Findings::default(),
             unsaved: Vec::new(),
             saved_early: Vec::new(),
             has_session: false,
@@ -231,12 +241,22 @@ impl Run {
 
     /// What the input guardrails found.
     pub fn input_guardrail_results(&self) -> &[GuardrailResult] {
-        &self.input_guardrails
+        self.input_guardrails.results()
     }
 
     /// What the output guardrails found.
     pub fn output_guardrail_results(&self) -> &[GuardrailResult] {
-        &self.output_guardrails
+        self.output_guardrails.results()
+    }
+
+    /// What the guardrails on tools found.
+    pub fn tool_guardrail_results(&self) -> &[GuardrailResult] {
+        self.tool_guardrails.results()
+    }
+
+    /// What the guardrails on handoffs found.
+    pub fn handoff_guardrail_results(&self) -> &[GuardrailResult] {
+        self.handoff_guardrails.results()
     }
 
     /// The conversation so far, to go on from: the input, and then what the run made, without
@@ -371,35 +391,6 @@ impl Run {
         self.end_turn(turn, output);
     }
 
-    /// Notes what tools returned before one of them failed, so that they do not run again.
-    pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>) {
-        if let Phase::Tools(turn) = &mut self.phase {
-            turn.done = done;
-        }
-    }
-
-    /// What tools of the turn have returned already.
-    pub(super) fn tools_done(&self) -> &[RanTool] {
-        match &self.phase {
-            Phase::Tools(turn) => &turn.done,
-            _ => &[],
-        }
-    }
-
-    /// How far the handoff got before the turn failed.
-    pub(super) fn handoff_progress(&self) -> Progress {
-        match &self.phase {
-            Phase::Handoff(turn) => turn.progress,
-            _ => Progress::Nothing,
-        }
-    }
-
-    pub(super) fn note_handoff_progress(&mut self, progress: Progress) {
-        if let Phase::Handoff(turn) = &mut self.phase {
-            turn.progress = progress;
-        }
-    }
-
     /// Takes the driver's word on whether what the tools returned is the final output.
     pub(super) fn tools_judged(&mut self, output: Option<FinalOutput>) {
         if let Phase::Judge(turn) = std::mem::replace(&mut self.phase, Phase::Model) {
@@ -515,7 +506,7 @@ impl Run {
             && self.has_session
             && self.saved_early.is_empty()
         {
-            self.unsaved = turn.withheld();
+            self.unsaved.extend(turn.withheld());
             self.saved_early = turn.items.iter().map(RunItem::key).collect();
         }
     }

@@ -7,31 +7,34 @@ use super::turn::Turn;
 use crate::items::{Input, Item, RunItem, RunItemKind};
 use crate::output::{FinalOutput, OutputType};
 
-/// The input with other words in place of what the user said last.
-pub(super) fn with_words(input: &Input, words: &str) -> Input {
-    match input {
-        Input::Text(_) => Input::Text(words.into()),
-        Input::Items(items) => Input::Items(last_said(items.iter().cloned(), words).into()),
-    }
-}
-
-fn last_said(items: impl Iterator<Item = Item>, words: &str) -> Vec<Item> {
-    let mut items: Vec<Item> = items.collect();
-    match items.iter_mut().rfind(|item| item.is_of_user()) {
-        Some(said) => *said = said.with_text(words),
-        None => items.push(Item::user(words)),
-    }
-    items
+/// Puts other words in place of what the user said last. Whether there was anything.
+fn replace_words(items: &mut [Item], words: &str) -> bool {
+    let said = items.iter_mut().rfind(|item| item.is_of_user());
+    said.map(|said| *said = said.with_text(words)).is_some()
 }
 
 impl Run {
-    /// Puts other words in place of what the user said last.
-    pub(super) fn replace_input(&mut self, words: &str) {
-        self.input = with_words(&self.input, words);
-        if !self.unsaved.is_empty() {
-            self.unsaved = last_said(std::mem::take(&mut self.unsaved).into_iter(), words);
-        }
+    /// Puts other words in place of what the user said last in what is new, also in what the session
+    /// is to get. Whether there was anything.
+    #[must_use]
+    pub(super) fn replace_input(&mut self, words: &str) -> bool {
+        let is_replaced = match &mut self.input {
+            Input::Text(text) => {
+                *text = words.into();
+                true
+            }
+            Input::Items(items) => {
+                let mut all: Vec<Item> = items.iter().cloned().collect();
+                let old = self.stored_input.min(all.len());
+                let is_replaced = replace_words(&mut all[old..], words);
+                *items = all.into();
+                is_replaced
+            }
+        };
+        // Before the first answer, all that the session has not got is new.
+        replace_words(&mut self.unsaved, words);
         self.view = None;
+        is_replaced
     }
 
     /// Whether the run is about to end with what a tool returned.

@@ -130,6 +130,16 @@ impl<C> RunResult<C> {
         self.run.output_guardrail_results()
     }
 
+    /// What the guardrails on tools found.
+    pub fn tool_guardrail_results(&self) -> &[GuardrailResult] {
+        self.run.tool_guardrail_results()
+    }
+
+    /// What the guardrails on handoffs found.
+    pub fn handoff_guardrail_results(&self) -> &[GuardrailResult] {
+        self.run.handoff_guardrail_results()
+    }
+
     /// The run itself, to look at, store, or resume.
     pub fn run(&self) -> &Run {
         &self.run

@@ -417,7 +417,9 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     ///
     /// A step that fails leaves the run at that step; what it had done by then (a callback of a
     /// handoff, tools that ran beside the one that failed) is noted and not done again. A step that
-    /// is cancelled leaves the run as it was, and is done again as a whole.
+    /// is cancelled leaves the run at that step as well, with what was used counted and with what
+    /// was noted on the way (guardrails that passed, hooks that were told, the callback of a
+    /// handoff); but its tools and its model call are done again, also tools that had returned.
     ///
     /// # Errors
     /// What went wrong.

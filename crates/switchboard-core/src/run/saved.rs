@@ -9,12 +9,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, KnownCall, Role};
+use super::findings::Findings;
 use super::machine::{InputChecks, Phase, Run};
 use super::server::Delivered;
 use super::trail::HandoffTaken;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
 use crate::agent::ToolResult;
-use crate::guardrail::GuardrailResult;
 use crate::handoff::owned::Owned;
 use crate::items::{Input, Item, RunItem, RunItemKind};
 use crate::model::{ModelResponse, Usage};
@@ -36,11 +36,14 @@ struct Saved {
     agent_started: bool,
     input_checks: InputChecks,
     tool_users: Vec<Arc<str>>,
-    input_guardrails: Vec<GuardrailResult>,
-    output_guardrails: Vec<GuardrailResult>,
+    input_guardrails: Findings,
+    output_guardrails: Findings,
+    tool_guardrails: Findings,
+    handoff_guardrails: Findings,
     items: Vec<Item>,
     run_items: Vec<SavedRunItem>,
     input: SavedInput,
+    stored_input: usize,
     generated: Vec<usize>,
     record: Vec<usize>,
     owned: Vec<(usize, usize)>,
@@ -96,16 +99,27 @@ struct SavedTurn {
     handoffs: Vec<(Arc<str>, Arc<str>, usize)>,
     results: Vec<SavedResult>,
     done: Vec<SavedRanTool>,
+    started: Vec<usize>,
     progress: Progress,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    picked: Option<Arc<str>>,
     used_tools: bool,
     ends_at_tool: bool,
+    end_told: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 struct SavedResult {
     tool: Arc<str>,
-    #[serde(with = "crate::json::on_its_own")]
-    output: Value,
+    output: SavedOutput,
+}
+
+/// A string that is a value is not the same as text: the model reads it in quotes.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SavedOutput {
+    Text(String),
+    Json(#[serde(with = "crate::json::on_its_own")] Value),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -142,7 +156,10 @@ impl From<&ToolResult> for SavedResult {
     fn from(result: &ToolResult) -> Self {
         Self {
             tool: result.tool.clone(),
-            output: result.output.clone().into_value(),
+            output: match result.output.clone() {
+                ToolOutput::Text(text) => SavedOutput::Text(text),
+                ToolOutput::Json(value) => SavedOutput::Json(value),
+            },
         }
     }
 }
@@ -151,7 +168,10 @@ impl From<SavedResult> for ToolResult {
     fn from(saved: SavedResult) -> Self {
         Self {
             tool: saved.tool,
-            output: ToolOutput::from(saved.output),
+            output: match saved.output {
+                SavedOutput::Text(text) => ToolOutput::Text(text),
+                SavedOutput::Json(value) => ToolOutput::Json(value),
+            },
         }
     }
 }
@@ -217,9 +237,12 @@ impl Table {
             items: self.run_items(&turn.items),
             results: turn.results.iter().map(SavedResult::from).collect(),
             done: turn.done.iter().map(SavedRanTool::from).collect(),
+            started: turn.started.clone(),
             progress: turn.progress,
+            picked: turn.picked.clone(),
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
+            end_told: turn.end_told,
         }
     }
 }
@@ -271,7 +294,10 @@ impl Serialize for Run {
             tool_users: sorted(&self.tool_users),
             input_guardrails: self.input_guardrails.clone(),
             output_guardrails: self.output_guardrails.clone(),
+            tool_guardrails: self.tool_guardrails.clone(),
+            handoff_guardrails: self.handoff_guardrails.clone(),
             input,
+            stored_input: self.stored_input,
             generated: table.run_items(&self.generated),
             record: table.run_items(&self.record),
             owned,
@@ -338,6 +364,10 @@ impl Found {
             let call = self.item(at)?;
             Ok::<_, String>(HandoffCall { tool, agent, call })
         });
+        let done = turn.done.iter().map(|ran| ran.at);
+        are_places("tools that ran", done, turn.tools.len())?;
+        let started = turn.started.iter().copied();
+        are_places("tools that began", started, turn.tools.len())?;
         Ok(Turn {
             items: self.run_items(&turn.items)?,
             tools: self.tools(turn.tools)?,
@@ -345,11 +375,27 @@ impl Found {
             handoffs: handoffs.collect::<Result<_, _>>()?,
             results: turn.results.into_iter().map(ToolResult::from).collect(),
             done: turn.done.into_iter().map(RanTool::from).collect(),
+            started: turn.started,
             progress: turn.progress,
+            picked: turn.picked,
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
+            end_told: turn.end_told,
         })
     }
+}
+
+/// Checks that these are places of calls, each once.
+fn are_places(what: &str, at: impl Iterator<Item = usize>, calls: usize) -> Result<(), String> {
+    let mut seen = FxHashSet::default();
+    for at in at {
+        if at >= calls || !seen.insert(at) {
+            return Err(format!(
+                "the stored run lists call {at} among the {what}, which is not there or there twice"
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl<'de> Deserialize<'de> for Run {
@@ -423,6 +469,7 @@ fn restore(stored: &str) -> Result<Run, String> {
         first: saved.first,
         trail: saved.trail,
         input,
+        stored_input: saved.stored_input,
         generated: found.run_items(&saved.generated)?.into(),
         record: found.run_items(&saved.record)?.into(),
         owned: owned.collect::<Result<_, _>>()?,
@@ -435,6 +482,8 @@ fn restore(stored: &str) -> Result<Run, String> {
         input_checks: saved.input_checks,
         input_guardrails: saved.input_guardrails,
         output_guardrails: saved.output_guardrails,
+        tool_guardrails: saved.tool_guardrails,
+        handoff_guardrails: saved.handoff_guardrails,
         unsaved: found.items(&saved.unsaved)?,
         saved_early: saved.saved_early,
         has_session: saved.has_session,

@@ -26,10 +26,16 @@ pub(super) struct Turn {
     pub(super) used_tools: bool,
     /// The tools that ran before the turn failed.
     pub(super) done: Vec<RanTool>,
+    /// The calls whose start hooks were told of before the turn failed, by their place.
+    pub(super) started: Vec<usize>,
     /// How far the handoff got before the turn failed.
     pub(super) progress: Progress,
+    /// Whom code picked for the handoff, once the callback has run for them.
+    pub(super) picked: Option<Arc<str>>,
     /// Whether the final output is what a tool returned.
     pub(super) ends_at_tool: bool,
+    /// Whether hooks were told of the agent's end.
+    pub(super) end_told: bool,
 }
 
 /// A tool that ran in a turn that failed.

@@ -110,15 +110,17 @@ pub(super) fn paired(items: &Items) -> Items {
     kept.map(|(item, _)| item.clone()).collect()
 }
 
-/// What a run with a session starts from: what the session holds, and then the new input. Where
-/// only the latest items were loaded, outputs whose call was not are left out.
-pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> Items {
+/// What a run with a session starts from: what the session holds, and then the new input; and where
+/// in it the new input begins. Where only the latest items were loaded, outputs whose call was not
+/// are left out.
+pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> (Items, usize) {
     let stored = history.len();
     let all: Vec<Item> = history
         .iter()
         .chain(new)
         .map(Item::without_internal_fields)
         .collect();
+    let is_new: FxHashSet<usize> = all.iter().skip(stored).map(Item::address).collect();
     let mut kept = without_orphans(&all, |index| index < stored);
     if is_cut {
         let calls = kept.iter().map(Item::output_identity);
@@ -131,7 +133,11 @@ pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> Items {
             !(is_stored && is_lone && item.identity() != 0)
         });
     }
-    latest_only(kept).into()
+    let kept = latest_only(kept);
+    let old = kept
+        .iter()
+        .rposition(|item| !is_new.contains(&item.address()));
+    (kept.into(), old.map_or(0, |last| last + 1))
 }
 
 /// The items without calls that have no output, and without the reasoning that led to them.

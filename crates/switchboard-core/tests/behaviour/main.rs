@@ -5,11 +5,13 @@
 mod agent_tools;
 mod cancelling;
 mod filters;
+mod findings;
 mod guardrails;
 mod handoffs;
 mod hostile;
 mod panics;
 mod recovering;
+mod repeating;
 mod replacing;
 mod resuming;
 mod server_history;
@@ -20,8 +22,10 @@ mod teams;
 mod test_kit;
 mod tools;
 mod traces;
+mod tripping;
 mod unsound_filters;
 mod usage;
+mod words;
 
 use switchboard_core::{Items, Run, RunItems};
 

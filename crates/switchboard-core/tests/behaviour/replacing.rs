@@ -39,10 +39,7 @@ async fn guardrails_replace_in_their_order_each_what_the_last_one_made() {
     assert_eq!(told(&model.requests()[0].input), ["user: three"]);
     assert_eq!(told(&session.items()), ["user: three", "assistant: ok"]);
     let found = result.input_guardrail_results();
-    let replaced: Vec<_> = found
-        .iter()
-        .map(|r| r.verdict.replacement.clone())
-        .collect();
+    let replaced: Vec<_> = found.iter().map(|r| r.replaced_by.clone()).collect();
     assert_eq!(replaced, [Some("two".into()), Some("three".into()), None]);
     // What the session has is not what the user says now.
     runner.run("two").await.unwrap();

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Run, RunStatus, Runner, StreamEvent, Team, tool};
+use switchboard_core::{
+    Agent, Run, RunStatus, Runner, StreamEvent, Team, ToolContext, ToolGuardrail, ToolVerdict, tool,
+};
 
 #[tokio::test]
 async fn a_stored_run_goes_on_with_the_agent_that_had_it_and_repeats_nothing() {
@@ -213,4 +215,92 @@ async fn a_tool_whose_condition_has_changed_since_it_was_called_still_runs() {
         runner.step(&mut run).await.unwrap();
     }
     assert_eq!(run.turns(), 2);
+}
+
+/// Two tools, the second of which fails once at its guardrail.
+fn half_done(output: switchboard_core::ToolOutput) -> Runner {
+    let asked = AtomicUsize::new(0);
+    let once = ToolGuardrail::on_call("once", move |_ctx| {
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => ToolVerdict::trip("no"),
+            _ => ToolVerdict::Allow,
+        }
+    });
+    let agent: Agent = Agent::new("A")
+        .tool(tool("first").run(move |_ctx, (): ()| output.clone()))
+        .tool(tool("second").guardrail(once).run(|_ctx, (): ()| "2"));
+    let model = ScriptedModel::new()
+        .calls([("first", "{}"), ("second", "{}")])
+        .say("ok");
+    Runner::new(&agent).model(model)
+}
+
+#[tokio::test]
+async fn what_a_tool_returned_is_told_the_same_after_it_was_stored() {
+    use switchboard_core::ToolOutput;
+    for (output, told) in [
+        (ToolOutput::Json(serde_json::json!("x")), "\"x\""),
+        (ToolOutput::from("x"), "x"),
+        (ToolOutput::Json(serde_json::json!([1])), "[1]"),
+    ] {
+        let runner = half_done(output);
+        let error = runner.run("x").await.unwrap_err();
+        let result = runner.resume(crate::stored(error.run().unwrap())).await;
+        let made = crate::told(&result.unwrap().to_input_list());
+        assert_eq!(made[3], format!("output of call_1: {told}"));
+    }
+}
+
+#[tokio::test]
+async fn a_stored_run_whose_tools_are_not_those_it_called_is_refused() {
+    let error = half_done("1".into()).run("x").await.unwrap_err();
+    let stored = serde_json::to_value(error.run().unwrap()).unwrap();
+    let read = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut changed = stored.clone();
+        change(&mut changed["phase"]["tools"]);
+        serde_json::from_str::<Run>(&changed.to_string())
+    };
+    read(&|_| {}).unwrap();
+    let changes: [&dyn Fn(&mut serde_json::Value); 3] = [
+        &|turn| turn["done"][0]["at"] = 2.into(),
+        &|turn| {
+            let again = turn["done"][0].clone();
+            turn["done"].as_array_mut().unwrap().push(again);
+        },
+        &|turn| turn["started"] = serde_json::json!([0, 0]),
+    ];
+    for change in changes {
+        let message = read(change).unwrap_err().to_string();
+        assert!(message.contains("not there or there twice"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_is_cancelled_keeps_what_was_noted_and_does_its_tools_again() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let counted = ran.clone();
+    let agent: Agent = Agent::new("A")
+        .tool(tool("quick").run(move |ctx: ToolContext, (): ()| {
+            ctx.add_usage(switchboard_core::Usage {
+                input_tokens: 5,
+                ..Default::default()
+            });
+            counted.fetch_add(1, Ordering::SeqCst);
+        }))
+        .tool(tool("slow").run(|_ctx, (): ()| std::future::pending::<String>()));
+    let model = ScriptedModel::new().calls([("quick", "{}"), ("slow", "{}")]);
+    let runner = Runner::new(&agent).model(model);
+    let mut run = runner.begin("x");
+    runner.step(&mut run).await.unwrap();
+    for _ in 0..2 {
+        let step = runner.step(&mut run);
+        let cut_short = tokio::time::timeout(std::time::Duration::from_millis(10), step);
+        assert!(cut_short.await.is_err());
+    }
+    assert!(matches!(
+        run.step(),
+        switchboard_core::Step::RunTools([_, _])
+    ));
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+    assert_eq!(run.usage().input_tokens, 10);
 }

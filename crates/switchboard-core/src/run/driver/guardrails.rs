@@ -11,13 +11,12 @@ use super::hooks::Told;
 use crate::callback::{BoxError, Outcome, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{
-    GuardrailResult, GuardrailVerdict, InputGuardrail, InputKind, OutputGuardrail, OutputKind,
-    Verdict,
+    GuardrailOutcome, GuardrailResult, InputGuardrail, InputKind, OutputGuardrail, OutputKind,
+    Said, Verdict,
 };
 use crate::items::Input;
 use crate::output::FinalOutput;
 use crate::run::machine::{InputChecks, Step};
-use crate::run::replaced;
 use crate::tool::ToolOutput;
 use crate::trace::{OpenSpan, SpanData};
 
@@ -30,9 +29,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let output = output.clone();
         let items = self.run.last_turn_items().to_vec();
         self.tell_items(items).await;
-        self.tell_hooks(Told::AgentEnd(&output)).await?;
+        if !self.run.is_end_told() {
+            self.tell_hooks(Told::AgentEnd(&output)).await?;
+            self.run.note_end_told();
+        }
         self.turn_span = OpenSpan::default();
-        self.run.output_guardrails.clear();
+        self.run.output_guardrails.begin_attempt();
         if self.has_output_guardrails() {
             Box::pin(self.check_output(output)).await?;
         }
@@ -69,11 +71,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 output = self.fitting(&who, replacement)?;
                 is_replaced = true;
             }
-            if tripped(&found).is_some() {
+            if has_tripped(&found) {
                 break;
             }
         }
-        if tripped(&found).is_none() {
+        if !has_tripped(&found) {
             let checks = all.iter().filter_map(|guardrail| {
                 let OutputKind::Checking(check) = guardrail.kind() else {
                     return None;
@@ -84,16 +86,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
             });
             found.extend(until_one_trips(checks.collect()).await?);
         }
-        if tripped(&found).is_some() {
+        let error = self.trip(ErrorKind::OutputGuardrail, &found);
+        self.run.output_guardrails.attempted(found);
+        if let Some(error) = error {
             self.run.keep_withheld();
-            self.save().await?;
-            return Err(self.guardrails_found(ErrorKind::OutputGuardrail, found));
+            self.save_or_warn().await;
+            return Err(error);
         }
+        self.run.output_guardrails.settle();
         if is_replaced {
             let (kind, name) = (self.agent.output_type(), self.agent.name_arc());
             self.run.replace_output(output, kind, name);
         }
-        self.run.output_guardrails.extend(found);
         Ok(())
     }
 
@@ -116,42 +120,65 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })
     }
 
+    /// Lets the guardrails that come before the model see the input, and then the session have it.
+    pub(super) async fn pass_input(&mut self) -> Result<(), Error> {
+        self.run.input_guardrails.begin_attempt();
+        if self.run.input_checks != InputChecks::Pending {
+            return Ok(());
+        }
+        if self.has_input_guardrails_before_model() {
+            Box::pin(self.check_input()).await?;
+        }
+        self.run.input_checks = InputChecks::PassedBeforeModel;
+        self.save().await
+    }
+
     /// Runs the input guardrails that come before the model: those that may replace the words one
     /// after the other, and then those that only check. A tripwire is an error.
-    pub(super) async fn check_input(&mut self) -> Result<(), Error> {
-        let mut found = Vec::new();
-        let mut input = self.run.input.clone();
-        let mut words = None;
+    async fn check_input(&mut self) -> Result<(), Error> {
+        self.replace_input().await?;
+        let is_before = |kind: &_| matches!(kind, InputKind::BeforeModel(_));
+        let found = self.run_input_guardrails(&self.run.input, is_before);
+        let found = found.await?;
+        let error = self.trip(ErrorKind::InputGuardrail, &found);
+        self.run.input_guardrails.attempted(found);
+        if let Some(error) = error {
+            self.save_or_warn().await;
+            return Err(error);
+        }
+        self.run.input_guardrails.settle();
+        Ok(())
+    }
+
+    /// Asks the guardrails that may replace the words, each given what the one before it made of
+    /// them. One that has had its say is not asked again when the run is resumed.
+    async fn replace_input(&mut self) -> Result<(), Error> {
         let all: Vec<_> = self.all_input_guardrails().cloned().collect();
-        for guardrail in &all {
-            let InputKind::Replacing(check) = guardrail.kind() else {
-                continue;
-            };
-            let (ctx, agent, seen) = (self.ctx(), self.agent.clone(), input.clone());
-            let asked = self.ask_replacing(guardrail.name_arc(), || check(ctx, agent, seen));
-            let (result, replacement) = asked.await?;
-            found.push(result);
-            if let Some(replacement) = replacement {
-                input = replaced::with_words(&input, &replacement);
-                words = Some(replacement);
+        let replacing = all.iter().filter_map(|guardrail| match guardrail.kind() {
+            InputKind::Replacing(check) => Some((guardrail.name_arc(), check)),
+            _ => None,
+        });
+        for (name, check) in replacing.skip(self.run.input_guardrails.settled()) {
+            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input.clone());
+            let asked = self.ask_replacing(name, || check(ctx, agent, input));
+            let (result, words) = asked.await?;
+            let error = self.trip(ErrorKind::InputGuardrail, std::slice::from_ref(&result));
+            if error.is_none()
+                && let Some(words) = words
+                && !self.run.replace_input(&words)
+            {
+                let message = format!(
+                    "the guardrail \"{name}\" put other words in place of the user's, and nothing \
+                     that is new in this run is of the user; allow such input, or trip"
+                );
+                return Err(Error::new(ErrorKind::UserCode, message).at_agent(self.agent.name()));
             }
-            if tripped(&found).is_some() {
-                break;
+            self.run.input_guardrails.attempted([result]);
+            if let Some(error) = error {
+                return Err(error);
             }
+            self.run.input_guardrails.settle();
         }
-        if tripped(&found).is_none() {
-            let is_before = |kind: &_| matches!(kind, InputKind::BeforeModel(_));
-            found.extend(self.run_input_guardrails(&input, is_before).await?);
-        }
-        // Only now is it known what the user is to have said.
-        if let Some(words) = words {
-            self.run.replace_input(&words);
-        }
-        if tripped(&found).is_some() {
-            self.save().await?;
-            return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
-        }
-        self.run.input_guardrails.extend(found);
         Ok(())
     }
 
@@ -205,49 +232,53 @@ impl<C: Send + Sync + 'static> Driver<C> {
         check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
     ) -> Result<(GuardrailResult, Option<T>), Error> {
         let mut replacement = None;
-        let verdict = async {
+        let said = async {
             Ok(match call(check).await? {
-                Verdict::Allow => GuardrailVerdict::allow(),
-                Verdict::Trip(info) => GuardrailVerdict::trip().info(info),
+                Verdict::Allow => Said::allowed(),
+                Verdict::Trip(info) => Said::tripped(info),
                 Verdict::Replace(instead) => {
                     let text = instead.as_text();
                     replacement = Some(instead);
-                    GuardrailVerdict::replaced_by(text)
+                    Said::replaced_by(text)
                 }
             })
         };
-        let result = self.run_guardrail(name, verdict).await?;
+        let result = self.run_guardrail(name, said).await?;
         Ok((result, replacement))
     }
 
     /// Runs one guardrail, in a span of its own.
-    pub(super) async fn run_guardrail(
+    pub(super) async fn run_guardrail<S: Into<Said>>(
         &self,
         name: &Arc<str>,
-        verdict: impl Future<Output = Result<GuardrailVerdict, BoxError>>,
+        said: impl Future<Output = Result<S, BoxError>>,
     ) -> Result<GuardrailResult, Error> {
         let mut span = self.trace.span(self.parent_span(), || SpanData::Guardrail {
             name: name.clone(),
             triggered: false,
+            outcome: GuardrailOutcome::Allowed,
         });
-        let verdict = verdict.await.map_err(|error| {
+        let said = said.await.map_err(|error| {
             span.fail("the guardrail failed", Vec::new());
             self.user_error(&format!("the guardrail \"{name}\""), error)
         })?;
+        let agent = self.agent.name_arc().clone();
+        let result = said.into().by(name.clone(), agent);
         span.update(|data| {
-            if let SpanData::Guardrail { triggered, .. } = data {
-                *triggered = verdict.tripped;
+            if let SpanData::Guardrail {
+                triggered, outcome, ..
+            } = data
+            {
+                *triggered = result.verdict.tripped;
+                *outcome = result.outcome;
             }
         });
-        Ok(GuardrailResult {
-            guardrail: name.clone(),
-            agent: self.agent.name_arc().clone(),
-            verdict,
-        })
+        Ok(result)
     }
 
-    /// A guardrail on a tool or a handoff that tripped, as an error.
-    pub(super) fn guardrail_tripped(&self, kind: ErrorKind, result: GuardrailResult) -> Error {
+    /// The error of what guardrails found, where one of them tripped.
+    pub(super) fn trip(&self, kind: ErrorKind, found: &[GuardrailResult]) -> Option<Error> {
+        let result = found.iter().find(|result| result.verdict.tripped)?;
         let what = match kind {
             ErrorKind::InputGuardrail => "input",
             ErrorKind::OutputGuardrail => "output",
@@ -260,26 +291,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let name = &result.guardrail;
         let message = format!("the {what} guardrail \"{name}\" tripped{because}");
-        Error::new(kind, message)
-            .at_agent(self.agent.name())
-            .with_guardrail(result)
-    }
-
-    /// Notes what guardrails found, one of which tripped, and says so.
-    pub(super) fn guardrails_found(
-        &mut self,
-        kind: ErrorKind,
-        found: Vec<GuardrailResult>,
-    ) -> Error {
-        let error = match tripped(&found) {
-            Some(result) => self.guardrail_tripped(kind, result.clone()),
-            None => Error::new(kind, "a guardrail tripped").at_agent(self.agent.name()),
-        };
-        match kind {
-            ErrorKind::InputGuardrail => self.run.input_guardrails.extend(found),
-            _ => self.run.output_guardrails.extend(found),
-        }
-        error
+        let error = Error::new(kind, message).at_agent(self.agent.name());
+        Some(error.with_guardrail(result.clone()))
     }
 }
 
@@ -325,6 +338,6 @@ where
     Ok(found)
 }
 
-pub(super) fn tripped(found: &[GuardrailResult]) -> Option<&GuardrailResult> {
-    found.iter().find(|result| result.verdict.tripped)
+pub(super) fn has_tripped(found: &[GuardrailResult]) -> bool {
+    found.iter().any(|result| result.verdict.tripped)
 }

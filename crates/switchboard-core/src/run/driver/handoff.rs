@@ -9,7 +9,7 @@ use super::hooks::Told;
 use crate::agent::Agent;
 use crate::callback::{call, caught};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailVerdict, HandoffCheck, HandoffVerdict};
+use crate::guardrail::{HandoffCheck, HandoffVerdict, Said};
 use crate::handoff::{
     Callback, Given, Handoff, HandoffDecision, HandoffInputData, Target, Unsound,
     nest_handoff_history,
@@ -60,6 +60,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let recorded = self.run.record.len();
                 let outcome = HandoffOutcome::Refused(reason.clone());
                 self.run.note_handoff(from, target.name_arc(), outcome);
+                self.run.handoff_guardrails.settle();
                 self.run.handoff_refused(&reason, self.agent.name_arc());
                 drop(span);
                 self.tell_recorded_since(recorded).await;
@@ -114,6 +115,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         self.fits_server_history(handoff)?;
         let known_target = self.known_target(handoff)?;
+        self.run.handoff_guardrails.begin_attempt();
         if self.config.trace_sensitive_data {
             span.update(|data| {
                 if let SpanData::Handoff { payload: told, .. } = data {
@@ -127,19 +129,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None => self.pick_target(handoff, arguments.into_owned()).await?,
         };
         self.guards_no_server_history(&target)?;
-        let checked = match self
-            .check_handoff(handoff, &target, payload.as_ref())
-            .await?
-        {
-            Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
-            Checked::Allowed(handover) => handover,
-        };
+        let mut checked = None;
         if progress == Progress::Nothing {
+            let check = self.check_handoff(handoff, &target, payload.as_ref());
+            checked = match check.await? {
+                Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
+                Checked::Allowed(handover) => handover,
+            };
             let decision = self.call_back(handoff, payload.clone()).await?;
             if let HandoffDecision::Refuse(reason) = decision {
                 return Ok(Handed::Refused(target, reason));
             }
-            self.run.note_handoff_progress(Progress::CalledBack);
+            let is_picked = matches!(handoff.target(), Target::Custom(_));
+            let picked = is_picked.then(|| roster::key(&self.start, &target));
+            self.run.handoff_guardrails.settle();
+            self.run.note_called_back(picked);
         }
         span.update(|data| {
             if let SpanData::Handoff { to_agent, .. } = data {
@@ -161,10 +165,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Asks the guardrails of the edge and of the run about what would be carried over. What they
-    /// allowed is what is carried over, whatever the callback and hooks change afterwards; a resumed
-    /// handoff is checked again.
+    /// allowed is what is carried over, whatever the callback and hooks change afterwards. A handoff
+    /// that is resumed after its callback ran is not checked again, as it could no longer be
+    /// refused; its filter is given the same conversation again.
     async fn check_handoff(
-        &self,
+        &mut self,
         handoff: &Handoff<C>,
         target: &Agent<C>,
         payload: Option<&Value>,
@@ -184,27 +189,26 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 data: data.clone(),
             };
             let mut refusal = None;
-            let verdict = async {
+            let said = async {
                 Ok(match call(|| guardrail.check(check)).await? {
-                    HandoffVerdict::Allow => GuardrailVerdict::allow(),
-                    HandoffVerdict::Refuse(reason) => {
-                        refusal = Some(reason);
-                        GuardrailVerdict::allow()
-                    }
-                    HandoffVerdict::Trip(info) => GuardrailVerdict::trip().info(info),
+                    HandoffVerdict::Allow => Said::allowed(),
+                    HandoffVerdict::Refuse(reason) => Said::refused(refusal.insert(reason)),
+                    HandoffVerdict::Trip(info) => Said::tripped(info),
                 })
             };
-            let result = self.run_guardrail(guardrail.name_arc(), verdict).await?;
-            if result.verdict.tripped {
-                return Err(self.guardrail_tripped(ErrorKind::HandoffGuardrail, result));
+            let result = self.run_guardrail(guardrail.name_arc(), said).await?;
+            let error = self.trip(ErrorKind::HandoffGuardrail, std::slice::from_ref(&result));
+            self.run.handoff_guardrails.attempted([result]);
+            if let Some(error) = error {
+                return Err(error);
             }
             if let Some(reason) = refusal {
                 return Ok(Checked::Refused(reason));
             }
         }
-        Ok(Checked::Allowed(Some(Handover::Rewritten(
-            data.into_parts(),
-        ))))
+        let is_rewritten = self.is_rewritten(handoff);
+        let rewritten = is_rewritten.then(|| Handover::Rewritten(data.into_parts()));
+        Ok(Checked::Allowed(rewritten))
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
@@ -251,6 +255,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         outcome.map_err(|error| self.user_error("the on_handoff callback", error))
     }
 
+    /// Whom code picks; where the callback has run for somebody already, nobody else.
     async fn pick_target(
         &self,
         handoff: &Handoff<C>,
@@ -259,9 +264,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Target::Custom(custom) = handoff.target() else {
             return Err(self.configuration("the handoff leads nowhere"));
         };
-        match call(|| custom.pick(self.ctx(), arguments)).await {
-            Ok(agent) => Ok(agent.reached_from(&self.agent)),
-            Err(error) => Err(self.user_error("the function that picks the agent", error)),
+        let before = self.run.picked();
+        if let Some(known) = before.and_then(|key| roster::find(&self.start, key)) {
+            return Ok(known);
+        }
+        let picked = call(|| custom.pick(self.ctx(), arguments)).await;
+        let picked =
+            picked.map_err(|error| self.user_error("the function that picks the agent", error))?;
+        let picked = picked.reached_from(&self.agent);
+        match before {
+            Some(key) if roster::key(&self.start, &picked) != *key => {
+                Err(self.configuration(format!(
+                    "the callback has run for \"{key}\", which cannot be found again; say with \
+                     may_lead_to whom the handoff may pick"
+                )))
+            }
+            _ => Ok(picked),
         }
     }
 
@@ -348,7 +366,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let mapper = config.handoff_history_mapper.as_ref();
         let nested = caught(|| nest_handoff_history(data, mapper, &config.history_markers));
-        let nested = nested.map_err(|error| self.user_error("the mapper of nested histories", error))?;
+        let nested =
+            nested.map_err(|error| self.user_error("the mapper of nested histories", error))?;
         match mapper {
             Some(_) => self.sound("the history mapper", handoff, &given, nested),
             None => Ok(nested),
@@ -400,7 +419,7 @@ enum Handed<C> {
     Refused(Agent<C>, String),
 }
 
-/// What guardrails said, with what would be carried over where they were shown it.
+/// What guardrails said, with what would be carried over where they were shown it rewritten.
 enum Checked {
     Allowed(Option<Handover>),
     Refused(String),

@@ -6,7 +6,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
 use super::Driver;
-use super::guardrails::tripped;
+use super::guardrails::has_tripped;
 use super::hooks::Told;
 use crate::callback::{BoxError, call, no_panic};
 use crate::error::{Error, ErrorKind};
@@ -28,21 +28,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.open_agent_span();
         let turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
-            Err(error) => return self.recover(RunProblem::MaxTurns, error, Vec::new()).await,
+            Err(error) => {
+                // What the run ends with is stored, and so is the input then.
+                if self.config.recovery.is_some() {
+                    self.pass_input().await?;
+                }
+                return self.recover(RunProblem::MaxTurns, error, Vec::new()).await;
+            }
         };
         let name = self.agent.name_arc();
         self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
             turn,
             agent: name.clone(),
         });
-        if self.run.input_checks == InputChecks::Pending {
-            self.run.input_guardrails.clear();
-            if self.has_input_guardrails_before_model() {
-                Box::pin(self.check_input()).await?;
-            }
-            self.run.input_checks = InputChecks::PassedBeforeModel;
-            self.save().await?;
-        }
+        self.pass_input().await?;
         self.offer = None;
         if !self.run.agent_started {
             self.tell_hooks(Told::AgentStart).await?;
@@ -237,18 +236,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 // A tripwire cancels the call, which is dropped unanswered.
                 Either::Left((found, answer)) => {
                     let found = found?;
-                    match tripped(&found) {
-                        Some(_) => (found, None),
-                        None => (found, Some(answer.await)),
+                    match has_tripped(&found) {
+                        true => (found, None),
+                        false => (found, Some(answer.await)),
                     }
                 }
                 Either::Right((answer, checks)) => (checks.await?, Some(answer)),
             }
         };
-        if tripped(&found).is_some() {
-            return Err(self.guardrails_found(ErrorKind::InputGuardrail, found));
+        let error = self.trip(ErrorKind::InputGuardrail, &found);
+        self.run.input_guardrails.attempted(found);
+        if let Some(error) = error {
+            return Err(error);
         }
-        self.run.input_guardrails.extend(found);
+        self.run.input_guardrails.settle();
+        self.run.input_checks = InputChecks::Passed;
         match answer {
             Some(answer) => answer,
             None => Err(self.configuration("the model was not waited for")),

@@ -12,7 +12,7 @@ use super::hooks::Told;
 use crate::agent::{ToolResult, ToolUseKind};
 use crate::callback::{BoxFuture, Outcome, call};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::guardrail::{GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::offer::Offer;
 use crate::run::machine::Step;
 use crate::run::turn::{RanTool, ToolCall, ToolStage};
@@ -24,52 +24,81 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// for and no other begins; none that ran does so again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
+        self.run.tool_guardrails.begin_attempt();
         let Step::RunTools(calls) = self.run.step() else {
             return Ok(());
         };
-        let mut done = self.run.tools_done().to_vec();
+        let runs = (0..calls.len()).map(|at| RunOfTool {
+            at,
+            is_started: self.run.tools_started().contains(&at),
+            ran: self
+                .run
+                .tools_done()
+                .iter()
+                .find(|ran| ran.at == at)
+                .cloned(),
+            ..RunOfTool::default()
+        });
+        let runs: Vec<RunOfTool> = runs.collect();
         let this = &*self;
-        let failure = match calls {
-            [call] => {
-                let outcome = this.run_tool(call, done.pop(), 0, &offer).await;
-                outcome.settle(&mut done)
-            }
-            calls => {
-                let limit = self
-                    .config
-                    .tool_concurrency
-                    .map_or(calls.len(), usize::from);
-                let has_failed = AtomicBool::new(false);
-                let (offer, has_failed) = (&offer, &has_failed);
-                // Boxed: otherwise every run would carry room for a list of these futures.
-                let mut waiting: Vec<BoxFuture<'_, Option<RunOfTool>>> = Vec::new();
-                for (at, call) in calls.iter().enumerate() {
-                    let ran = done.iter().position(|ran| ran.at == at);
-                    let ran = ran.map(|place| done.swap_remove(place));
-                    waiting.push(Box::pin(async move {
-                        if ran.is_none() && has_failed.load(Ordering::Relaxed) {
-                            return None;
-                        }
-                        let outcome = this.run_tool(call, ran, at, offer).await;
-                        has_failed.fetch_or(outcome.failure.is_some(), Ordering::Relaxed);
-                        Some(outcome)
-                    }));
+        let ended = match (calls, runs) {
+            ([call], mut runs) => {
+                for run in &mut runs {
+                    this.run_tool(call, run, &offer).await;
                 }
-                let mut running = stream::iter(waiting).buffer_unordered(limit.max(1));
-                let mut failure = None;
-                while let Some(outcome) = running.next().await {
-                    let failed = outcome.and_then(|outcome| outcome.settle(&mut done));
-                    failure = failure.or(failed);
-                }
-                failure
+                runs
             }
+            (calls, runs) => this.run_side_by_side(calls, runs, &offer).await,
         };
+        self.tools_ended(ended).await
+    }
+
+    async fn run_side_by_side(
+        &self,
+        calls: &[ToolCall],
+        runs: Vec<RunOfTool>,
+        offer: &Offer,
+    ) -> Vec<RunOfTool> {
+        let limit = self.config.tool_concurrency;
+        let limit = limit.map_or(calls.len(), usize::from).max(1);
+        let has_failed = &AtomicBool::new(false);
+        // Boxed: otherwise every run would carry room for a list of these futures.
+        let mut waiting: Vec<BoxFuture<'_, RunOfTool>> = Vec::new();
+        for (call, mut run) in calls.iter().zip(runs) {
+            waiting.push(Box::pin(async move {
+                if run.ran.is_some() || !has_failed.load(Ordering::Relaxed) {
+                    self.run_tool(call, &mut run, offer).await;
+                    has_failed.fetch_or(run.failure.is_some(), Ordering::Relaxed);
+                }
+                run
+            }));
+        }
+        stream::iter(waiting)
+            .buffer_unordered(limit)
+            .collect()
+            .await
+    }
+
+    /// Notes what came of the tools. Where one of them failed, the run stays before them.
+    async fn tools_ended(&mut self, mut runs: Vec<RunOfTool>) -> Result<(), Error> {
+        for run in &mut runs {
+            self.run.tool_guardrails.attempted(run.passed.drain(..));
+        }
+        self.run.tool_guardrails.settle();
+        for run in &mut runs {
+            self.run.tool_guardrails.attempted(run.asked.drain(..));
+        }
+        let failure = runs.iter_mut().find_map(|run| run.failure.take());
         if let Some(error) = failure {
-            self.run.tools_partly_ran(done);
+            let started = runs.iter().filter(|run| run.is_started);
+            let started = started.map(|run| run.at).collect();
+            let done = runs.into_iter().filter_map(|run| run.ran).collect();
+            self.run.tools_partly_ran(done, started);
             return Err(error);
         }
-        done.sort_by_key(|ran| ran.at);
-        let results = done.into_iter().map(|ran| ran.result).collect();
+        runs.sort_by_key(|run| run.at);
+        let ran = runs.into_iter().filter_map(|run| run.ran);
+        let results = ran.map(|ran| ran.result).collect();
         let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
         self.run.tools_ran(results, facts);
@@ -80,25 +109,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Runs one tool, or what is left to do after it where it ran before the run was resumed.
-    async fn run_tool(
-        &self,
-        call: &ToolCall,
-        mut ran: Option<RanTool>,
-        at: usize,
-        offer: &Offer,
-    ) -> RunOfTool {
-        if ran.as_ref().is_some_and(|ran| ran.stage == ToolStage::Told) {
-            return RunOfTool { ran, failure: None };
+    async fn run_tool(&self, call: &ToolCall, run: &mut RunOfTool, offer: &Offer) {
+        let is_told = |ran: &RanTool| ran.stage == ToolStage::Told;
+        if !run.ran.as_ref().is_some_and(is_told) {
+            run.failure = self.run_tool_in_span(call, run, offer).await.err();
         }
-        let failure = self.run_tool_in_span(call, &mut ran, at, offer).await.err();
-        RunOfTool { ran, failure }
     }
 
     async fn run_tool_in_span(
         &self,
         call: &ToolCall,
-        ran: &mut Option<RanTool>,
-        at: usize,
+        run: &mut RunOfTool,
         offer: &Offer,
     ) -> Result<(), Error> {
         let agent = &self.agent;
@@ -126,33 +147,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let (config, team) = (self.config.clone(), self.agent.team());
         let ctx = ToolContext::new(self.ctx(), this_call, config, team);
-        let ran = match ran {
-            Some(ran) => ran,
-            none => {
-                self.tell_hooks(Told::ToolStart(tool, &ctx)).await?;
-                let (output, failed, stage) = match self.instead_of_call(tool, &ctx).await? {
-                    Some(instead) => (instead, false, ToolStage::Checked),
-                    None => {
-                        let (output, failed) = self.invoke(tool, &ctx).await;
-                        (output, failed, ToolStage::Ran)
-                    }
-                };
-                let result = ToolResult {
-                    tool: call.tool.clone(),
-                    output,
-                };
-                none.insert(RanTool {
-                    at,
-                    result,
-                    failed,
-                    stage,
-                })
-            }
-        };
-        if ran.stage == ToolStage::Ran {
-            ran.result.output = self.checked_output(tool, &ctx, &ran.result.output).await?;
-            ran.stage = ToolStage::Checked;
-        }
+        let ran = self.ran(tool, &ctx, run).await?;
         let output = &ran.result.output;
         span.update(|data| {
             if let SpanData::Function {
@@ -170,6 +165,52 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
+    /// What the tool returned, or returned before the run was resumed, once guardrails have passed
+    /// it.
+    async fn ran<'a>(
+        &self,
+        tool: &Tool<C>,
+        ctx: &ToolContext<C>,
+        run: &'a mut RunOfTool,
+    ) -> Result<&'a mut RanTool, Error> {
+        let ran = match &mut run.ran {
+            Some(ran) => ran,
+            none => {
+                if !run.is_started {
+                    self.tell_hooks(Told::ToolStart(tool, ctx)).await?;
+                    run.is_started = true;
+                }
+                let instead = self.instead_of_call(tool, ctx, &mut run.asked).await?;
+                run.passed.append(&mut run.asked);
+                let (output, failed, stage) = match instead {
+                    Some(instead) => (instead, false, ToolStage::Checked),
+                    None => {
+                        let (output, failed) = self.invoke(tool, ctx).await;
+                        (output, failed, ToolStage::Ran)
+                    }
+                };
+                none.insert(RanTool {
+                    at: run.at,
+                    result: ToolResult {
+                        tool: tool.spec().name.clone(),
+                        output,
+                    },
+                    failed,
+                    stage,
+                })
+            }
+        };
+        if ran.stage == ToolStage::Ran {
+            let output = &mut ran.result.output;
+            *output = self
+                .checked_output(tool, ctx, output, &mut run.asked)
+                .await?;
+            run.passed.append(&mut run.asked);
+            ran.stage = ToolStage::Checked;
+        }
+        Ok(ran)
+    }
+
     /// The guardrails on a tool: its own, the agent's, the run's.
     fn tool_guardrails(&self, tool: &Tool<C>) -> Vec<ToolGuardrail<C>> {
         let own = tool.guardrails().iter();
@@ -182,10 +223,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
+        asked: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Call(check) = guardrail.tool_check() {
-                let instead = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()));
+                let instead = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), asked);
                 if let Some(instead) = instead.await? {
                     return Ok(Some(instead));
                 }
@@ -200,13 +242,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
         output: &ToolOutput,
+        asked: &mut Vec<GuardrailResult>,
     ) -> Result<ToolOutput, Error> {
         let mut output = output.clone();
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = guardrail.tool_check() {
                 let check = || check(ctx.clone(), output.clone());
-                let instead = self.ask_tool_guardrail(&guardrail, check).await?;
-                output = instead.unwrap_or(output);
+                let instead = self.ask_tool_guardrail(&guardrail, check, asked);
+                output = instead.await?.unwrap_or(output);
             }
         }
         Ok(output)
@@ -217,12 +260,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         guardrail: &ToolGuardrail<C>,
         check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
+        asked: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
         let (result, instead) = self.ask_replacing(guardrail.name_arc(), check).await?;
-        match result.verdict.tripped {
-            true => Err(self.guardrail_tripped(ErrorKind::ToolGuardrail, result)),
-            false => Ok(instead),
-        }
+        let error = self.trip(ErrorKind::ToolGuardrail, std::slice::from_ref(&result));
+        asked.push(result);
+        error.map_or(Ok(instead), Err)
     }
 
     /// What the tool returned, or what the model is told of its failure.
@@ -273,18 +316,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 }
 
-/// What came of running a tool.
+/// How far running a tool got.
+#[derive(Default)]
 struct RunOfTool {
+    /// The place of its call.
+    at: usize,
+    /// Whether hooks were told of its start.
+    is_started: bool,
     /// Where it ran: what it returned.
     ran: Option<RanTool>,
+    /// What guardrails found that are not asked again.
+    passed: Vec<GuardrailResult>,
+    /// What guardrails found before something came in the way.
+    asked: Vec<GuardrailResult>,
     /// What came in the way of its output.
     failure: Option<Error>,
-}
-
-impl RunOfTool {
-    /// Keeps what the tool returned, and gives what came in the way.
-    fn settle(self, done: &mut Vec<RanTool>) -> Option<Error> {
-        done.extend(self.ran);
-        self.failure
-    }
 }

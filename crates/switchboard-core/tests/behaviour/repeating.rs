@@ -1,0 +1,257 @@
+//! What was done before a run failed is not done again when it is resumed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, BoxError, ErrorKind, FinalOutput, Handoff, HandoffCall, HandoffCheck, HandoffGuardrail,
+    HandoffInputData, HandoffVerdict, HookResult, InputGuardrail, OutputGuardrail, RunContext,
+    RunHooks, Runner, Tool, ToolContext, ToolGuardrail, ToolVerdict, handoff, tool,
+};
+
+use crate::stored;
+
+/// Fails the first time.
+#[derive(Clone, Default)]
+struct Once(Arc<AtomicUsize>);
+
+impl Once {
+    fn fail(&self) -> Result<(), &'static str> {
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("not yet"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Notes what hooks are told.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    fn note(&self, what: String) {
+        self.0.lock().unwrap().push(what);
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl RunHooks for Heard {
+    async fn on_agent_end(
+        &self,
+        _ctx: &RunContext,
+        agent: &Agent,
+        _output: &FinalOutput,
+    ) -> HookResult {
+        self.note(format!("end of {}", agent.name()));
+        Ok(())
+    }
+
+    async fn on_tool_start(
+        &self,
+        _ctx: &RunContext,
+        _agent: &Agent,
+        tool: &Tool,
+        _call: &ToolContext,
+    ) -> HookResult {
+        self.note(format!("start of {}", tool.name()));
+        Ok(())
+    }
+
+    async fn on_handoff(
+        &self,
+        _ctx: &RunContext,
+        _from: &Agent,
+        to: &Agent,
+        _call: &HandoffCall,
+    ) -> HookResult {
+        self.note(format!("to {}", to.name()));
+        Ok(())
+    }
+}
+
+/// Fails, is stored, and is resumed to its end.
+async fn resumed(runner: &Runner, kind: ErrorKind) -> switchboard_core::RunResult {
+    let error = runner.run("x").await.unwrap_err();
+    assert_eq!(error.kind(), kind, "{error}");
+    let run = stored(error.run().unwrap());
+    runner.resume(run).await.unwrap()
+}
+
+/// A filter that fails the first time.
+fn flaky_filter() -> impl Fn(HandoffInputData) -> Result<HandoffInputData, &'static str> {
+    let once = Once::default();
+    move |data| once.fail().map(|()| data)
+}
+
+#[tokio::test]
+async fn code_that_picked_an_agent_is_not_asked_again() {
+    let (day, night): (Agent, Agent) = (Agent::new("Day"), Agent::new("Night"));
+    for is_known in [true, false] {
+        let (by_day, by_night) = (day.clone(), night.clone());
+        let picks = Arc::new(AtomicUsize::new(0));
+        let counted = picks.clone();
+        let pick = move |_ctx, _args| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => by_day.clone(),
+            _ => by_night.clone(),
+        };
+        let mut edge = Handoff::custom("Shift", pick).filter(flaky_filter());
+        if is_known {
+            edge = edge.may_lead_to(&day).may_lead_to(&night);
+        }
+        let heard = Heard::default();
+        let desk = Agent::new("Desk").handoff(edge);
+        let model = ScriptedModel::new()
+            .call("transfer_to_shift", "{}")
+            .say("ok");
+        let runner = Runner::new(&desk).model(model).hooks(heard.clone());
+        let error = runner.run("x").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UserCode);
+        let outcome = runner.resume(stored(error.run().unwrap())).await;
+        if is_known {
+            assert_eq!(outcome.unwrap().last_agent().name(), "Day");
+            assert_eq!(picks.load(Ordering::SeqCst), 1);
+            assert_eq!(heard.all(), ["to Day", "end of Day"]);
+        } else {
+            let error = outcome.unwrap_err();
+            assert!(error.is_configuration(), "{error}");
+            assert!(error.to_string().contains("may_lead_to"), "{error}");
+            assert_eq!(heard.all(), ["to Day"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handoff_whose_callback_ran_is_not_refused_any_more() {
+    let (called, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, checked) = (called.clone(), asked.clone());
+    let once = HandoffGuardrail::new("once", move |_check: HandoffCheck| {
+        match checked.fetch_add(1, Ordering::SeqCst) {
+            0 => HandoffVerdict::Allow,
+            _ => HandoffVerdict::refuse("too late"),
+        }
+    });
+    struct FailsOnce(Once);
+    impl RunHooks for FailsOnce {
+        async fn on_handoff(
+            &self,
+            _ctx: &RunContext,
+            _from: &Agent,
+            _to: &Agent,
+            _call: &HandoffCall,
+        ) -> HookResult {
+            Ok(self.0.fail()?)
+        }
+    }
+    let boss: Agent = Agent::new("Boss");
+    let edge = handoff(&boss)
+        .on_handoff(move |_ctx| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        })
+        .guardrail(once);
+    let clerk = Agent::new("Clerk").handoff(edge);
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    let runner = Runner::new(&clerk)
+        .model(model)
+        .hooks(FailsOnce(Once::default()));
+    let result = resumed(&runner, ErrorKind::UserCode).await;
+    assert_eq!(result.last_agent().name(), "Boss");
+    assert_eq!(called.load(Ordering::SeqCst), 1);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(result.handoff_guardrail_results().len(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_an_agent_is_told_once() {
+    let once = Once::default();
+    let flaky = OutputGuardrail::new("flaky", move |_ctx, _agent, _output| {
+        once.fail().map(|()| false)
+    });
+    let agent: Agent = Agent::new("A").output_guardrail(flaky);
+    let heard = Heard::default();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().say("ok"))
+        .hooks(heard.clone());
+    resumed(&runner, ErrorKind::UserCode).await;
+    assert_eq!(heard.all(), ["end of A"]);
+}
+
+#[tokio::test]
+async fn the_start_of_a_tool_is_told_once() {
+    for calls in [vec![("t", "{}")], vec![("t", "{}"), ("u", "{}")]] {
+        let once = Once::default();
+        let flaky = ToolGuardrail::on_call("flaky", move |_ctx: ToolContext| {
+            once.fail().map(|()| ToolVerdict::Allow)
+        });
+        let agent: Agent = Agent::new("A")
+            .tool(tool("t").guardrail(flaky).run(|_ctx, (): ()| "1"))
+            .tool(tool("u").run(|_ctx, (): ()| "2"));
+        let heard = Heard::default();
+        let mut expected: Vec<String> = calls
+            .iter()
+            .map(|(tool, _)| format!("start of {tool}"))
+            .collect();
+        expected.push("end of A".to_owned());
+        let runner = Runner::new(&agent)
+            .model(ScriptedModel::new().calls(calls).say("ok"))
+            .hooks(heard.clone());
+        resumed(&runner, ErrorKind::UserCode).await;
+        assert_eq!(heard.all(), expected);
+    }
+}
+
+#[tokio::test]
+async fn guardrails_beside_a_model_that_fails_are_asked_once() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let beside = InputGuardrail::beside_model("beside", move |_ctx, _agent, _input| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        false
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(beside);
+    let model = ScriptedModel::new().fail("overloaded").say("ok");
+    let runner = Runner::new(&agent).model(model);
+    let result = resumed(&runner, ErrorKind::Model).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(result.input_guardrail_results().len(), 1);
+}
+
+#[tokio::test]
+async fn a_guardrail_beside_the_model_that_tripped_and_then_passes_is_listed_as_it_is() {
+    let once = Once::default();
+    let trips =
+        InputGuardrail::beside_model("trips", move |_ctx, _agent, _input| once.fail().is_err());
+    let before = InputGuardrail::new("before", |_ctx, _agent, _input| false);
+    let agent: Agent = Agent::new("A")
+        .input_guardrail(before)
+        .input_guardrail(trips);
+    let runner = Runner::new(&agent).model(ScriptedModel::new().say("ok").say("ok"));
+    let result = resumed(&runner, ErrorKind::InputGuardrail).await;
+    let found = result.input_guardrail_results().iter();
+    let found: Vec<_> = found
+        .map(|found| (&*found.guardrail, found.verdict.tripped))
+        .collect();
+    assert_eq!(found, [("before", false), ("trips", false)]);
+}
+
+#[tokio::test]
+async fn a_handoff_that_fails_before_its_callback_is_checked_again_and_listed_once() {
+    let once = Once::default();
+    let boss: Agent = Agent::new("Boss");
+    let allow = HandoffGuardrail::new("allow", |_check: HandoffCheck| ());
+    let edge = handoff(&boss)
+        .on_handoff(move |_ctx| Ok::<(), BoxError>(once.fail()?))
+        .guardrail(allow);
+    let clerk = Agent::new("Clerk").handoff(edge);
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    let runner = Runner::new(&clerk).model(model);
+    let result = resumed(&runner, ErrorKind::UserCode).await;
+    assert_eq!(result.handoff_guardrail_results().len(), 1);
+}
