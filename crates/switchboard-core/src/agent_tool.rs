@@ -176,6 +176,7 @@ async fn ask<C: Send + Sync + 'static>(
         max_agent_depth: depth,
         max_turns,
         session: None,
+        server_history: None,
         hooks: None,
         ..(**outer).clone()
     };

@@ -44,10 +44,13 @@ impl Given {
         let now = left.input_items().unwrap_or_else(|| left.new_items());
         let made = left.pre_handoff_items().iter().chain(now);
         let items: Vec<&Item> = history.iter().chain(made.map(RunItem::item)).collect();
-        let ties = Ties::of(&items);
+        // Most filters leave no calls at all; then nothing has another half.
+        let is_use = |item: &&Item| item.kind().output_kind().is_some() || item.kind().is_output();
+        let ties = items.iter().any(is_use).then(|| Ties::of(&items));
+        let is_half = |at: usize| ties.as_ref().is_some_and(|ties| ties.is_half(at));
         // Calls that the run made and nobody answered are not shown.
         let is_shown = |at: usize| {
-            at < history.len() || !ties.is_half(at) || items[at].kind().output_kind().is_none()
+            at < history.len() || !is_half(at) || items[at].kind().output_kind().is_none()
         };
         let mut shown = (0..items.len()).filter(|at| is_shown(*at)).peekable();
         if shown.peek().is_none() && !left.is_emptied() && self.says_something() {
@@ -56,8 +59,8 @@ impl Given {
         if let Some(at) = self.first_nameless(&items, markers) {
             return Err(Unsound::Nameless(at));
         }
-        let is_half = |at: &usize| ties.is_half(*at) && items[*at].kind() != ItemKind::Reasoning;
-        Ok(shown.filter(is_half).count())
+        let is_left_over = |at: &usize| is_half(*at) && items[*at].kind() != ItemKind::Reasoning;
+        Ok(shown.filter(is_left_over).count())
     }
 
     /// Whether anything was said before this turn.

@@ -93,7 +93,10 @@ pub struct RunConfig<C = ()> {
 ///
 /// What the provider has cannot be changed afterwards. So handoffs must have no filter, which is
 /// refused before the handoff does anything; history is not nested; and neither a session nor an
-/// output guardrail goes with it.
+/// output guardrail goes with it. An agent used as a tool has a conversation of its own.
+///
+/// A run that ends with what a tool returned ([`ToolUse`](crate::ToolUse)) leaves the tool's call
+/// unanswered at the provider: give the output to the next run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerHistory {

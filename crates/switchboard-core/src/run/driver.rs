@@ -189,8 +189,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// What the provider keeps can be neither taken back nor kept a second time.
     fn check_server_history(&self) -> Result<(), Error> {
-        if self.config.server_history.is_none() {
+        let Some(history) = &self.config.server_history else {
             return Ok(());
+        };
+        if !self.run.is_kept_in(history) {
+            return Err(self.configuration(
+                "the run was begun without this conversation, so the provider does not have what \
+                 came before; resume it with the server_history it was begun with, or without any",
+            ));
         }
         if self.config.session.is_some() {
             return Err(self.configuration(

@@ -67,7 +67,7 @@ pub struct Run {
     /// Whether there is a session to be given anything.
     pub(super) has_session: bool,
     /// What the provider has, where it keeps the conversation.
-    pub(super) delivered: Option<Delivered>,
+    pub(super) delivered: Option<Box<Delivered>>,
     pub(super) phase: Phase,
     pub(super) made_items: u32,
     /// The agent the run began with.

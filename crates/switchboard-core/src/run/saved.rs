@@ -52,7 +52,7 @@ struct Saved {
     saved_early: Vec<usize>,
     has_session: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    delivered: Option<Delivered>,
+    delivered: Option<Box<Delivered>>,
     responses: Vec<SavedResponse>,
     phase: SavedPhase,
 }

@@ -18,12 +18,21 @@ pub(super) struct Delivered {
     generated: usize,
     /// The last response.
     response: Option<Arc<str>>,
+    /// The conversation it is in, where it has a name.
+    conversation: Option<Arc<str>>,
+}
+
+fn named(history: &ServerHistory) -> Option<&Arc<str>> {
+    match history {
+        ServerHistory::Conversation(id) => Some(id),
+        ServerHistory::Responses { .. } => None,
+    }
 }
 
 impl Run {
     /// What the provider has not got yet, and what it is to go on from.
     pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
-        let delivered = self.delivered.clone().unwrap_or_default();
+        let delivered = self.delivered.as_deref().cloned().unwrap_or_default();
         let mut items = match delivered.input {
             true => Items::new(),
             false => self.input.items(),
@@ -47,12 +56,22 @@ impl Run {
         (items, state)
     }
 
-    /// The provider has answered, so it has what it was sent.
-    pub(super) fn note_delivered(&mut self, response: &ModelResponse) {
-        self.delivered = Some(Delivered {
+    /// What the provider has, once it has answered.
+    pub(super) fn sent(&self, response: &ModelResponse, history: &ServerHistory) -> Delivered {
+        Delivered {
             input: true,
             generated: self.generated.len(),
             response: response.response_id.clone(),
-        });
+            conversation: named(history).cloned(),
+        }
+    }
+
+    /// Whether the run was begun with this history, or has yet to begin: the provider has what came
+    /// before.
+    pub(super) fn is_kept_in(&self, history: &ServerHistory) -> bool {
+        match &self.delivered {
+            None => self.turns() == 0,
+            Some(delivered) => delivered.conversation.as_ref() == named(history),
+        }
     }
 }

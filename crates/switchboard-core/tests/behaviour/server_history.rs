@@ -136,3 +136,68 @@ async fn an_answer_without_an_identifier_cannot_be_followed() {
     assert!(error.is_configuration(), "{error}");
     assert!(error.to_string().contains("Responses"), "{error}");
 }
+
+#[tokio::test]
+async fn a_run_goes_on_only_in_the_conversation_it_was_begun_in() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let script = ScriptedModel::new().call("t", "{}").say("ok");
+    let begun = Runner::new(&agent).model(script.clone());
+    let mut run = begun.begin("x");
+    begun.step(&mut run).await.unwrap();
+    let error = begun
+        .clone()
+        .conversation("conv_1")
+        .resume(run)
+        .await
+        .unwrap_err();
+    assert!(error.is_configuration(), "{error}");
+
+    let begun = begun.conversation("conv_1");
+    let script = ScriptedModel::new().call("t", "{}").say("ok");
+    let begun = begun.model(script.clone());
+    let mut run = begun.begin("x");
+    begun.step(&mut run).await.unwrap();
+    let other = begun
+        .clone()
+        .conversation("conv_2")
+        .resume(run.clone())
+        .await;
+    assert!(other.unwrap_err().is_configuration());
+    // Without any, everything is sent.
+    let alone = Runner::new(&agent).model(script.clone());
+    alone.resume(run).await.unwrap();
+    assert_eq!(script.requests()[1].input.len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_taken_is_not_gone_on_from() {
+    let agent: Agent = Agent::new("A");
+    let script = ScriptedModel::new().call("no_such_tool", "{}").say("ok");
+    let runner = Runner::new(&agent)
+        .model(Kept::new(&script))
+        .server_history(ServerHistory::Responses { previous: None });
+    let error = runner.run("x").await.unwrap_err();
+    runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(told(&script.requests()[1].input), ["user: x"]);
+    assert_eq!(script.requests()[1].server, None);
+}
+
+#[tokio::test]
+async fn an_agent_used_as_a_tool_has_a_conversation_of_its_own() {
+    let inner: Agent = Agent::new("Inner");
+    let outer = Agent::new("Outer").tool(inner.as_tool("ask"));
+    let script = ScriptedModel::new()
+        .call("ask", r#"{"input": "q"}"#)
+        .say("inner")
+        .say("outer");
+    let runner = Runner::new(&outer)
+        .model(script.clone())
+        .conversation("conv_1");
+    runner.run("x").await.unwrap();
+    let servers: Vec<bool> = script
+        .requests()
+        .iter()
+        .map(|r| r.server.is_some())
+        .collect();
+    assert_eq!(servers, [true, false, true]);
+}

@@ -9,7 +9,7 @@ use super::hooks::Told;
 use crate::agent::Agent;
 use crate::callback::{call, caught};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{HandoffCheck, HandoffVerdict, Said};
+use crate::guardrail::{HandoffCheck, HandoffGuardrail, HandoffVerdict, Said};
 use crate::handoff::{
     Callback, Given, Handoff, HandoffDecision, HandoffInputData, Target, Unsound,
     nest_handoff_history,
@@ -126,16 +126,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
         let target = match known_target {
             Some(target) => target,
-            None => self.pick_target(handoff, arguments.into_owned()).await?,
+            None => Box::pin(self.pick_target(handoff, arguments.into_owned())).await?,
         };
         self.guards_no_server_history(&target)?;
         let mut checked = None;
         if progress == Progress::Nothing {
-            let check = self.check_handoff(handoff, &target, payload.as_ref());
-            checked = match check.await? {
-                Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
-                Checked::Allowed(handover) => handover,
-            };
+            let guardrails = self.edge_guardrails(handoff);
+            if !guardrails.is_empty() {
+                // Boxed, as what is rare below: every run would otherwise carry room for it.
+                let check = self.check_handoff(handoff, &target, payload.as_ref(), guardrails);
+                checked = match Box::pin(check).await? {
+                    Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
+                    Checked::Allowed(handover) => handover,
+                };
+            }
             let decision = self.call_back(handoff, payload.clone()).await?;
             if let HandoffDecision::Refuse(reason) = decision {
                 return Ok(Handed::Refused(target, reason));
@@ -173,13 +177,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         target: &Agent<C>,
         payload: Option<&Value>,
+        guardrails: Vec<HandoffGuardrail<C>>,
     ) -> Result<Checked, Error> {
-        let own = handoff.guardrails().iter();
-        let all = own.chain(&self.config.handoff_guardrails);
-        let guardrails: Vec<_> = all.cloned().collect();
-        if guardrails.is_empty() {
-            return Ok(Checked::Allowed(None));
-        }
         let data = self.carried_data(handoff, target, payload.cloned()).await?;
         for guardrail in guardrails {
             let check = HandoffCheck {
@@ -209,6 +208,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let is_rewritten = self.is_rewritten(handoff);
         let rewritten = is_rewritten.then(|| Handover::Rewritten(data.into_parts()));
         Ok(Checked::Allowed(rewritten))
+    }
+
+    fn edge_guardrails(&self, handoff: &Handoff<C>) -> Vec<HandoffGuardrail<C>> {
+        let own = handoff.guardrails().iter();
+        let all = own.chain(&self.config.handoff_guardrails);
+        all.cloned().collect()
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
@@ -292,7 +297,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<Handover, Error> {
         match self.is_rewritten(handoff) {
             true => {
-                let data = self.carried_data(handoff, target, payload).await?;
+                let data = Box::pin(self.carried_data(handoff, target, payload)).await?;
                 Ok(Handover::Rewritten(data.into_parts()))
             }
             false => {

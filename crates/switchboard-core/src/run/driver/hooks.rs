@@ -59,7 +59,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             }
         };
-        let outcome = no_panic(telling).await;
+        // Boxed: every run would otherwise carry room for it, with or without hooks.
+        let outcome = no_panic(Box::pin(telling)).await;
         outcome.map_err(|error| self.user_error(&format!("a hook on {}", told.name()), error))
     }
 

@@ -8,7 +8,7 @@ use futures_util::stream::StreamExt as _;
 use super::Driver;
 use super::guardrails::has_tripped;
 use super::hooks::Told;
-use crate::callback::{BoxError, call, no_panic};
+use crate::callback::{BoxError, call, caught, no_panic};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputKind;
 use crate::items::RunItem;
@@ -29,11 +29,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
             Err(error) => {
-                // What the run ends with is stored, and so is the input then.
-                if self.config.recovery.is_some() {
-                    self.pass_input().await?;
-                }
-                return self.recover(RunProblem::MaxTurns, error, Vec::new()).await;
+                let recovery = async {
+                    // What the run ends with is stored, and so is the input then.
+                    if self.config.recovery.is_some() {
+                        self.pass_input().await?;
+                    }
+                    self.recover(RunProblem::MaxTurns, error, Vec::new()).await
+                };
+                return Box::pin(recovery).await;
             }
         };
         let name = self.agent.name_arc();
@@ -47,27 +50,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.tell_hooks(Told::AgentStart).await?;
             self.run.agent_started = true;
         }
-        let (model, request) = self.request().await?;
-        let response = self.ask(&model, request).await?;
+        let mut asked = self.request().await?;
+        let response = self.ask(&mut asked).await?;
         self.run.input_checks = InputChecks::Passed;
-        self.note_delivered(&response)?;
+        self.can_be_followed(&response)?;
         self.take_answer(response).await
     }
 
-    /// Notes what the provider has, where it keeps the conversation.
-    fn note_delivered(&mut self, response: &ModelResponse) -> Result<(), Error> {
-        let Some(history) = &self.config.server_history else {
-            return Ok(());
-        };
-        let follows = matches!(history, ServerHistory::Responses { .. });
-        if follows && response.response_id.is_none() {
-            return Err(self.configuration(
+    /// Whether the next request can go on from a response, where the provider keeps it.
+    fn can_be_followed(&self, response: &ModelResponse) -> Result<(), Error> {
+        let history = &self.config.server_history;
+        let follows = matches!(history, Some(ServerHistory::Responses { .. }));
+        match follows && response.response_id.is_none() {
+            false => Ok(()),
+            true => Err(self.configuration(
                 "the provider keeps the conversation, and its response has no identifier to go on \
                  from; use a model that gives one (over Responses, not Chat Completions)",
-            ));
+            )),
         }
-        self.run.note_delivered(response);
-        Ok(())
     }
 
     async fn take_answer(&mut self, response: ModelResponse) -> Result<(), Error> {
@@ -75,7 +75,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
         let seen = self.has_hooks().then(|| response.clone());
-        let (items, rejection) = match self.run.answered(response, &offer, facts) {
+        let answered = match &self.config.server_history {
+            None => self.run.answered(response, &offer, facts),
+            Some(history) => {
+                let sent = self.run.sent(&response, history);
+                let answered = self.run.answered(response, &offer, facts);
+                // A response that was not taken is not gone on from; in a conversation it stays.
+                if answered.is_ok() || matches!(history, ServerHistory::Conversation(_)) {
+                    self.run.delivered = Some(Box::new(sent));
+                }
+                answered
+            }
+        };
+        let (items, rejection) = match answered {
             Ok(items) => (items, None),
             Err(Rejected {
                 error,
@@ -94,7 +106,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 _ if !items.is_empty() => RunProblem::InvalidOutput,
                 _ => return Err(error),
             };
-            return self.recover(problem, error, items).await;
+            return Box::pin(self.recover(problem, error, items)).await;
         }
         if let Step::CallModel = self.run.step() {
             self.tell_recorded_since(recorded).await;
@@ -130,7 +142,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// What the model is asked, and the model.
-    async fn request(&mut self) -> Result<(ModelHandle, ModelRequest), Error> {
+    async fn request(&mut self) -> Result<Asked, Error> {
         let offer = self.offer().await?;
         if let Some(problem) = offer.problem() {
             return Err(self.configuration(problem));
@@ -196,7 +208,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             request.input = view::paired(&request.input);
         }
         self.tell_hooks(Told::ModelStart(&request)).await?;
-        Ok((model, request))
+        Ok(Asked {
+            model,
+            request: Some(request),
+        })
     }
 
     /// The agent's settings, overridden by the run's, with a forced tool choice taken back once
@@ -219,19 +234,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// The model's answer, with the guardrails that run beside it.
-    async fn ask(
-        &mut self,
-        model: &ModelHandle,
-        request: ModelRequest,
-    ) -> Result<ModelResponse, Error> {
+    async fn ask(&mut self, asked: &mut Asked) -> Result<ModelResponse, Error> {
         let is_checked = self.run.input_checks == InputChecks::Passed;
         if is_checked || !self.has_input_guardrails_beside_model() {
-            return self.generate(model, request).await;
+            return self.generate(asked).await;
         }
         let (found, answer) = {
             let is_beside = |kind: &_| matches!(kind, InputKind::BesideModel(_));
             let checks = Box::pin(self.run_input_guardrails(&self.run.input, is_beside));
-            let answer = Box::pin(self.generate(model, request));
+            let answer = Box::pin(self.generate(asked));
             match select(checks, answer).await {
                 // A tripwire cancels the call, which is dropped unanswered.
                 Either::Left((found, answer)) => {
@@ -257,11 +268,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    async fn generate(
-        &self,
-        model: &ModelHandle,
-        request: ModelRequest,
-    ) -> Result<ModelResponse, Error> {
+    async fn generate(&self, asked: &mut Asked) -> Result<ModelResponse, Error> {
+        let model = &asked.model;
+        let Some(request) = asked.request.take() else {
+            return Err(self.configuration("the model was asked twice"));
+        };
         let mut span = self
             .trace
             .span(self.parent_span(), || SpanData::Generation {
@@ -271,7 +282,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 output: None,
             });
         let answer = match &self.events {
-            None => no_panic(async { model.respond(request).await }).await,
+            None => match caught(|| model.respond(request)) {
+                Ok(answer) => no_panic(answer).await,
+                Err(error) => Err(error),
+            },
             Some(_) => no_panic(Box::pin(self.listen(model, request))).await,
         };
         match answer {
@@ -321,6 +335,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         Err(NoFinalResponse.into())
     }
+}
+
+/// A model and what it is asked. Lent from one function to the next, since each would otherwise
+/// keep room for a request of its own.
+struct Asked {
+    model: ModelHandle,
+    request: Option<ModelRequest>,
 }
 
 /// A stream of a model that ended before the answer did.

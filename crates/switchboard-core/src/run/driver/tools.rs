@@ -180,8 +180,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     self.tell_hooks(Told::ToolStart(tool, ctx)).await?;
                     run.is_started = true;
                 }
-                let instead = self.instead_of_call(tool, ctx, &mut run.asked).await?;
-                run.passed.append(&mut run.asked);
+                let mut instead = None;
+                if self.has_tool_guardrails(tool) {
+                    // Boxed, as below: every run would otherwise carry room for it.
+                    let asking = self.instead_of_call(tool, ctx, &mut run.asked);
+                    instead = Box::pin(asking).await?;
+                    run.passed.append(&mut run.asked);
+                }
                 let (output, failed, stage) = match instead {
                     Some(instead) => (instead, false, ToolStage::Checked),
                     None => {
@@ -201,14 +206,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         if ran.stage == ToolStage::Ran {
-            let output = &mut ran.result.output;
-            *output = self
-                .checked_output(tool, ctx, output, &mut run.asked)
-                .await?;
-            run.passed.append(&mut run.asked);
+            if self.has_tool_guardrails(tool) {
+                let output = &mut ran.result.output;
+                let asking = self.checked_output(tool, ctx, output, &mut run.asked);
+                *output = Box::pin(asking).await?;
+                run.passed.append(&mut run.asked);
+            }
             ran.stage = ToolStage::Checked;
         }
         Ok(ran)
+    }
+
+    fn has_tool_guardrails(&self, tool: &Tool<C>) -> bool {
+        !(tool.guardrails().is_empty()
+            && self.agent.tool_guardrails().is_empty()
+            && self.config.tool_guardrails.is_empty())
     }
 
     /// The guardrails on a tool: its own, the agent's, the run's.
