@@ -18,6 +18,7 @@ pub use settings::{ModelSettings, Reasoning, ToolChoice};
 pub use usage::Usage;
 
 use crate::callback::{BoxError, BoxFuture};
+use crate::context::AddedUsage;
 use crate::items::{Item, Items};
 use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
@@ -82,6 +83,8 @@ pub struct ModelRequest {
     pub knowledge: Arc<[Knowledge]>,
     /// Where the provider keeps the conversation, so that `input` holds only what is new.
     pub server: Option<ServerState>,
+    /// Where the run counts what was used.
+    pub(crate) added: AddedUsage,
 }
 
 /// Where a provider keeps a conversation.
@@ -108,7 +111,14 @@ impl ModelRequest {
             output: None,
             knowledge: Arc::default(),
             server: None,
+            added: AddedUsage::default(),
         }
+    }
+
+    /// Counts as part of the run what an answer has used that does not come: one that was cut, or
+    /// broke off. What an answer has used that does come is [`ModelResponse::usage`].
+    pub fn add_usage(&self, usage: Usage) {
+        self.added.add(usage);
     }
 
     /// The instructions, with what the agent knows behind them.

@@ -154,3 +154,25 @@ async fn an_answer_counts_though_a_guardrail_beside_it_fails() {
     assert_eq!(error.kind(), ErrorKind::UserCode);
     assert_eq!(error.run().unwrap().usage().input_tokens, 3);
 }
+
+#[tokio::test]
+async fn what_an_answer_used_that_failed_counts() {
+    struct Cut;
+    impl switchboard_core::Model for Cut {
+        async fn respond(
+            &self,
+            request: switchboard_core::ModelRequest,
+        ) -> Result<switchboard_core::ModelResponse, switchboard_core::BoxError> {
+            request.add_usage(switchboard_core::Usage {
+                requests: 1,
+                output_tokens: 9,
+                ..Default::default()
+            });
+            Err("the answer was cut".into())
+        }
+    }
+    let agent: switchboard_core::Agent = switchboard_core::Agent::new("A");
+    let runner = switchboard_core::Runner::new(&agent).model(Cut);
+    let error = runner.run("x").await.unwrap_err();
+    assert_eq!(error.run().unwrap().usage().output_tokens, 9);
+}

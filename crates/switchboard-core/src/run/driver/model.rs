@@ -74,7 +74,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let offer = self.offer().await?;
         let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
-        let seen = self.has_hooks().then(|| response.clone());
+        let seen = self.has_hooks().then(|| Box::new(response.clone()));
         let answered = match &self.config.server_history {
             None => self.run.answered(response, &offer, facts),
             Some(history) => {
@@ -193,6 +193,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             output: self.agent.output_type().cloned(),
             knowledge: self.agent.known().clone(),
             server,
+            added: self.added_usage.clone(),
         };
         if let Some(filter) = &self.config.model_filter {
             let (ctx, agent) = (self.ctx(), self.agent.clone());
