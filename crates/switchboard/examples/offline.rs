@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::models::offline::OfflineModel;
-use switchboard::testing::Report;
 use switchboard::{Agent, Error, Knowledge, RunContext, Runner, Team, handoff, tool};
 
 #[derive(Default)]
@@ -101,7 +100,10 @@ async fn main() -> Result<(), Error> {
     ] {
         println!("Customer: {said}");
         let result = runner.run(said).await?;
-        println!("{}\n", Report::of(&result));
+        for taken in result.handoffs() {
+            println!("  {} → {} {}", taken.from, taken.to, taken.payload);
+        }
+        println!("{}: {}\n", result.last_agent().name(), result.final_text());
     }
     let tickets = app.tickets.lock().unwrap_or_else(PoisonError::into_inner);
     for ticket in tickets.iter() {
