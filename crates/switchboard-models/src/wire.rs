@@ -8,6 +8,7 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod history;
+mod lenient;
 mod refused;
 mod responses;
 mod retry;

@@ -1,6 +1,5 @@
 //! What comes back as a whole.
 
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_core::{Item, ModelResponse, Usage};
@@ -9,44 +8,17 @@ use super::ResponsesModel;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::marked;
+use crate::wire::lenient::{Object, bad, count, is_error};
 use crate::wire::refused;
 
-/// A response, as far as we look at it.
-#[derive(Deserialize)]
-pub(super) struct Response<'a> {
-    #[serde(default)]
-    id: Option<Box<str>>,
-    #[serde(default)]
-    status: Option<Box<str>>,
-    #[serde(borrow, default)]
-    output: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
-    usage: Option<Tokens>,
-    #[serde(default)]
-    error: Option<Value>,
-    #[serde(default)]
-    incomplete_details: Option<Value>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Tokens {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    input_tokens_details: Option<InputDetails>,
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct InputDetails {
-    cached_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OutputDetails {
-    reasoning_tokens: Option<u64>,
+/// How a response ended, as far as the server said so beside the response itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Completed,
+    Incomplete,
+    Failed,
+    /// Only the response can tell.
+    Unknown,
 }
 
 /// Reads a response that came as a whole.
@@ -56,72 +28,109 @@ pub(in crate::wire) fn read(
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
-    let response: Response<'_> = serde_json::from_str(text).map_err(|error| bad(&error))?;
-    if response.output.is_none() && response.status.is_none() {
+    let response = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
+    if response.get("output").is_none() && response.get("status").is_none() {
         return Err(match refused::said(body) {
             Some((message, code)) => model.client.told(&message, code),
             None => bad(&"it is no response"),
         });
     }
-    settle(model, response, Vec::new(), head)
+    settle(model, &response, Ended::Unknown, Vec::new(), head)
 }
 
 /// A response that has ended, as the run takes it. Servers that leave its output out told of its
 /// items before.
 pub(super) fn settle(
     model: &ResponsesModel,
-    response: Response<'_>,
+    response: &Object<'_>,
+    ended: Ended,
     told: Vec<Item>,
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
-    let usage = response.usage.unwrap_or_default();
-    match response.status.as_deref() {
-        Some("failed" | "cancelled") => {
-            let error = response.error.unwrap_or_default();
-            let said = refused::told(&error);
+    match how_it_ended(response, ended) {
+        Ended::Failed => {
+            let said = refused::told(&response.value("error"));
             let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
             return Err(model.client.told(&message, code));
         }
-        Some("incomplete") => {
-            let reason = response.incomplete_details.unwrap_or_default();
-            return Err(incomplete(reason["reason"].as_str()));
+        Ended::Incomplete => {
+            let details = response.value("incomplete_details");
+            return Err(incomplete(details["reason"].as_str()));
         }
-        Some("queued" | "in_progress") => {
-            return Err(bad(&"the response is still under way"));
-        }
-        _ => {}
+        Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
+        Ended::Completed => {}
     }
     let mut output = Vec::new();
-    for raw in response.output.unwrap_or_default() {
-        output.push(item(model, raw)?);
+    for raw in outputs(response)? {
+        output.push(item(model, raw.get())?);
     }
     if output.is_empty() {
         output = told;
     }
-    let mut answer = ModelResponse::new(output).usage(Usage {
-        requests: 1,
-        input_tokens: usage.input_tokens.unwrap_or_default(),
-        cached_tokens: (usage.input_tokens_details)
-            .and_then(|details| details.cached_tokens)
-            .unwrap_or_default(),
-        output_tokens: usage.output_tokens.unwrap_or_default(),
-        reasoning_tokens: (usage.output_tokens_details)
-            .and_then(|details| details.reasoning_tokens)
-            .unwrap_or_default(),
-    });
-    answer.response_id = response.id.map(Into::into);
+    let mut answer = ModelResponse::new(output).usage(usage(&response.value("usage")));
+    answer.response_id = id(response).map(Into::into);
     answer.request_id = head.request_id.as_deref().map(Into::into);
     Ok(answer)
 }
 
-pub(super) fn item(model: &ResponsesModel, raw: &RawValue) -> Result<Item, ModelError> {
-    let item = Item::from_json(raw.get()).map_err(|error| bad(&error))?;
-    Ok(marked(item, &model.origin))
+/// How a response ended: a failure is one whoever tells of it; else what the event said counts,
+/// then the status. A response without a status has ended; one whose status nobody knows has
+/// where it holds items and none of them is under way.
+fn how_it_ended(response: &Object<'_>, ended: Ended) -> Ended {
+    let status = response.text("status").unwrap_or_default();
+    let has_failed = matches!(&*status, "failed" | "cancelled");
+    if has_failed || ended == Ended::Failed || is_error(&response.value("error")) {
+        return Ended::Failed;
+    }
+    match &*status {
+        "incomplete" => Ended::Incomplete,
+        _ if ended != Ended::Unknown => ended,
+        "" | "completed" => Ended::Completed,
+        "queued" | "in_progress" => Ended::Unknown,
+        _ => match outputs(response) {
+            Ok(items) if !items.is_empty() && items.iter().all(has_ended) => Ended::Completed,
+            _ => Ended::Unknown,
+        },
+    }
 }
 
-pub(super) fn bad(error: &dyn std::fmt::Display) -> ModelError {
-    let message = format!("the answer cannot be read: {error}");
-    ModelError::new(ModelErrorKind::BadAnswer, message)
+fn has_ended(item: &&RawValue) -> bool {
+    let status = Object::of(item.get()).and_then(|item| item.text("status"));
+    !matches!(status.as_deref(), Some("in_progress" | "incomplete"))
+}
+
+fn outputs<'a>(response: &Object<'a>) -> Result<Vec<&'a RawValue>, ModelError> {
+    match response.get("output") {
+        None => Ok(Vec::new()),
+        Some(_) => {
+            let items = response.list("output");
+            items.ok_or_else(|| bad(&"its output is no list"))
+        }
+    }
+}
+
+fn id(response: &Object<'_>) -> Option<String> {
+    match response.value("id") {
+        Value::String(id) => Some(id),
+        Value::Number(id) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+fn usage(told: &Value) -> Usage {
+    let counted = |path: &str| told.pointer(path).map(count).unwrap_or_default();
+    Usage {
+        requests: 1,
+        input_tokens: counted("/input_tokens"),
+        cached_tokens: counted("/input_tokens_details/cached_tokens"),
+        output_tokens: counted("/output_tokens"),
+        reasoning_tokens: counted("/output_tokens_details/reasoning_tokens"),
+    }
+}
+
+pub(super) fn item(model: &ResponsesModel, json: &str) -> Result<Item, ModelError> {
+    let item = Item::from_json(json).map_err(|error| bad(&error))?;
+    Ok(marked(item, &model.origin))
 }
 
 /// The model stopped before it was done.
@@ -167,6 +176,8 @@ mod tests {
     fn only_a_response_that_has_ended_is_an_answer() {
         assert_eq!(kind(r#"{"output":[{"type":"new_thing","x":1}]}"#), Ok(1));
         assert_eq!(kind(r#"{"status":"completed","output":null}"#), Ok(0));
+        let done = r#"{"status":"done","output":[{"type":"message","status":"completed"}]}"#;
+        assert_eq!(kind(done), Ok(1));
         for (body, expected) in [
             (
                 r#"{"status":"failed","error":{"message":"m"}}"#,
@@ -178,6 +189,23 @@ mod tests {
                 ModelErrorKind::BadAnswer,
             ),
             (r#"{"error":{"message":"m"}}"#, ModelErrorKind::Failed),
+            (
+                r#"{"status":"completed","output":[],"error":{"message":"m"}}"#,
+                ModelErrorKind::Failed,
+            ),
+            (
+                r#"{"status":"cancelled","output":[]}"#,
+                ModelErrorKind::Failed,
+            ),
+            (
+                r#"{"status":"weird","output":[]}"#,
+                ModelErrorKind::BadAnswer,
+            ),
+            (
+                r#"{"status":"weird","output":[{"type":"message","status":"in_progress"}]}"#,
+                ModelErrorKind::BadAnswer,
+            ),
+            (r#"{"output":{}}"#, ModelErrorKind::BadAnswer),
             (r#"{"output":[7]}"#, ModelErrorKind::BadAnswer),
             ("{}", ModelErrorKind::BadAnswer),
             ("[]", ModelErrorKind::BadAnswer),
@@ -196,6 +224,32 @@ mod tests {
         assert_eq!((usage.input_tokens, usage.cached_tokens), (9, 4));
         assert_eq!((usage.output_tokens, usage.reasoning_tokens), (5, 3));
         assert_eq!(answer.response_id.as_deref(), Some("r"));
+    }
+
+    #[test]
+    fn odd_fields_do_not_discard_an_answer() {
+        for (fields, input_tokens) in [
+            (r#""usage":{"input_tokens":-1}"#, 0),
+            (r#""usage":{"input_tokens":5.0}"#, 5),
+            (r#""usage":{"input_tokens":"5"}"#, 5),
+            (r#""usage":{"input_tokens":5,"input_tokens_details":[]}"#, 5),
+            (r#""usage":"x""#, 0),
+            (r#""id":7"#, 0),
+            (r#""output":[],"status":null,"error":null"#, 0),
+        ] {
+            let body = format!(
+                r#"{{"output":[{{"type":"a","x":"\ud800"}}],{fields},"output":[{{"type":"a","x":"\ud800"}}]}}"#
+            );
+            let answer = read(model(), body.as_bytes(), &Head::default()).unwrap();
+            assert_eq!(
+                answer.output[0].as_json(),
+                r#"{"type":"a","x":"\ud800"}"#,
+                "{fields}"
+            );
+            assert_eq!(answer.usage.input_tokens, input_tokens, "{fields}");
+        }
+        let answer = read(model(), br#"{"id":7,"output":[]}"#, &Head::default()).unwrap();
+        assert_eq!(answer.response_id.as_deref(), Some("7"));
     }
 
     proptest! {

@@ -1,37 +1,19 @@
 //! What comes back piece by piece.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use switchboard_core::{Item, ModelEvent, RawEvent};
 
 use super::ResponsesModel;
-use super::answer::{self, Response, bad};
+use super::answer::{self, Ended};
 use crate::wire::BROKE_OFF;
 use crate::wire::Pieces;
 use crate::wire::client::{Events, Head};
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::lenient::{Object, bad, is_error, no_object, value};
 use crate::wire::refused;
 use crate::wire::sse::Event;
-
-/// An event, as far as we look at it.
-#[derive(Deserialize)]
-struct Told<'a> {
-    #[serde(rename = "type", default)]
-    kind: Option<Box<str>>,
-    #[serde(default)]
-    delta: Option<Value>,
-    #[serde(borrow, default)]
-    item: Option<&'a RawValue>,
-    #[serde(default)]
-    output_index: Option<u64>,
-    #[serde(borrow, default)]
-    response: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<Value>,
-}
 
 /// An answer under way.
 pub(super) struct Answering {
@@ -39,7 +21,7 @@ pub(super) struct Answering {
     events: Option<Events>,
     model: ResponsesModel,
     /// The items told so far, for servers whose last event leaves them out.
-    items: Vec<(u64, Item)>,
+    items: BTreeMap<u64, Item>,
     ready: VecDeque<ModelEvent>,
     head: Head,
 }
@@ -50,7 +32,7 @@ impl Answering {
             head: events.head().clone(),
             events: Some(events),
             model,
-            items: Vec::new(),
+            items: BTreeMap::new(),
             ready: VecDeque::new(),
         }
     }
@@ -69,7 +51,7 @@ impl Pieces for Answering {
                 Some(Event::Data(data)) if data.starts_with("[DONE]") => None,
                 Some(Event::Data(data)) => Some(self.take(data)),
                 Some(Event::Error(said)) => {
-                    let said = serde_json::from_str(&said).unwrap_or(Value::String(said));
+                    let said = value(&said).unwrap_or(Value::String(said));
                     Some(Err(self.failed(&said)))
                 }
                 None => None,
@@ -91,35 +73,27 @@ impl Pieces for Answering {
 
 impl Answering {
     fn take(&mut self, data: String) -> Result<(), ModelError> {
-        let told: Told<'_> = serde_json::from_str(&data).map_err(|error| bad(&error))?;
+        let Some(told) = Object::of(&data) else {
+            return no_object(&data);
+        };
+        let kind = told.text("type").unwrap_or_default();
         let mut piece = None;
         let mut last = None;
-        match told.kind.as_deref().unwrap_or_default() {
-            "response.output_text.delta" => {
-                piece = told.delta.and_then(|delta| match delta {
-                    Value::String(text) => Some(text),
-                    _ => None,
-                });
-            }
-            "response.output_item.done" => {
-                if let Some(raw) = told.item {
-                    let item = answer::item(&self.model, raw)?;
-                    let at = told.output_index.unwrap_or(self.items.len() as u64);
-                    self.items.push((at, item));
-                }
-            }
-            "response.completed" | "response.incomplete" | "response.failed" => {
-                last = Some(self.settle(told.response)?);
+        match &*kind {
+            "response.output_text.delta" => piece = told.text("delta"),
+            "response.output_item.done" => self.add(&told)?,
+            "response.completed" => last = Some(self.settle(&told, Ended::Completed)?),
+            "response.incomplete" => last = Some(self.settle(&told, Ended::Incomplete)?),
+            "response.failed" | "response.cancelled" => {
+                last = Some(self.settle(&told, Ended::Failed)?);
             }
             "error" | "response.error" => {
-                let said = serde_json::from_str(&data).unwrap_or_default();
-                return Err(self.failed(&said));
+                return Err(self.failed(&value(&data).unwrap_or_default()));
             }
-            _ => {
-                if let Some(error) = told.error.filter(|error| !error.is_null()) {
-                    return Err(self.failed(&error));
-                }
+            "" if is_error(&told.value("error")) => {
+                return Err(self.failed(&told.value("error")));
             }
+            _ => {}
         }
         self.ready.extend(piece.map(ModelEvent::TextDelta));
         let raw = RawEvent::from_json(data).map_err(|error| bad(&error))?;
@@ -128,13 +102,27 @@ impl Answering {
         Ok(())
     }
 
-    fn settle(&mut self, response: Option<&RawValue>) -> Result<ModelEvent, ModelError> {
-        let raw = response.map_or("{}", RawValue::get);
-        let response: Response<'_> = serde_json::from_str(raw).map_err(|error| bad(&error))?;
-        let mut items = std::mem::take(&mut self.items);
-        items.sort_by_key(|(at, _)| *at);
-        let items = items.into_iter().map(|(_, item)| item).collect();
-        let answer = answer::settle(&self.model, response, items, &self.head)?;
+    /// Keeps an item. Of two in the same place the last counts.
+    fn add(&mut self, told: &Object<'_>) -> Result<(), ModelError> {
+        let Some(json) = told.get("item") else {
+            return Ok(());
+        };
+        let item = answer::item(&self.model, json)?;
+        let next = self
+            .items
+            .keys()
+            .next_back()
+            .map_or(0, |last| last.saturating_add(1));
+        let at = told.value("output_index").as_u64().unwrap_or(next);
+        self.items.insert(at, item);
+        Ok(())
+    }
+
+    fn settle(&mut self, told: &Object<'_>, ended: Ended) -> Result<ModelEvent, ModelError> {
+        let response = told.get("response").and_then(Object::of);
+        let items = std::mem::take(&mut self.items).into_values().collect();
+        let response = response.unwrap_or_default();
+        let answer = answer::settle(&self.model, &response, ended, items, &self.head)?;
         Ok(ModelEvent::Completed(answer))
     }
 
