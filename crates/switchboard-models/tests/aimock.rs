@@ -232,10 +232,12 @@ async fn what_a_server_cannot_do_is_told() {
             "{protocol:?}: {error}"
         );
     }
-    let error = run(Protocol::Responses.model(&client), "cutoff", false).await;
-    let error = error.unwrap_err();
-    let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
-    assert_eq!(cause.kind(), ModelErrorKind::Incomplete);
+    for protocol in BOTH {
+        let error = run(protocol.model(&client), "cutoff", false).await;
+        let error = error.unwrap_err();
+        let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
+        assert_eq!(cause.kind(), ModelErrorKind::Incomplete, "{protocol:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@
 )]
 
 mod history;
+mod odd_answers;
 mod protocols;
 mod transport;
 mod tunnel;

@@ -1,28 +1,19 @@
 //! What comes back.
 
-use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use switchboard_core::{Item, ModelResponse, Usage};
 
 use super::ChatModel;
+use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::PLACEHOLDER_ID;
+use crate::wire::lenient::{Object, bad, count, is_error, value};
 use crate::wire::refused;
 
 /// What stands in place of an answer that the provider keeps to itself.
 const WITHHELD: &str = "The provider's content filter withheld the answer.";
-
-/// A completion, as far as we look at it. What servers send in place of a field is their own.
-#[derive(Deserialize)]
-struct Completion {
-    #[serde(default)]
-    id: Value,
-    #[serde(default)]
-    choices: Option<Vec<Value>>,
-    #[serde(default)]
-    usage: Value,
-}
 
 /// What a model said and called, however it came.
 #[derive(Default)]
@@ -51,31 +42,73 @@ pub(in crate::wire) fn read(
     body: &[u8],
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
-    let completion: Completion = serde_json::from_slice(body).map_err(|error| bad(&error))?;
-    let Some(choice) = completion.choices.as_deref().and_then(<[Value]>::first) else {
+    let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
+    let completion = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
+    let error = completion.value("error");
+    if is_error(&error) {
+        return Err(failure(model, &error));
+    }
+    let choices = completion.list("choices").unwrap_or_default();
+    let Some(choice) = choices.first() else {
         return Err(match refused::said(body) {
             Some((message, code)) => model.client.told(&message, code),
             None => bad(&"it holds no choices"),
         });
     };
+    let choice = value(choice.get()).ok_or_else(|| bad(&"its choice cannot be read"))?;
+    failed(model, &choice)?;
+    let message = &choice["message"];
+    if !message.is_object() {
+        return Err(bad(&"its choice holds no message"));
+    }
     let mut said = Said {
-        id: text(&completion.id).to_owned(),
+        id: completion.text("id").unwrap_or_default(),
         finish: choice["finish_reason"].as_str().map(str::to_owned),
-        usage: completion.usage,
+        usage: completion.value("usage"),
         ..Said::default()
     };
-    let message = &choice["message"];
     said.add(message);
     for call in message["tool_calls"].as_array().into_iter().flatten() {
-        let function = &call["function"];
-        said.calls.push(Call {
-            index: None,
-            id: text(&call["id"]).to_owned(),
-            name: text(&function["name"]).to_owned(),
-            arguments: arguments(&function["arguments"]),
-        });
+        said.calls.push(Call::of(&call["function"], &call["id"]));
+    }
+    // How the protocol did it before there were several calls.
+    if said.calls.is_empty() && message["function_call"].is_object() {
+        let call = Call::of(&message["function_call"], &Value::Null);
+        said.calls.push(call);
     }
     said.settle(model, head)
+}
+
+/// The error of a choice or of a chunk that tells of one.
+pub(super) fn failed(model: &ChatModel, said: &Value) -> Result<(), ModelError> {
+    match is_error(&said["error"]) {
+        true => Err(failure(model, said)),
+        false => Ok(()),
+    }
+}
+
+/// What a server said of a failure.
+pub(super) fn failure(model: &ChatModel, said: &Value) -> ModelError {
+    let said = refused::told(said);
+    let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
+    model.client.told(&message, code)
+}
+
+impl Call {
+    fn of(function: &Value, id: &Value) -> Self {
+        Self {
+            index: None,
+            id: text(id).to_owned(),
+            name: text(&function["name"]).to_owned(),
+            arguments: arguments(&function["arguments"]),
+        }
+    }
+
+    /// Whether its arguments are there and end too early.
+    fn is_cut(&self) -> bool {
+        let is_json = serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
+        !self.arguments.is_empty() && !is_json
+    }
 }
 
 impl Said {
@@ -105,17 +138,25 @@ impl Said {
         model: &ChatModel,
         head: &Head,
     ) -> Result<ModelResponse, ModelError> {
-        let is_empty = self.text.is_empty() && self.refusal.is_empty() && self.calls.is_empty();
+        let has_begun = !self.text.is_empty() || !self.calls.is_empty();
         match self.finish.as_deref() {
-            Some("content_filter") if is_empty => WITHHELD.clone_into(&mut self.refusal),
-            // Arguments that were cut must not be taken for what the model meant.
-            Some("length") if is_empty || !self.calls.is_empty() => {
+            Some("content_filter") if has_begun => {
+                let message = "the provider's content filter stopped the answer";
+                return Err(incomplete(message, "content_filter"));
+            }
+            Some("content_filter") if self.refusal.is_empty() => {
+                WITHHELD.clone_into(&mut self.refusal);
+            }
+            // What was cut must not be taken for what the model meant.
+            Some("length" | "max_tokens") => {
                 let message = "the answer reached the most tokens it may have; allow more with \
                                max_tokens";
-                let error = ModelError::new(ModelErrorKind::Incomplete, message);
-                return Err(error.with_code(Some("length".to_owned())));
+                return Err(incomplete(message, "length"));
             }
             Some("error") => return Err(model.client.told("the model failed", None)),
+            None if self.calls.iter().any(Call::is_cut) => {
+                return Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF));
+            }
             _ => {}
         }
         self.name_calls()?;
@@ -158,15 +199,11 @@ impl Said {
             content.push(json!({"type": "refusal", "refusal": self.refusal}));
         }
         if !content.is_empty() {
-            let status = match self.finish.as_deref() {
-                Some("length") => "incomplete",
-                _ => "completed",
-            };
             items.push(json!({
                 "type": "message",
                 "id": PLACEHOLDER_ID,
                 "role": "assistant",
-                "status": status,
+                "status": "completed",
                 "content": content,
                 "provider_data": origin,
             }));
@@ -200,11 +237,7 @@ pub(super) fn text(value: &Value) -> &str {
 }
 
 fn usage(told: &Value) -> Usage {
-    let count = |path: &str| {
-        told.pointer(path)
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
-    };
+    let count = |path: &str| told.pointer(path).map(count).unwrap_or_default();
     Usage {
         requests: 1,
         input_tokens: count("/prompt_tokens"),
@@ -214,9 +247,9 @@ fn usage(told: &Value) -> Usage {
     }
 }
 
-pub(super) fn bad(error: &dyn std::fmt::Display) -> ModelError {
-    let message = format!("the answer cannot be read: {error}");
-    ModelError::new(ModelErrorKind::BadAnswer, message)
+/// The model stopped before it was done.
+fn incomplete(message: &str, code: &str) -> ModelError {
+    ModelError::new(ModelErrorKind::Incomplete, message).with_code(Some(code.to_owned()))
 }
 
 #[cfg(test)]
@@ -263,18 +296,55 @@ mod tests {
                 r#"{{"finish_reason":"{finish}","message":{content}}}"#
             ))
         };
-        let cut = message(r#"{"content":"par"}"#, "length").unwrap();
-        assert_eq!(cut.output[0].field("status"), Some("\"incomplete\""));
+        let kind = |content: &str, finish: &str| message(content, finish).map_err(|e| e.kind());
         let calls = r#"{"tool_calls":[{"id":"1","function":{"name":"a","arguments":"{\"x\":"}}]}"#;
-        let error = message(calls, "length").unwrap_err();
-        assert_eq!(error.kind(), ModelErrorKind::Incomplete);
+        for content in [r#"{"content":"par"}"#, r#"{"content":null}"#, calls] {
+            let cut = kind(content, "length").unwrap_err();
+            assert_eq!(cut, ModelErrorKind::Incomplete, "{content}");
+        }
+        for content in [r#"{"content":"par"}"#, calls] {
+            let stopped = kind(content, "content_filter").unwrap_err();
+            assert_eq!(stopped, ModelErrorKind::Incomplete, "{content}");
+        }
         let withheld = message(r#"{"content":null}"#, "content_filter").unwrap();
         assert_eq!(withheld.output[0].refusal().as_deref(), Some(WITHHELD));
+        let cut = answer(&format!(r#"{{"message":{calls}}}"#)).unwrap_err();
+        assert_eq!(cut.kind(), ModelErrorKind::Interrupted);
         let nameless = r#"{"tool_calls":[{"id":"1","function":{}}]}"#;
         assert_eq!(
             message(nameless, "stop").unwrap_err().kind(),
             ModelErrorKind::BadAnswer
         );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_not_taken_for_one() {
+        for (choice, expected) in [
+            ("null", ModelErrorKind::BadAnswer),
+            (r#"{"finish_reason":"stop"}"#, ModelErrorKind::BadAnswer),
+            (
+                r#"{"finish_reason":"stop","error":{"message":"died"},"message":{"content":""}}"#,
+                ModelErrorKind::Failed,
+            ),
+        ] {
+            let error = answer(choice).unwrap_err();
+            assert_eq!(error.kind(), expected, "{choice}: {error}");
+        }
+        let body = br#"{"choices":[{"message":{"content":"a"}}],"error":{"message":"died"}}"#;
+        let error = read(model(), body, &Head::default()).unwrap_err();
+        assert_eq!(error.kind(), ModelErrorKind::Failed);
+    }
+
+    #[test]
+    fn odd_fields_do_not_discard_an_answer() {
+        let body = r#"{"id":7,"choices":[],"usage":{"prompt_tokens":5.0,"completion_tokens":-1},
+            "choices":[{"error":false,"finish_reason":"function_call","message":{
+                "content":"\ud83d","function_call":{"name":"a","arguments":"{}"}}}]}"#;
+        let answer = read(model(), body.as_bytes(), &Head::default()).unwrap();
+        assert_eq!(answer.output[0].text().as_deref(), Some("\u{fffd}"));
+        assert_eq!(answer.output[1].name().as_deref(), Some("a"));
+        let usage = answer.usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens), (5, 0));
     }
 
     proptest! {

@@ -1,17 +1,23 @@
 //! What comes back piece by piece.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 use switchboard_core::{ModelEvent, RawEvent};
+use tokio::time::Instant;
 
 use super::ChatModel;
-use super::answer::{Call, Said, arguments, bad, text};
+use super::answer::{Call, Said, arguments, failed, failure, text};
 use crate::wire::client::{Events, Head};
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::refused;
+use crate::wire::lenient::{bad, no_object, value};
 use crate::wire::sse::Event;
 use crate::wire::{BROKE_OFF, Pieces};
+
+/// How long a server may take to say what an answer cost, once it said why the answer ended.
+const LONGEST_REST: Duration = Duration::from_secs(2);
 
 /// An answer under way.
 pub(super) struct Answering {
@@ -21,6 +27,8 @@ pub(super) struct Answering {
     said: Said,
     ready: VecDeque<ModelEvent>,
     head: Head,
+    /// When to wait no longer for what comes after the answer.
+    latest: Option<Instant>,
 }
 
 impl Answering {
@@ -31,14 +39,15 @@ impl Answering {
             model,
             said: Said::default(),
             ready: VecDeque::new(),
+            latest: None,
         }
     }
 
     fn take(&mut self, data: String) -> Result<(), ModelError> {
-        let chunk: Value = serde_json::from_str(&data).map_err(|error| bad(&error))?;
-        if !matches!(chunk["error"], Value::Null) {
-            return Err(self.failed(&chunk));
-        }
+        let Some(chunk) = value(&data).filter(Value::is_object) else {
+            return no_object(&data);
+        };
+        failed(&self.model, &chunk)?;
         if self.said.id.is_empty() {
             text(&chunk["id"]).clone_into(&mut self.said.id);
         }
@@ -48,6 +57,7 @@ impl Answering {
         let choices = chunk["choices"].as_array().into_iter().flatten();
         // One answer was asked for; servers that number it otherwise are not understood.
         for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or_default() == 0) {
+            failed(&self.model, choice)?;
             let delta = &choice["delta"];
             let before = self.said.text.len();
             self.said.add(delta);
@@ -58,9 +68,16 @@ impl Answering {
             for call in delta["tool_calls"].as_array().into_iter().flatten() {
                 self.said.add_call(call);
             }
+            // How the protocol did it before there were several calls.
+            if delta["tool_calls"].is_null() && delta["function_call"].is_object() {
+                let call = json!({"index": 0, "function": delta["function_call"]});
+                self.said.add_call(&call);
+            }
             let finish = text(&choice["finish_reason"]);
             if !finish.is_empty() {
                 self.said.finish = Some(finish.to_owned());
+                let latest = Instant::now() + LONGEST_REST;
+                self.latest.get_or_insert(latest);
             }
         }
         let raw = RawEvent::from_json(data).map_err(|error| bad(&error))?;
@@ -79,10 +96,18 @@ impl Answering {
         Ok(())
     }
 
-    fn failed(&self, said: &Value) -> ModelError {
-        let said = refused::told(said);
-        let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
-        self.model.client.told(&message, code)
+    /// The next event. Of an answer that is all there the stream is read only a while longer.
+    async fn event(&mut self) -> Result<Option<Event>, ModelError> {
+        let Some(events) = &mut self.events else {
+            return Ok(None);
+        };
+        match self.latest {
+            Some(latest) => {
+                let next = tokio::time::timeout_at(latest, events.next()).await;
+                next.unwrap_or(Ok(None))
+            }
+            None => events.next().await,
+        }
     }
 }
 
@@ -92,15 +117,15 @@ impl Pieces for Answering {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let Some(events) = &mut self.events else {
+            if self.events.is_none() {
                 return Ok(None);
-            };
-            let taken = match events.next().await {
+            }
+            let taken = match self.event().await {
                 Ok(Some(Event::Data(data))) if data.starts_with("[DONE]") => self.end(true),
                 Ok(Some(Event::Data(data))) => self.take(data),
                 Ok(Some(Event::Error(said))) => {
-                    let said = serde_json::from_str(&said).unwrap_or(Value::String(said));
-                    Err(self.failed(&said))
+                    let said = value(&said).unwrap_or(Value::String(said));
+                    Err(failure(&self.model, &said))
                 }
                 Ok(None) => self.end(false),
                 // All that could still come is what the answer cost.
@@ -130,19 +155,15 @@ impl Said {
         let function = &piece["function"];
         let (id, name) = (text(&piece["id"]), text(&function["name"]));
         let index = piece["index"].as_u64();
-        let is_other = |call: &Call| !id.is_empty() && !call.id.is_empty() && call.id != id;
+        let more = arguments(&function["arguments"]);
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
-            // A name after arguments begins another call.
-            None => self
-                .calls
-                .len()
-                .checked_sub(1)
-                .filter(|last| name.is_empty() || self.calls[*last].arguments.is_empty()),
+            None => self.calls.len().checked_sub(1),
         };
+        let is_numbered = index.is_some() || !id.is_empty();
         let at = match known {
-            Some(at) if !is_other(&self.calls[at]) => at,
+            Some(at) if !self.calls[at].is_over(id, name, &more, is_numbered) => at,
             _ => {
                 self.calls.push(Call {
                     index,
@@ -155,9 +176,91 @@ impl Said {
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
-        if call.name.is_empty() {
-            name.clone_into(&mut call.name);
+        // Some servers repeat the name, others tell it in pieces.
+        if call.name != name && call.arguments.is_empty() {
+            call.name.push_str(name);
         }
-        call.arguments.push_str(&arguments(&function["arguments"]));
+        call.arguments.push_str(&more);
+    }
+}
+
+impl Call {
+    /// Whether a piece is not of this call but of another.
+    fn is_over(&self, id: &str, name: &str, more: &str, is_numbered: bool) -> bool {
+        if !id.is_empty() && !self.id.is_empty() {
+            return self.id != id;
+        }
+        if name.is_empty() || self.name.is_empty() {
+            return false;
+        }
+        let is_other = self.name != name;
+        match is_numbered {
+            // Nothing but another call can follow whole arguments.
+            true => is_object(&self.arguments) && (is_other || !more.is_empty()),
+            // A name after arguments begins another call, and so does another name.
+            false => is_other || !self.arguments.is_empty(),
+        }
+    }
+}
+
+fn is_object(json: &str) -> bool {
+    json.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(json).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(pieces: &[Value]) -> Vec<(String, String)> {
+        let mut said = Said::default();
+        for piece in pieces {
+            said.add_call(piece);
+        }
+        let calls = said.calls.into_iter();
+        calls.map(|call| (call.name, call.arguments)).collect()
+    }
+
+    fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> Value {
+        json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}})
+    }
+
+    #[test]
+    fn calls_are_told_apart_however_they_are_numbered() {
+        let two = [("t", "{\"x\":1}"), ("u", "{}")].map(|(n, a)| (n.to_owned(), a.to_owned()));
+        for (index, ids) in [
+            (Some(0), ["", ""]),
+            (Some(0), ["a", "b"]),
+            (None, ["a", "b"]),
+            (None, ["", ""]),
+        ] {
+            let pieces = [
+                piece(index, ids[0], "t", "{\"x\":"),
+                piece(index, ids[0], "", "1}"),
+                piece(index, ids[1], "u", "{}"),
+            ];
+            assert_eq!(calls(&pieces), two, "{index:?} {ids:?}");
+        }
+        let same = [piece(Some(0), "", "t", "{}"), piece(Some(0), "", "t", "{}")];
+        assert_eq!(calls(&same).len(), 2);
+        let bare = [piece(None, "", "t", ""), piece(None, "", "u", "")];
+        assert_eq!(calls(&bare).len(), 2);
+    }
+
+    #[test]
+    fn a_name_comes_in_pieces_or_again_and_again() {
+        let expected = [("get_weather".to_owned(), "{\"x\":1}".to_owned())];
+        let parts = [
+            piece(Some(0), "a", "get_", ""),
+            piece(Some(0), "", "weather", "{\"x\":"),
+            piece(Some(0), "", "", "1}"),
+        ];
+        assert_eq!(calls(&parts), expected);
+        let again = [
+            piece(Some(0), "a", "get_weather", ""),
+            piece(Some(0), "a", "get_weather", "{\"x\":"),
+            piece(Some(0), "a", "get_weather", "1}"),
+            piece(Some(0), "a", "get_weather", ""),
+        ];
+        assert_eq!(calls(&again), expected);
     }
 }
