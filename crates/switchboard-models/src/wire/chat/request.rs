@@ -44,7 +44,15 @@ pub(super) fn body(
     let is_openai = model.client.is_openai();
     let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
     body.field("model", &*model.name);
-    body.list("messages", messages(request, is_openai)?.iter());
+    let messages = messages(request, is_openai)?;
+    if messages.is_empty() && !settings.extra_body.contains_key("messages") {
+        return Err(ModelError::new(
+            ModelErrorKind::Unsupported,
+            "nothing of the conversation can be said over Chat Completions; begin it with a \
+             message or give the agent instructions",
+        ));
+    }
+    body.list("messages", messages.iter());
     let tools = functions(request);
     if !tools.is_empty() {
         body.field("tools", &tools);
