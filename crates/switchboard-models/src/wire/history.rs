@@ -2,11 +2,17 @@
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_core::{Item, ItemKind, Items};
 
+use super::lenient::{self, Object};
+
 /// An identifier that stands for "the provider gave none".
 pub(super) const PLACEHOLDER_ID: &str = "__fake_id__";
+
+/// The longest identifier the API takes.
+const LONGEST_ID: usize = 64;
 
 /// What a model over Responses takes of a conversation.
 pub(super) struct Taker<'a> {
@@ -20,10 +26,12 @@ pub(super) struct Taker<'a> {
 
 impl Taker<'_> {
     /// The items to send. Reasoning goes back only to where it came from; items that came after
-    /// reasoning that stays behind lose their identifiers, by which the server would miss it.
+    /// reasoning that stays behind lose their identifiers, by which the server would miss it. Those
+    /// that are nothing without one stay behind as well, and so does what answers them.
     pub(super) fn take<'i>(&self, items: &'i Items) -> Vec<Cow<'i, Item>> {
         let mut taken = Vec::with_capacity(items.len());
         let mut lost_reasoning = false;
+        let mut lost: Vec<Cow<'i, str>> = Vec::new();
         for item in items {
             match item.kind() {
                 ItemKind::Reasoning if !self.takes(item) => {
@@ -31,9 +39,22 @@ impl Taker<'_> {
                     continue;
                 }
                 ItemKind::Reasoning => lost_reasoning = false,
+                // The server made these in the middle of an answer.
+                ItemKind::ProgramOutput | ItemKind::ToolSearchOutput => {}
                 kind if kind.is_output() => lost_reasoning = false,
                 ItemKind::Message if !is_assistants(item) => lost_reasoning = false,
                 _ => {}
+            }
+            if needs_id(item.kind()) && (lost_reasoning || has_no_id(item)) {
+                tracing::debug!(
+                    kind = item.kind().as_str(),
+                    "left out: the server would miss its reasoning or its identifier"
+                );
+                lost.extend(item.call_id().into_iter().chain(item.id()));
+                continue;
+            }
+            if !lost.is_empty() && answers(item).is_some_and(|id| lost.contains(&id)) {
+                continue;
             }
             taken.push(sendable(item, lost_reasoning));
         }
@@ -78,61 +99,187 @@ pub(super) fn is_assistants(item: &Item) -> bool {
     item.role().is_some_and(|role| role == "assistant")
 }
 
+/// The kinds that the API takes only with an identifier.
+fn needs_id(kind: ItemKind) -> bool {
+    matches!(
+        kind,
+        ItemKind::CodeInterpreterCall
+            | ItemKind::ComputerCall
+            | ItemKind::FileSearchCall
+            | ItemKind::ImageGenerationCall
+            | ItemKind::LocalShellCall
+            | ItemKind::LocalShellCallOutput
+            | ItemKind::McpApprovalRequest
+            | ItemKind::McpCall
+            | ItemKind::McpListTools
+            | ItemKind::Program
+            | ItemKind::ProgramOutput
+            | ItemKind::WebSearchCall
+    )
+}
+
+/// The kinds that the API takes only with a status. Messages are looked at on their own.
+fn needs_status(kind: ItemKind) -> bool {
+    matches!(
+        kind,
+        ItemKind::ApplyPatchCall
+            | ItemKind::ApplyPatchCallOutput
+            | ItemKind::CodeInterpreterCall
+            | ItemKind::ComputerCall
+            | ItemKind::FileSearchCall
+            | ItemKind::ImageGenerationCall
+            | ItemKind::LocalShellCall
+            | ItemKind::ProgramOutput
+            | ItemKind::WebSearchCall
+    )
+}
+
+fn has_no_id(item: &Item) -> bool {
+    let own = item
+        .id()
+        .filter(|id| !id.is_empty() && id != PLACEHOLDER_ID);
+    match item.kind() {
+        // It goes by the identifier of its call.
+        ItemKind::LocalShellCallOutput => own.or(item.call_id()).is_none(),
+        _ => own.is_none(),
+    }
+}
+
+/// The identifier of what an item answers.
+fn answers(item: &Item) -> Option<Cow<'_, str>> {
+    match item.kind() {
+        ItemKind::McpApprovalResponse => {
+            let id = item.field("approval_request_id").and_then(lenient::text);
+            id.map(Cow::Owned)
+        }
+        kind if kind.is_output() => item.call_id().or(item.id()),
+        _ => None,
+    }
+}
+
 /// An item as the API accepts it.
 fn sendable(item: &Item, without_id: bool) -> Cow<'_, Item> {
+    let kind = item.kind();
     let mut dropped: Vec<&str> = Vec::new();
     if item.provider_data().is_some() {
         dropped.push("provider_data");
     }
-    let may_lack_id = matches!(item.kind(), ItemKind::Message | ItemKind::FunctionCall);
-    if without_id && may_lack_id || has_odd_id(item) {
+    // Of what nobody knows nobody knows whether it may lack one.
+    let may_lack_id = kind != ItemKind::Unknown && !needs_id(kind);
+    if may_lack_id && without_id || has_odd_id(item, may_lack_id) {
         dropped.push("id");
+    }
+    if has_null(item, "status") {
+        dropped.push("status");
     }
     let item = match dropped.is_empty() {
         true => Cow::Borrowed(item),
         false => Cow::Owned(item.without_fields(&dropped)),
     };
-    match item.kind() {
-        ItemKind::Message => match completed(&item) {
-            Some(completed) => Cow::Owned(completed),
-            None => item,
-        },
-        _ => item,
-    }
+    let mended = match kind {
+        ItemKind::Message => completed(&item),
+        ItemKind::FunctionCall => with_text(&item, "arguments", "{}"),
+        ItemKind::FunctionCallOutput | ItemKind::CustomToolCallOutput => {
+            with_text(&item, "output", "")
+        }
+        ItemKind::LocalShellCallOutput => by_call(&item),
+        kind if needs_status(kind) && item.field("status").is_none() => {
+            item.with_json_field("status", "\"completed\"")
+        }
+        _ => None,
+    };
+    mended.map_or(item, Cow::Owned)
+}
+
+/// The output of a local shell, which has the identifier of its call in place of its own.
+fn by_call(item: &Item) -> Option<Item> {
+    let call_id = item.field("call_id")?;
+    let named = match item.id() {
+        Some(_) => None,
+        None => item.with_json_field("id", call_id),
+    };
+    Some(named.as_ref().unwrap_or(item).without_fields(&["call_id"]))
+}
+
+/// Whether a field is there and null. Most items are done with after the first look.
+fn has_null(item: &Item, name: &str) -> bool {
+    item.as_json().contains("null") && item.field(name) == Some("null")
 }
 
 /// Whether the identifier is not one the API would have given to such an item.
-fn has_odd_id(item: &Item) -> bool {
+fn has_odd_id(item: &Item, may_lack_id: bool) -> bool {
     let prefix = match item.kind() {
+        // Only what a model said has one.
+        ItemKind::Message if !is_output_message(item) => return has_field(item, "id"),
         ItemKind::Message => "msg_",
         ItemKind::FunctionCall => "fc_",
         ItemKind::Reasoning => "rs_",
         _ => "",
     };
-    item.id()
-        .is_some_and(|id| id == PLACEHOLDER_ID || !id.starts_with(prefix))
+    match item.id() {
+        Some(id) if id == PLACEHOLDER_ID => true,
+        Some(id) => may_lack_id && (id.len() > LONGEST_ID || !id.starts_with(prefix)),
+        None => has_null(item, "id"),
+    }
+}
+
+fn has_field(item: &Item, name: &str) -> bool {
+    item.as_json().contains(&format!("\"{name}\"")) && item.field(name).is_some()
+}
+
+/// Whether a message is of the form in which a model answers.
+fn is_output_message(item: &Item) -> bool {
+    let content = item.field("content").unwrap_or_default();
+    content.starts_with('[') && is_assistants(item)
+}
+
+/// An item whose field must be text: other JSON is put into one. `None` where nothing is to be done.
+fn with_text(item: &Item, name: &str, otherwise: &str) -> Option<Item> {
+    let text = match item.field(name) {
+        Some(json) if json.starts_with('"') => return None,
+        Some(parts) if name == "output" && is_parts(parts) => return None,
+        None | Some("null") => otherwise,
+        Some(other) => other,
+    };
+    item.with_json_field(name, &json!(text).to_string())
+}
+
+/// Whether this is what a tool may answer other than text.
+fn is_parts(json: &str) -> bool {
+    let parts: Option<Vec<&RawValue>> = serde_json::from_str(json).ok();
+    let kind = |part: &&RawValue| Object::of(part.get()).and_then(|part| part.text("type"));
+    let is_known = |kind: Option<String>| {
+        let kinds = ["input_text", "input_image", "input_file"];
+        kind.is_some_and(|kind| kinds.contains(&&*kind))
+    };
+    parts.is_some_and(|parts| parts.iter().map(kind).all(is_known))
 }
 
 /// A message with the fields that the API asks for and that other servers and people leave out.
+/// `None` where nothing is to be done.
 fn completed(item: &Item) -> Option<Item> {
-    let content = item.field("content")?;
+    let content = item.field("content").unwrap_or("null");
+    if content == "null" {
+        let empty = item.without_fields(&["status"]);
+        return empty.with_json_field("content", "\"\"");
+    }
+    if !content.starts_with('[') {
+        // A message whose content is text has no status.
+        return has_field(item, "status").then(|| item.without_fields(&["status"]));
+    }
+    let count = |word: &str| content.matches(word).count();
+    let texts = count("\"output_text\"");
+    let is_output = texts > 0 || content.contains("\"refusal\"");
     let lacks_detail = content.contains("\"input_image\"");
-    let is_output = content.contains("\"output_text\"") || content.contains("\"refusal\"");
     let lacks_status = is_output && item.field("status").is_none();
-    let lacks_notes = is_output && !content.contains("\"annotations\"");
+    let lacks_notes = count("\"annotations\"") < texts || content.contains("null");
     if !(lacks_detail || lacks_status || lacks_notes) {
         return None;
     }
-    let mut message = item.to_value()?;
+    let mut message = lenient::value(item.as_json())?;
     let is_output = is_output && is_assistants(item);
     for part in message["content"].as_array_mut()? {
-        let missing = match part["type"].as_str() {
-            Some("output_text") if is_output => ("annotations", json!([])),
-            Some("input_image") => ("detail", json!("auto")),
-            _ => continue,
-        };
-        let part = part.as_object_mut()?;
-        part.entry(missing.0).or_insert(missing.1);
+        complete(part, is_output);
     }
     let message = message.as_object_mut()?;
     if is_output {
@@ -140,4 +287,20 @@ fn completed(item: &Item) -> Option<Item> {
         message.entry("status").or_insert(json!("completed"));
     }
     Item::from_value(&Value::Object(std::mem::take(message))).ok()
+}
+
+/// A part of a message with what the API asks for; nulls count as missing.
+fn complete(part: &mut Value, is_output: bool) {
+    let Some(part) = part.as_object_mut() else {
+        return;
+    };
+    part.retain(|_, value| !value.is_null());
+    let kind = part.get("type").and_then(Value::as_str);
+    let missing = match kind {
+        Some("input_text") => ("text", json!("")),
+        Some("output_text") if is_output => ("annotations", json!([])),
+        Some("input_image") => ("detail", json!("auto")),
+        _ => return,
+    };
+    part.entry(missing.0).or_insert(missing.1);
 }

@@ -8,6 +8,7 @@
 
 mod history;
 mod odd_answers;
+mod odd_items;
 mod protocols;
 mod transport;
 mod tunnel;
