@@ -1,6 +1,7 @@
 //! How a model is to answer.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use serde_json::Value;
 /// assert_eq!(merged.temperature, Some(0.9));
 /// assert_eq!(merged.tool_choice, Some(ToolChoice::Required));
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelSettings {
     /// Randomness of sampling.
@@ -48,7 +49,7 @@ pub struct ModelSettings {
     pub metadata: BTreeMap<String, String>,
     /// Further fields of the request body.
     pub extra_body: BTreeMap<String, Value>,
-    /// Further headers of the request.
+    /// Further headers of the request. Their values may be secrets and are not part of `Debug`.
     pub extra_headers: BTreeMap<String, String>,
 }
 
@@ -79,6 +80,29 @@ impl ModelSettings {
             extra_body: merged(&self.extra_body, &other.extra_body),
             extra_headers: merged(&self.extra_headers, &other.extra_headers),
         }
+    }
+}
+
+impl fmt::Debug for ModelSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<&String> = self.extra_headers.keys().collect();
+        f.debug_struct("ModelSettings")
+            .field("temperature", &self.temperature)
+            .field("top_p", &self.top_p)
+            .field("frequency_penalty", &self.frequency_penalty)
+            .field("presence_penalty", &self.presence_penalty)
+            .field("tool_choice", &self.tool_choice)
+            .field("parallel_tool_calls", &self.parallel_tool_calls)
+            .field("truncation", &self.truncation)
+            .field("max_tokens", &self.max_tokens)
+            .field("reasoning", &self.reasoning)
+            .field("verbosity", &self.verbosity)
+            .field("store", &self.store)
+            .field("top_logprobs", &self.top_logprobs)
+            .field("metadata", &self.metadata)
+            .field("extra_body", &self.extra_body)
+            .field("extra_headers", &headers)
+            .finish()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, ModelResponse, ModelSettings, NameCollision, RunConfig, Runner, ToolChoice, Usage,
-    tool,
+    Agent, Item, ModelRequest, ModelResponse, ModelSettings, NameCollision, RunConfig, Runner,
+    ToolChoice, Usage, tool,
 };
 
 #[tokio::test]
@@ -146,4 +146,27 @@ async fn names_that_collide_can_be_an_error() {
         error.is_configuration() && error.to_string().contains("transfer_to_b"),
         "{error}"
     );
+}
+
+#[test]
+fn headers_are_named_and_their_values_are_not_shown() {
+    let mut settings = ModelSettings {
+        temperature: Some(0.5),
+        ..ModelSettings::default()
+    };
+    let (name, value) = ("api-key".to_owned(), "hunter2".to_owned());
+    settings.extra_headers.insert(name, value);
+    let config: RunConfig = RunConfig {
+        model_settings: Some(settings.clone().into()),
+        ..RunConfig::default()
+    };
+    let mut request = ModelRequest::new(vec![Item::user("x")]);
+    request.settings = settings.clone().into();
+    let agent: Agent = Agent::new("A").model_settings(settings.clone());
+    let shown = format!("{settings:?} {config:?} {request:?} {agent:?}");
+    assert!(
+        shown.contains("api-key") && shown.contains("0.5"),
+        "{shown}"
+    );
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
