@@ -48,3 +48,8 @@ pub fn chat(bytes: &[u8]) {
         let _ = chat::read(&ChatModel::new(client, "m"), bytes, &Head::default());
     }
 }
+
+/// Any bytes are a header that is read or left.
+pub fn head(bytes: &[u8]) {
+    super::client::of_any(bytes);
+}

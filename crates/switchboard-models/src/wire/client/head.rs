@@ -39,6 +39,27 @@ impl Head {
     }
 }
 
+/// Reads these bytes as the value of each header there is.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn of_any(value: &[u8]) {
+    let Ok(value) = reqwest::header::HeaderValue::from_bytes(value) else {
+        return;
+    };
+    let names = [
+        "retry-after-ms",
+        "retry-after",
+        "x-request-id",
+        "x-ratelimit-remaining-requests",
+        "x-ratelimit-reset-requests",
+        "x-should-retry",
+    ];
+    for name in names {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.clone());
+        Head::of(&headers);
+    }
+}
+
 fn seconds(number: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok()
 }
@@ -70,7 +91,9 @@ fn date(text: &str) -> Option<Duration> {
         .split(':')
         .map(|part| part.parse::<i64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    if !(1..=31).contains(&day) || !(1970..10_000).contains(&year) {
+    let is_clock =
+        (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
+    if !is_clock || !(1..=31).contains(&day) || !(1970..10_000).contains(&year) {
         return None;
     }
     // Days since 1970, with years that begin in March.
@@ -108,6 +131,7 @@ fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn spans_of_time_are_read() {
@@ -128,6 +152,16 @@ mod tests {
         assert_eq!(at("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
         assert_eq!(at("Thu, 29 Feb 2024 12:00:00 GMT"), Some(1_709_208_000));
         assert_eq!(at("Thu, 99 Foo 2024"), None);
+        for clock in [
+            "9223372036854775807:00:00",
+            "24:00:00",
+            "00:60:00",
+            "-1:0:0",
+            "1:2",
+        ] {
+            let text = format!("Sun, 06 Nov 1994 {clock} GMT");
+            assert_eq!(date(&text), None, "{clock}");
+        }
     }
 
     #[test]
@@ -144,5 +178,24 @@ mod tests {
         let head = Head::of(&headers);
         assert_eq!((head.retry_after, head.should_retry), (None, None));
         assert_eq!(head.rate_limits, RateLimits::default());
+    }
+
+    /// Text that is almost right is where mistakes are.
+    fn any_text() -> impl Strategy<Value = Vec<u8>> {
+        let date = "(Sun|), -?[0-9]{0,20} (Jan|Feb|Dec) [0-9]{1,20} [0-9]{1,20}:-?[0-9]{1,20}:[0-9]{1,20} GMT";
+        prop_oneof![
+            date.prop_map(String::into_bytes),
+            "-?[0-9]{0,40}(\\.[0-9]{0,9})?(e[0-9]{1,4})?(ms|s|m|h|d)?[0-9]{0,3}(ms|s)?"
+                .prop_map(String::into_bytes),
+            "[ -~]{0,40}".prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..40),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_read_or_left(text in any_text()) {
+            of_any(&text);
+        }
     }
 }
