@@ -15,7 +15,7 @@ const OFFLINE: &str = "offline";
 type Make = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
 
 /// Models by name. What comes before the first `/` chooses the provider, the rest is the model's
-/// name there.
+/// name there. Names have no control characters, and spaces around them do not count.
 ///
 /// | name | model |
 /// | --- | --- |
@@ -53,8 +53,11 @@ impl Providers {
     }
 
     /// OpenAI, or the server the environment names: `OPENAI_API_KEY`, `OPENAI_BASE_URL`,
-    /// `OPENAI_ORG_ID`, `OPENAI_PROJECT_ID`. `OPENAI_DEFAULT_MODEL` is the model of who names none;
-    /// where there is no key, that is the offline model.
+    /// `OPENAI_ORG_ID`, `OPENAI_PROJECT_ID`.
+    ///
+    /// The model of who names none is `OPENAI_DEFAULT_MODEL`. Where that is not set it is one of
+    /// OpenAI's, or, without a key, the offline model. A model that the environment names is never
+    /// replaced: at OpenAI and without a key, [`Providers::default_model`] is then an error.
     #[cfg(feature = "http")]
     pub fn from_env() -> Self {
         Self::from_vars(|name| std::env::var(name).ok())
@@ -64,11 +67,11 @@ impl Providers {
     #[cfg(feature = "http")]
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
         let endpoint = crate::Endpoint::from_vars(&var);
-        let default = var("OPENAI_DEFAULT_MODEL").filter(|name| !name.trim().is_empty());
-        let default = match (default, endpoint.has_key()) {
-            (Some(name), _) => name,
-            (None, true) => DEFAULT_MODEL.to_owned(),
-            (None, false) => OFFLINE.to_owned(),
+        let named = var("OPENAI_DEFAULT_MODEL").unwrap_or_default();
+        let default = match (named.trim(), endpoint.has_key()) {
+            ("", true) => DEFAULT_MODEL.to_owned(),
+            ("", false) => OFFLINE.to_owned(),
+            (name, _) => name.to_owned(),
         };
         Self {
             default,
@@ -102,23 +105,32 @@ impl Providers {
         let connect_chat = connect.clone();
         let mut with = self
             .register("openai", move |name| {
+                is_named(name)?;
                 Ok(ResponsesModel::new(&connect()?, name).into())
             })
             .register("chat", move |name| {
+                is_named(name)?;
                 Ok(ChatModel::new(&connect_chat()?, name).into())
             });
         with.plain = Some("openai".to_owned());
         with
     }
 
-    /// A provider of your own: `make` is given what comes after `prefix/`.
+    /// A provider of your own: `make` is given what comes after `prefix/`, or nothing where the
+    /// whole name is `prefix`. Of several prefixes that fit, such as `house` and `house/fast`, the
+    /// longest is taken. An empty one stands for names without a provider.
     #[must_use]
     pub fn register(
         mut self,
         prefix: impl Into<String>,
         make: impl Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.makers.insert(prefix.into(), Arc::new(make));
+        let prefix = prefix.into();
+        let prefix = prefix.trim().trim_matches('/').to_owned();
+        if prefix.is_empty() {
+            self.plain = Some(String::new());
+        }
+        self.makers.insert(prefix, Arc::new(make));
         self
     }
 
@@ -135,27 +147,17 @@ impl Providers {
         if name.is_empty() {
             return Err(no_model("the name is empty".to_owned()));
         }
+        if name.contains(char::is_control) {
+            return Err(no_model("a name has no control characters".to_owned()));
+        }
         if name == OFFLINE && !self.makers.contains_key(OFFLINE) {
             return Ok(OfflineModel::new().into());
         }
-        let (prefix, rest) = match name.split_once('/') {
-            Some((prefix, rest)) => (prefix, rest),
-            // One may be registered for a whole name.
-            None if self.makers.contains_key(name) => (name, ""),
-            None => (self.plain.as_deref().unwrap_or_default(), name),
+        let Some((make, rest)) = self.maker(name) else {
+            return Err(no_model(format!("there are: {}", self.known())));
         };
-        let Some(make) = self.makers.get(prefix) else {
-            let known: Vec<String> = self
-                .makers
-                .keys()
-                .map(|known| format!("{known}/…"))
-                .collect();
-            let known = [known.join(", "), OFFLINE.to_owned()];
-            let known = known.iter().filter(|known| !known.is_empty()).cloned();
-            let known: Vec<String> = known.collect();
-            return Err(no_model(format!("there are: {}", known.join(", "))));
-        };
-        if rest.is_empty() && name.contains('/') {
+        let rest = rest.trim();
+        if rest.is_empty() && name.ends_with('/') {
             return Err(no_model(
                 "the model's name is missing behind the /".to_owned(),
             ));
@@ -163,17 +165,48 @@ impl Providers {
         make(rest).map_err(|error| no_model(error.to_string()))
     }
 
+    /// Who makes the model of this name, and its name there.
+    fn maker<'n>(&self, name: &'n str) -> Option<(&Make, &'n str)> {
+        let ends = name.rmatch_indices('/').map(|(at, _)| at);
+        for end in [name.len()].into_iter().chain(ends) {
+            let prefix = name[..end].trim_end();
+            if !prefix.is_empty()
+                && let Some(make) = self.makers.get(prefix)
+            {
+                return Some((&**make, name.get(end + 1..).unwrap_or_default()));
+            }
+        }
+        let plain = self.plain.as_ref().filter(|_| !name.contains('/'))?;
+        Some((&**self.makers.get(plain)?, name))
+    }
+
+    /// The names there are, for who asked for another.
+    fn known(&self) -> String {
+        let prefixes = self.makers.keys().filter(|prefix| !prefix.is_empty());
+        let known = prefixes.map(|prefix| format!("{prefix}/…"));
+        let known: Vec<String> = known.chain([OFFLINE.to_owned()]).collect();
+        known.join(", ")
+    }
+
     /// The name of the model of who names none.
     pub fn default_name(&self) -> &str {
         &self.default
     }
 
-    /// The model of who names none: the environment's where there is a key, else the offline one.
+    /// The model of who names none; `Providers::from_env` says which that is.
     ///
     /// # Errors
     /// See [`Providers::model`].
     pub fn default_model(&self) -> Result<ModelHandle, NoModel> {
         self.model(&self.default)
+    }
+}
+
+#[cfg(feature = "http")]
+fn is_named(name: &str) -> Result<(), BoxError> {
+    match name.is_empty() {
+        true => Err("the model's name is missing, as in openai/gpt-5.2 or chat/llama3.1".into()),
+        false => Ok(()),
     }
 }
 
@@ -203,7 +236,7 @@ pub struct NoModel {
 
 impl fmt::Display for NoModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no model \"{}\": {}", self.name, self.why)
+        write!(f, "there is no model {:?}: {}", self.name, self.why)
     }
 }
 
@@ -225,6 +258,8 @@ mod tests {
             ("gpt-5.2", "gpt-5.2"),
             ("chat/meta-llama/Llama-3", "meta-llama/Llama-3"),
             ("offline", "offline"),
+            (" openai / gpt-5.2 ", "gpt-5.2"),
+            ("ft:gpt-4o:acme::x", "ft:gpt-4o:acme::x"),
         ] {
             assert_eq!(providers.model(name).unwrap().name(), model, "{name}");
         }
@@ -233,10 +268,44 @@ mod tests {
             ("foo/bar", "openai/…"),
             ("openai/", "missing"),
             (" ", "empty"),
+            ("openai", "missing"),
+            ("chat", "missing"),
+            ("chat/ ", "missing"),
+            ("/x", "openai/…"),
+            ("gpt\r\nX: y", "control"),
         ] {
             let error = providers.model(name).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn names_of_ones_own_are_found() {
+        let named = |prefix: &'static str| {
+            move |name: &str| -> Result<ModelHandle, BoxError> {
+                Err(format!("{prefix} makes {name:?}").into())
+            }
+        };
+        let providers = Providers::from_vars(with_key)
+            .register("house", named("house"))
+            .register(" house/fast/ ", named("fast"));
+        let made = |name: &str| providers.model(name).unwrap_err().to_string();
+        assert!(made("house/a/b").ends_with(r#"house makes "a/b""#));
+        assert!(made("house").ends_with(r#"house makes """#));
+        assert!(made("house/fast/a").ends_with(r#"fast makes "a""#));
+        assert_eq!(providers.model("plain").unwrap().name(), "plain");
+        let providers = providers.register("", named("none"));
+        let error = providers.model("plain").unwrap_err().to_string();
+        assert!(error.ends_with(r#"none makes "plain""#), "{error}");
+    }
+
+    #[test]
+    fn a_default_that_was_chosen_is_not_replaced() {
+        let chosen = |name: &str| (name == "OPENAI_DEFAULT_MODEL").then(|| " gpt-9\n".to_owned());
+        let providers = Providers::from_vars(chosen);
+        assert_eq!(providers.default_name(), "gpt-9");
+        let error = providers.default_model().unwrap_err().to_string();
+        assert!(error.contains("OPENAI_API_KEY"), "{error}");
     }
 
     #[test]
