@@ -6,6 +6,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
+/// The field that is ours alone: an answer in a form we did not ask for could not be read.
+const RESERVED: &str = "stream";
+
 /// A JSON object in the making.
 pub(super) struct Body<'a> {
     json: Vec<u8>,
@@ -37,6 +40,16 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// A field where there is a number. What is none, such as NaN, has no form in JSON.
+    pub(super) fn number(&mut self, name: &str, value: Option<f64>) {
+        match value {
+            Some(value) if !value.is_finite() => {
+                tracing::warn!(name, "a setting is no number and is left out");
+            }
+            value => self.optional(name, value.as_ref()),
+        }
+    }
+
     /// A field whose value is a list of JSON texts.
     pub(super) fn list<T: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = T>) {
         if !self.begins(name) {
@@ -57,6 +70,10 @@ impl<'a> Body<'a> {
         let [first, last] = self.overrides;
         let kept = first.iter().filter(|(name, _)| !last.contains_key(*name));
         for (name, value) in kept.chain(last).filter(|(_, value)| !value.is_null()) {
+            if name == RESERVED {
+                tracing::warn!(name, "a field of the body cannot be set and is left out");
+                continue;
+            }
             self.key(name);
             let _ = serde_json::to_writer(&mut self.json, value);
         }
@@ -65,7 +82,8 @@ impl<'a> Body<'a> {
     }
 
     fn begins(&mut self, name: &str) -> bool {
-        let is_overridden = self.overrides.iter().any(|map| map.contains_key(name));
+        let is_overridden =
+            name != RESERVED && self.overrides.iter().any(|map| map.contains_key(name));
         if !is_overridden {
             self.key(name);
         }
@@ -90,19 +108,22 @@ mod tests {
     fn the_users_fields_win() {
         let map =
             |value: Value| -> BTreeMap<String, Value> { serde_json::from_value(value).unwrap() };
-        let client = map(json!({"a": 1, "store": false}));
-        let settings = map(json!({"a": 2, "input": "x", "stream": null}));
+        let client = map(json!({"a": 1, "store": false, "stream": false}));
+        let settings = map(json!({"a": 2, "input": "x", "user": null}));
         let mut body = Body::new([&client, &settings]);
         body.field("model", "m\"");
         body.list("input", ["{}"].iter());
         body.list("tools", ["{}", "[1]"].iter());
         body.optional("store", Some(&true));
         body.optional("top_p", None::<&f64>);
+        body.number("temperature", Some(f64::NAN));
+        body.number("frequency_penalty", Some(0.5));
+        body.field("user", "u");
         body.field("stream", &true);
         let text = String::from_utf8(body.finish().to_vec()).unwrap();
         assert_eq!(
             text,
-            r#"{"model":"m\"","tools":[{},[1]],"store":false,"a":2,"input":"x"}"#
+            r#"{"model":"m\"","tools":[{},[1]],"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
         );
     }
 }

@@ -117,10 +117,10 @@ fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, is_openai: bool
         false => "max_tokens",
     };
     body.optional(longest, settings.max_tokens.as_ref());
-    body.optional("temperature", settings.temperature.as_ref());
-    body.optional("top_p", settings.top_p.as_ref());
-    body.optional("frequency_penalty", settings.frequency_penalty.as_ref());
-    body.optional("presence_penalty", settings.presence_penalty.as_ref());
+    body.number("temperature", settings.temperature);
+    body.number("top_p", settings.top_p);
+    body.number("frequency_penalty", settings.frequency_penalty);
+    body.number("presence_penalty", settings.presence_penalty);
     let effort = settings.reasoning.as_ref();
     body.optional(
         "reasoning_effort",

@@ -52,7 +52,7 @@ pub(super) fn body(model: &ResponsesModel, request: &ModelRequest, streams: bool
         Some(ServerState::PreviousResponse(id)) => body.field("previous_response_id", id),
         _ => {}
     }
-    write_settings(&mut body, settings);
+    write_settings(&mut body, settings, taker.takes_reasoning);
     body.optional("text", text(request).as_ref());
     if streams {
         body.field("stream", &true);
@@ -87,9 +87,9 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-fn write_settings(body: &mut Body<'_>, settings: &ModelSettings) {
-    body.optional("temperature", settings.temperature.as_ref());
-    body.optional("top_p", settings.top_p.as_ref());
+fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, takes_reasoning: bool) {
+    body.number("temperature", settings.temperature);
+    body.number("top_p", settings.top_p);
     body.optional("max_output_tokens", settings.max_tokens.as_ref());
     body.optional("truncation", settings.truncation.as_ref());
     body.optional("top_logprobs", settings.top_logprobs.as_ref());
@@ -114,7 +114,7 @@ fn write_settings(body: &mut Body<'_>, settings: &ModelSettings) {
     if settings.top_logprobs.is_some() {
         include.push("message.output_text.logprobs");
     }
-    if settings.store == Some(false) {
+    if settings.store == Some(false) && takes_reasoning {
         // Without it, the reasoning of this answer could not be sent back.
         include.push("reasoning.encrypted_content");
     }
@@ -143,8 +143,64 @@ fn text(request: &ModelRequest) -> Option<Value> {
 
 /// Whether OpenAI's model of this name reasons. Others refuse reasoning in their input.
 fn thinks(name: &str) -> bool {
-    let name = name.rsplit_once(':').map_or(name, |(_, last)| last);
-    !["gpt-3", "gpt-4", "chatgpt-"]
+    // A tuned model does what the one below it does: `ft:<base>:<organisation>::<id>`.
+    let base = name.strip_prefix("ft:").unwrap_or(name);
+    let base = base.split(':').next().unwrap_or(base);
+    let is_talker = ["gpt-3", "gpt-4", "chatgpt-"]
         .iter()
-        .any(|start| name.starts_with(start))
+        .any(|start| base.starts_with(start));
+    !is_talker && !base.ends_with("-chat-latest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoint;
+    use serde_json::json;
+    use std::sync::Arc;
+    use switchboard_core::Item;
+
+    #[test]
+    fn a_name_tells_whether_a_model_reasons() {
+        for name in [
+            "gpt-5.2",
+            "gpt-5-mini-2025-08-07",
+            "o3",
+            "o4-mini",
+            "ft:o4-mini-2025-04-16:acme:gpt-4-like:id",
+            "codex-mini-latest",
+        ] {
+            assert!(thinks(name), "{name}");
+        }
+        for name in [
+            "gpt-3.5-turbo",
+            "gpt-4o",
+            "gpt-4.1-mini",
+            "chatgpt-4o-latest",
+            "gpt-5-chat-latest",
+            "gpt-5.2-chat-latest",
+            "ft:gpt-4o-mini-2024-07-18:acme::id",
+            "ft:gpt-4.1:acme:o3:id",
+        ] {
+            assert!(!thinks(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn reasoning_is_asked_for_only_where_there_is_some() {
+        let client = Endpoint::openai().key("k").connect().unwrap();
+        let mut request = ModelRequest::new(vec![Item::user("Hello")]);
+        request.settings = Arc::new(ModelSettings {
+            store: Some(false),
+            ..ModelSettings::default()
+        });
+        for (name, include) in [
+            ("gpt-5.2", json!(["reasoning.encrypted_content"])),
+            ("gpt-4.1", Value::Null),
+        ] {
+            let body = body(&ResponsesModel::new(&client, name), &request, false);
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["include"], include, "{name}");
+        }
+    }
 }
