@@ -15,14 +15,18 @@ mod retry;
 mod secret;
 mod sse;
 
+use std::collections::VecDeque;
+
 pub use chat::ChatModel;
 pub use client::Client;
+use client::{Events, Opened};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};
 use futures_core::Stream;
 use futures_util::stream::{self, TryStreamExt as _};
+use history::is_assistants;
 pub use responses::ResponsesModel;
-use switchboard_core::{BoxError, ModelEvent};
+use switchboard_core::{BoxError, Item, ModelEvent, ModelResponse};
 
 /// A stream that ended before its answer did.
 const BROKE_OFF: &str = "the answer broke off before its end";
@@ -31,6 +35,39 @@ const BROKE_OFF: &str = "the answer broke off before its end";
 trait Pieces: Send {
     /// The next piece; `None` after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<ModelEvent>, ModelError>> + Send;
+}
+
+/// An answer to a request for a stream.
+enum Answer<P> {
+    Pieces(P),
+    /// From a server that does not stream.
+    Whole(VecDeque<ModelEvent>),
+}
+
+impl<P> Answer<P> {
+    fn new(opened: Opened<ModelResponse>, pieces: impl FnOnce(Events) -> P) -> Self {
+        match opened {
+            Opened::Events(events) => Self::Pieces(pieces(*events)),
+            Opened::Whole(answer) => {
+                let texts = answer.output.iter().filter(|item| is_assistants(item));
+                let texts = texts.filter_map(Item::text).filter(|text| !text.is_empty());
+                let mut events: VecDeque<ModelEvent> = texts
+                    .map(|text| ModelEvent::TextDelta(text.into_owned()))
+                    .collect();
+                events.push_back(ModelEvent::Completed(answer));
+                Self::Whole(events)
+            }
+        }
+    }
+}
+
+impl<P: Pieces> Pieces for Answer<P> {
+    async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
+        match self {
+            Self::Pieces(pieces) => pieces.next().await,
+            Self::Whole(events) => Ok(events.pop_front()),
+        }
+    }
 }
 
 /// The pieces of an answer that is opened first. After an error nothing follows.

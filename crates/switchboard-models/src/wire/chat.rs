@@ -14,6 +14,7 @@ use futures_core::Stream;
 use stream::Answering;
 use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse};
 
+use super::Answer;
 use super::client::{Call, Client};
 use super::error::ModelError;
 use super::retry::Repeat;
@@ -61,9 +62,12 @@ impl ChatModel {
         })
     }
 
-    async fn open(&self, request: &ModelRequest) -> Result<Answering, ModelError> {
-        let events = self.client.open(self.call(request, true)?).await?;
-        Ok(Answering::new(events, self.clone()))
+    async fn open(&self, request: &ModelRequest) -> Result<Answer<Answering>, ModelError> {
+        let read = |body: &[u8], head: &_| answer::read(self, body, head);
+        let opened = self.client.open(self.call(request, true)?, read).await?;
+        Ok(Answer::new(opened, |events| {
+            Answering::new(events, self.clone())
+        }))
     }
 }
 

@@ -1,31 +1,36 @@
 //! Sending requests and reading what comes back.
 
+mod events;
 mod head;
+mod setup;
 mod tls;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+pub(crate) use events::Events;
 pub(crate) use head::Head;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+#[cfg(fuzzing)]
+pub(crate) use head::of_any;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Response, Url};
 use serde_json::Value;
+pub(crate) use setup::{is_openai, shown};
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::refused;
 use crate::wire::retry::{self, Repeat};
-use crate::wire::secret::{Secret, scrubbed};
-use crate::wire::sse::{Event, Splitter};
+use crate::wire::secret::Secret;
 
 /// How much of a refusal is read.
 const LONGEST_REFUSAL: usize = 64 << 10;
 
-/// How long a server may take to end a stream whose answer has ended.
-const LONGEST_DRAIN: Duration = Duration::from_secs(2);
+/// How long a server may take to say why it refuses.
+const LONGEST_EXCUSE: Duration = Duration::from_secs(2);
 
 /// A connection to a provider, or rather as many as are needed at a time: connections are kept
 /// and used again. Clones share them.
@@ -56,12 +61,21 @@ pub(crate) struct Call<'a> {
     pub(crate) repeat: Repeat,
 }
 
+/// How a server answers a request for a stream.
+pub(crate) enum Opened<T> {
+    /// Event by event.
+    Events(Box<Events>),
+    /// All at once.
+    Whole(T),
+}
+
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
-        let base = address(&endpoint.base_url)?;
         let server = shown(&endpoint.base_url);
         let configuration =
             |message: String| ModelError::new(ModelErrorKind::Configuration, message).at(&server);
+        let base = setup::address(&endpoint.base_url)
+            .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
@@ -72,24 +86,20 @@ impl Client {
             builder = builder.timeout(total);
         }
         if let Some(proxy) = &endpoint.proxy {
-            let proxy = reqwest::Proxy::all(proxy.expose())
-                .map_err(|_| configuration("the proxy's address is none".to_owned()))?;
-            builder = builder.proxy(proxy);
+            builder = builder.proxy(setup::proxy(proxy.expose()).map_err(configuration)?);
         }
         let http = builder.build().map_err(|error| {
             configuration(format!("the client cannot be made: {}", chain(&error)))
         })?;
-        let headers = headers(endpoint).map_err(configuration)?;
-        let mut secrets: Vec<Secret> = endpoint.key.iter().cloned().collect();
-        secrets.extend(endpoint.headers.iter().map(|(_, value)| value.clone()));
+        let headers = setup::headers(endpoint).map_err(configuration)?;
         Ok(Self(Arc::new(Inner {
             http,
-            is_openai: base.scheme() == "https" && base.host_str() == Some("api.openai.com"),
+            is_openai: is_openai(&base),
+            secrets: setup::secrets(endpoint, &base),
             base,
             server,
             headers,
             body: endpoint.body.clone(),
-            secrets,
             retries: endpoint.retries,
             largest_answer: endpoint.largest_answer,
         })))
@@ -116,11 +126,12 @@ impl Client {
         call: Call<'_>,
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
+        let secrets = setup::of_call(call.headers);
         let mut attempt = 1;
         loop {
             let failed = match self.fetch_once(&call, &read).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => error.at(&self.0.server),
+                Err(error) => self.finished(error, &secrets),
             };
             attempt = self.before_next(failed, call.repeat, attempt).await?;
         }
@@ -132,57 +143,55 @@ impl Client {
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
         let (response, head) = self.send(call, "application/json").await?;
-        let body = self.whole(response, self.0.largest_answer).await;
-        let body = body.map_err(|error| error.with_head(&head))?;
-        read(&body, &head).map_err(|error| error.with_head(&head))
+        self.whole(response, Vec::new(), &head, read).await
     }
 
     /// Sends a request whose answer comes event by event. It is sent again only as long as no
-    /// event has come.
-    pub(crate) async fn open(&self, call: Call<'_>) -> Result<Events, ModelError> {
+    /// event has come, or the first one says that the server failed. Servers that do not stream
+    /// answer with a whole, which `read` must understand.
+    pub(crate) async fn open<T>(
+        &self,
+        call: Call<'_>,
+        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
+    ) -> Result<Opened<T>, ModelError> {
+        let secrets: Arc<[Secret]> = setup::of_call(call.headers).into();
         let mut attempt = 1;
         loop {
-            let failed = match self.open_once(&call).await {
-                Ok(events) => return Ok(events),
-                Err(error) => error.at(&self.0.server),
+            let failed = match self.open_once(&call, &read, &secrets).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => self.finished(error, &secrets),
             };
             attempt = self.before_next(failed, call.repeat, attempt).await?;
         }
     }
 
-    async fn open_once(&self, call: &Call<'_>) -> Result<Events, ModelError> {
-        let (response, head) = self.send(call, "text/event-stream").await?;
-        let kind = response.headers().get(CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok());
-        let kind = kind.unwrap_or_default().to_owned();
-        if kind.contains("json") || kind.contains("html") {
-            let body = self.whole(response, LONGEST_REFUSAL).await?;
-            let error = match refused::said(&body) {
-                Some((message, code)) => {
-                    let message = scrubbed(&message, &self.0.secrets).into_owned();
-                    ModelError::new(ModelErrorKind::Failed, message).with_code(code)
-                }
-                None => ModelError::new(
-                    ModelErrorKind::BadAnswer,
-                    format!("a stream was asked for, and the answer is of type {kind}"),
-                ),
-            };
-            return Err(error.with_head(&head));
+    async fn open_once<T>(
+        &self,
+        call: &Call<'_>,
+        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
+        secrets: &Arc<[Secret]>,
+    ) -> Result<Opened<T>, ModelError> {
+        let (mut response, head) = self.send(call, "text/event-stream").await?;
+        let begun = begin(&mut response).await;
+        let begun = begun.map_err(|error| error.with_head(&head))?;
+        // Whatever the server calls its answer, this is no stream.
+        match begun.trim_ascii_start().first() {
+            Some(b'{' | b'[') => {
+                let answer = self.whole(response, begun, &head, read).await?;
+                return Ok(Opened::Whole(answer));
+            }
+            Some(b'<') => return Err(no_stream(&response).with_head(&head)),
+            _ => {}
         }
-        let mut events = Events {
-            response,
-            splitter: Splitter::new(self.0.largest_answer),
-            ready: VecDeque::new(),
-            left: self.0.largest_answer,
-            has_ended: false,
-            head,
-            client: self.clone(),
+        let mut events = Events::new(response, &begun, head, self, secrets.clone())?;
+        let Some(first) = events.next().await? else {
+            return Err(events.broken("the stream ended before it began"));
         };
-        match events.next().await? {
-            Some(first) => events.ready.push_front(first),
-            None => return Err(events.broken("the stream ended before it began")),
+        if let Some((message, code)) = refused::in_event(&first) {
+            return Err(events.at(self.told(&message, code)));
         }
-        Ok(events)
+        events.put_back(first);
+        Ok(Opened::Events(Box::new(events)))
     }
 
     /// Waits, where the request is to be sent again; the number of that attempt.
@@ -212,9 +221,8 @@ impl Client {
         let mut headers = inner.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         for (name, value) in call.headers {
-            let (name, value) = header(name, value)
+            setup::add(&mut headers, name, value)
                 .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
-            headers.insert(name, value);
         }
         let request = inner
             .http
@@ -226,117 +234,78 @@ impl Client {
             .await
             .map_err(|error| transport(error, false))?;
         let head = Head::of(response.headers());
-        let status = response.status();
-        if status.is_success() {
+        if response.status().is_success() {
             return Ok((response, head));
         }
-        let body = self
-            .whole(response, LONGEST_REFUSAL)
-            .await
-            .unwrap_or_default();
-        let error = refused::by(status.as_u16(), &body, &inner.secrets);
-        Err(error.with_head(&head))
+        Err(self.refused(response, call).await.with_head(&head))
     }
 
-    async fn whole(&self, mut response: Response, limit: usize) -> Result<Vec<u8>, ModelError> {
-        let mut body = Vec::new();
-        while let Some(part) = response
-            .chunk()
-            .await
-            .map_err(|error| transport(error, true))?
+    /// The error for an answer that is none.
+    async fn refused(&self, mut response: Response, call: &Call<'_>) -> ModelError {
+        let status = response.status();
+        if status.is_redirection()
+            && let Some(to) = response.headers().get(LOCATION)
+            && let Some(to) = to.to_str().ok().and_then(|to| self.0.base.join(to).ok())
         {
-            if body.len() + part.len() > limit {
-                return Err(too_large(limit));
-            }
-            body.extend_from_slice(&part);
+            let to = shown(to.as_str());
+            let message = format!("the server sends requests on to {to}, which is not followed");
+            return ModelError::new(ModelErrorKind::Request, message)
+                .with_status(status.as_u16(), None);
         }
-        Ok(body)
+        // What has come by then is enough to go by.
+        let mut body = Vec::new();
+        let reading = async {
+            while body.len() < LONGEST_REFUSAL
+                && let Ok(Some(part)) = response.chunk().await
+            {
+                body.extend_from_slice(&part);
+            }
+        };
+        let _ = tokio::time::timeout(LONGEST_EXCUSE, reading).await;
+        body.truncate(LONGEST_REFUSAL);
+        let mut secrets = setup::of_call(call.headers);
+        secrets.extend_from_slice(&self.0.secrets);
+        refused::by(status.as_u16(), &body, &secrets)
+    }
+
+    /// Reads the rest of an answer that has begun, and understands it.
+    async fn whole<T>(
+        &self,
+        mut response: Response,
+        mut body: Vec<u8>,
+        head: &Head,
+        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
+    ) -> Result<T, ModelError> {
+        let limit = self.0.largest_answer;
+        loop {
+            if body.len() > limit {
+                return Err(too_large(limit).with_head(head));
+            }
+            match response.chunk().await {
+                Ok(Some(part)) => body.extend_from_slice(&part),
+                Ok(None) => return read(&body, head).map_err(|error| error.with_head(head)),
+                Err(error) => return Err(transport(error, true).with_head(head)),
+            }
+        }
     }
 
     /// An error that the server told of in an answer it had begun.
     pub(crate) fn told(&self, message: &str, code: Option<String>) -> ModelError {
-        let message = scrubbed(message, &self.0.secrets).into_owned();
-        ModelError::new(ModelErrorKind::Failed, message).with_code(code)
+        ModelError::new(refused::kind(code.as_deref()), message).with_code(code)
+    }
+
+    /// An error as it leaves the client: with the server's name, and without secrets.
+    fn finished(&self, error: ModelError, of_call: &[Secret]) -> ModelError {
+        error
+            .scrubbed(&self.0.secrets)
+            .scrubbed(of_call)
+            .at(&self.0.server)
     }
 }
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.0.server)
-    }
-}
-
-/// The events of an answer under way. Dropping it closes the connection.
-pub(crate) struct Events {
-    response: Response,
-    splitter: Splitter,
-    ready: VecDeque<Event>,
-    /// How many bytes may still come.
-    left: usize,
-    has_ended: bool,
-    head: Head,
-    client: Client,
-}
-
-impl Events {
-    /// The next event; `None` at the end of the stream.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, ModelError> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
-            if self.has_ended {
-                return Ok(None);
-            }
-            match self.response.chunk().await {
-                Ok(Some(part)) => {
-                    let left = self.left.checked_sub(part.len());
-                    let pushed = self.splitter.push(&part, &mut self.ready);
-                    let (Some(left), Ok(())) = (left, pushed) else {
-                        return Err(self.at(too_large(self.client.0.largest_answer)));
-                    };
-                    self.left = left;
-                }
-                Ok(None) => {
-                    self.has_ended = true;
-                    self.ready.extend(self.splitter.finish().filter(is_whole));
-                }
-                Err(error) => return Err(self.at(transport(error, true))),
-            }
-        }
-    }
-
-    /// The answer has ended. What is left of the stream is read, so that the connection can be used
-    /// again; nobody waits for it.
-    pub(crate) fn drain(mut self) {
-        let rest = async move { while let Ok(Some(_)) = self.next().await {} };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(LONGEST_DRAIN, rest));
-        }
-    }
-
-    /// The stream ended, and the answer had not.
-    pub(crate) fn broken(&self, how: &str) -> ModelError {
-        self.at(ModelError::new(ModelErrorKind::Interrupted, how))
-    }
-
-    /// An error of this stream.
-    pub(crate) fn at(&self, error: ModelError) -> ModelError {
-        error.with_head(&self.head).at(self.client.server())
-    }
-
-    pub(crate) fn head(&self) -> &Head {
-        &self.head
-    }
-}
-
-/// Whether an event that the end of the stream cut short, as far as one can tell, is all there.
-fn is_whole(event: &Event) -> bool {
-    match event {
-        Event::Data(data) if data.starts_with("[DONE]") => true,
-        Event::Data(data) | Event::Error(data) => {
-            serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
-        }
     }
 }
 
@@ -347,9 +316,45 @@ fn too_large(limit: usize) -> ModelError {
     ModelError::new(ModelErrorKind::TooLarge, message)
 }
 
+/// The first bytes of an answer, as many as it takes to know what it is.
+async fn begin(response: &mut Response) -> Result<Vec<u8>, ModelError> {
+    let mut begun = Vec::new();
+    while begun.trim_ascii_start().is_empty()
+        && begun.len() < LONGEST_REFUSAL
+        && let Some(part) = response
+            .chunk()
+            .await
+            .map_err(|error| transport(error, true))?
+    {
+        begun.extend_from_slice(&part);
+    }
+    Ok(begun)
+}
+
+fn no_stream(response: &Response) -> ModelError {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let message = format!(
+        "a stream was asked for, and the answer is of type {}",
+        kind.unwrap_or("unknown")
+    );
+    ModelError::new(ModelErrorKind::BadAnswer, message)
+}
+
 /// A failure of the connection. Errors of the client quote the address, which may hold a key.
 fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
     let error = error.without_url();
+    let why = chain(&error);
+    // The address of the server is one of HTTP, so this is about the proxy's.
+    let is_proxys = ["unsupported scheme", "scheme is not http"];
+    if error.is_connect() && is_proxys.iter().any(|told| why.contains(told)) {
+        return ModelError::new(
+            ModelErrorKind::Configuration,
+            "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
+             proxies at http:// and https:// are supported; name another with Endpoint::proxy, or \
+             leave this server out with NO_PROXY",
+        );
+    }
     let (kind, what) = if error.is_timeout() {
         (ModelErrorKind::Timeout, "the server took too long")
     } else if has_begun {
@@ -362,7 +367,12 @@ fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
             "the server went away before it answered",
         )
     };
-    ModelError::new(kind, format!("{what}: {}", chain(&error))).caused_by(error)
+    let was_sent = has_begun || !error.is_connect();
+    let told = ModelError::new(kind, format!("{what}: {why}")).caused_by(error);
+    match was_sent {
+        true => told,
+        false => told.unsent(),
+    }
 }
 
 /// An error and what is behind it, in one line.
@@ -378,63 +388,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     told
-}
-
-/// An address as it may be shown: without names, passwords and parameters.
-pub(crate) fn shown(address: &str) -> String {
-    match Url::parse(address) {
-        Ok(url) if url.has_host() => url.origin().ascii_serialization(),
-        _ => "(no address)".to_owned(),
-    }
-}
-
-fn address(address: &str) -> Result<Url, ModelError> {
-    let configuration = |message| ModelError::new(ModelErrorKind::Configuration, message);
-    let url = Url::parse(address.trim()).map_err(|error| {
-        configuration(format!(
-            "the address of the server cannot be read ({error}); it looks like \
-             https://api.openai.com/v1"
-        ))
-    })?;
-    match url.scheme() {
-        "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(configuration(format!(
-            "the address of the server must begin with http:// or https://, such as \
-             http://{address}"
-        ))),
-    }
-}
-
-fn headers(endpoint: &Endpoint) -> Result<HeaderMap, String> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(key) = &endpoint.key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-            .map_err(|_| "the key has characters that no key has".to_owned())?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    let named = [
-        ("OpenAI-Organization", &endpoint.organization),
-        ("OpenAI-Project", &endpoint.project),
-    ];
-    for (name, value) in named {
-        if let Some(value) = value {
-            let (name, value) = header(name, value)?;
-            headers.insert(name, value);
-        }
-    }
-    for (name, value) in &endpoint.headers {
-        let (name, mut value) = header(name, value.expose())?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    Ok(headers)
-}
-
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no header"))?;
-    let value = HeaderValue::from_str(value)
-        .map_err(|_| format!("the header {name} has characters that no header has"))?;
-    Ok((name, value))
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reqwest::Url;
 use serde_json::Value;
 
-use crate::wire::client::Client;
+use crate::wire::client::{Client, is_openai, shown};
 use crate::wire::error::ModelError;
 use crate::wire::secret::Secret;
 
@@ -26,7 +27,8 @@ const OPENAI: &str = "https://api.openai.com/v1";
 /// ```
 ///
 /// A proxy is taken from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, certificates from
-/// the system or from `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+/// the system or from `SSL_CERT_FILE` and `SSL_CERT_DIR`. Only proxies at `http://` and `https://`
+/// are supported.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) base_url: String,
@@ -51,7 +53,7 @@ impl Endpoint {
     }
 
     /// A server at this address, which is what comes before `/responses` and `/chat/completions`:
-    /// `http://localhost:11434/v1`.
+    /// `http://localhost:11434/v1`. One of these at its end is taken off.
     pub fn at(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -79,10 +81,13 @@ impl Endpoint {
     /// The same, with the variables from elsewhere.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
         // An empty variable is how many tools say that it is not set.
-        let var = |name| var(name).filter(|value| !value.trim().is_empty());
+        let var = |name| {
+            let value = var(name)?.trim().to_owned();
+            (!value.is_empty()).then_some(value)
+        };
         let base_url = var("OPENAI_BASE_URL").unwrap_or_else(|| OPENAI.to_owned());
         Self {
-            key: var("OPENAI_API_KEY").map(|key| Secret::new(key.trim())),
+            key: var("OPENAI_API_KEY").map(Secret::new),
             organization: var("OPENAI_ORG_ID"),
             project: var("OPENAI_PROJECT_ID"),
             ..Self::at(base_url)
@@ -100,13 +105,15 @@ impl Endpoint {
             .headers
             .iter()
             .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        self.base_url == OPENAI && self.key.is_none() && !has_header
+        let url = Url::parse(self.base_url.trim());
+        url.is_ok_and(|url| is_openai(&url)) && self.key.is_none() && !has_header
     }
 
-    /// The key, sent as `Authorization: Bearer …`.
+    /// The key, sent as `Authorization: Bearer …`. An empty one is none.
     #[must_use]
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
-        self.key = Some(Secret::new(key.as_ref()));
+        let key = key.as_ref();
+        self.key = (!key.trim().is_empty()).then(|| Secret::new(key));
         self
     }
 
@@ -124,7 +131,8 @@ impl Endpoint {
         self
     }
 
-    /// A further header of every request. Its value is treated as a secret.
+    /// A further header of every request. Its value is treated as a secret. Headers of the
+    /// connection, such as `host` and `content-length`, cannot be set.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl AsRef<str>) -> Self {
         let value = Secret::new(value.as_ref());
@@ -133,7 +141,7 @@ impl Endpoint {
     }
 
     /// A further field of every request's body. It takes the place of one of the same name; a null
-    /// leaves that one out.
+    /// leaves that one out. `stream` cannot be set.
     #[must_use]
     pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.body.insert(name.into(), value.into());
@@ -177,7 +185,7 @@ impl Endpoint {
         self
     }
 
-    /// The proxy to go through, instead of the environment's.
+    /// The proxy to go through, instead of the environment's: `http://…` or `https://…`.
     #[must_use]
     pub fn proxy(mut self, url: impl AsRef<str>) -> Self {
         self.proxy = Some(Secret::new(url.as_ref()));
@@ -204,7 +212,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
         f.debug_struct("Endpoint")
-            .field("server", &crate::wire::client::shown(&self.base_url))
+            .field("server", &shown(&self.base_url))
             .field("key", &self.key)
             .field("headers", &headers)
             .field("retries", &self.retries)
@@ -221,7 +229,7 @@ mod tests {
         let vars = |name: &str| match name {
             "OPENAI_API_KEY" => Some(" key \n".to_owned()),
             "OPENAI_BASE_URL" => Some(String::new()),
-            "OPENAI_ORG_ID" => Some("org".to_owned()),
+            "OPENAI_ORG_ID" => Some("org\n".to_owned()),
             _ => None,
         };
         let endpoint = Endpoint::from_vars(vars);
@@ -229,6 +237,21 @@ mod tests {
         assert_eq!(endpoint.key.as_ref().map(Secret::expose), Some("key"));
         assert_eq!(endpoint.organization.as_deref(), Some("org"));
         assert!(!Endpoint::from_vars(|_| None).has_key());
+        assert!(!Endpoint::openai().key(" ").has_key());
+    }
+
+    #[test]
+    fn openai_needs_a_key_however_its_address_is_written() {
+        for address in [
+            OPENAI,
+            "https://api.openai.com/v1/",
+            "https://API.openai.com",
+        ] {
+            assert!(Endpoint::at(address).needs_key(), "{address}");
+            assert!(!Endpoint::at(address).key("k").needs_key(), "{address}");
+        }
+        assert!(!Endpoint::at("http://localhost:1/v1").needs_key());
+        assert!(!Endpoint::openai().header("Authorization", "x").needs_key());
     }
 
     #[test]
@@ -253,6 +276,10 @@ mod tests {
         assert!(error.contains("address"), "{error}");
         let error = told(Endpoint::openai().key("new\nline"));
         assert!(error.contains("key") && !error.contains("new"), "{error}");
+        let error = told(Endpoint::openai().header("Content-Length", "5"));
+        assert!(error.contains("content-length"), "{error}");
+        let error = told(Endpoint::openai().proxy("socks5://u:hunter2@h:1"));
+        assert!(error.contains("http://") && !error.contains("hunter2"));
         let error = told(Endpoint::openai().certificates("/nowhere/ca.pem"));
         assert!(error.contains("ca.pem"), "{error}");
     }

@@ -1,9 +1,12 @@
 //! Why a model could not answer.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use switchboard_core::BoxError;
+
+use crate::wire::secret::{Secret, scrubbed};
 
 /// Why a model over the wire could not answer.
 ///
@@ -30,6 +33,8 @@ struct Inner {
     rate_limits: RateLimits,
     attempts: u32,
     should_retry: Option<bool>,
+    /// Nothing of the request reached the server.
+    is_unsent: bool,
     source: Option<BoxError>,
 }
 
@@ -92,6 +97,7 @@ impl ModelError {
             rate_limits: RateLimits::default(),
             attempts: 1,
             should_retry: None,
+            is_unsent: false,
             source: None,
         }))
     }
@@ -133,6 +139,38 @@ impl ModelError {
 
     pub(crate) fn should_retry(&self) -> Option<bool> {
         self.0.should_retry
+    }
+
+    /// Whether nothing of the request reached the server.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.0.is_unsent
+    }
+
+    pub(crate) fn unsent(mut self) -> Self {
+        self.0.is_unsent = true;
+        self
+    }
+
+    /// The error without secrets, wherever the server may have quoted them.
+    pub(crate) fn scrubbed(mut self, secrets: &[Secret]) -> Self {
+        let inner = &mut *self.0;
+        let texts = [Some(&mut inner.message), inner.code.as_mut()];
+        for text in texts
+            .into_iter()
+            .chain([inner.request_id.as_mut()])
+            .flatten()
+        {
+            if let Cow::Owned(clean) = scrubbed(text, secrets) {
+                *text = clean;
+            }
+        }
+        // A cause cannot be changed; the message tells of it already.
+        let quotes = |source: &BoxError| {
+            let told = format!("{source} {source:?}");
+            matches!(scrubbed(&told, secrets), Cow::Owned(_))
+        };
+        inner.source = inner.source.take().filter(|source| !quotes(source));
+        self
     }
 
     pub(crate) fn at(mut self, server: &str) -> Self {
@@ -206,6 +244,9 @@ impl fmt::Display for ModelError {
             f.write_str(": ")?;
         }
         f.write_str(&inner.message)?;
+        if let (None, Some(code)) = (inner.status, &inner.code) {
+            write!(f, " ({code})")?;
+        }
         if let Some(after) = inner.retry_after {
             write!(f, "; the server asks to wait {} s", after.as_secs_f64())?;
         }

@@ -9,6 +9,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// Another request of the same conversation is under way.
+const IS_LOCKED: &str = "conversation_locked";
+
 /// Whether a request may be sent twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -40,21 +43,34 @@ fn is_worth_it(error: &ModelError, repeat: Repeat) -> bool {
     if matches!(code, "insufficient_quota" | "credit_balance_exhausted") {
         return false;
     }
-    if let Some(should_retry) = error.should_retry() {
-        return should_retry;
+    let is_asked_to = error.should_retry();
+    if is_asked_to == Some(false) {
+        return false;
+    }
+    if repeat == Repeat::Stateful {
+        return did_nothing(error);
     }
     match error.kind() {
-        ModelErrorKind::RateLimit | ModelErrorKind::Server => true,
-        // Another request of the same conversation is under way.
-        ModelErrorKind::Request => {
-            matches!(error.status(), Some(408 | 409)) || code == "conversation_locked"
-        }
-        // The server may have done what it was asked before it went away.
-        ModelErrorKind::Connection
+        ModelErrorKind::Configuration => false,
+        _ if is_asked_to.is_some() => true,
+        ModelErrorKind::Request => matches!(error.status(), Some(408 | 409)) || code == IS_LOCKED,
+        ModelErrorKind::RateLimit
+        | ModelErrorKind::Server
+        | ModelErrorKind::Connection
         | ModelErrorKind::BadAnswer
         | ModelErrorKind::Interrupted
-        | ModelErrorKind::Timeout => repeat == Repeat::Safe,
+        | ModelErrorKind::Timeout => true,
         _ => false,
+    }
+}
+
+/// Whether the server certainly did nothing of what it was asked. Any other failure may come after
+/// the work was done: a 500, a gateway's 502 or 504, a connection that broke.
+fn did_nothing(error: &ModelError) -> bool {
+    match error.status() {
+        Some(409 | 429) => true,
+        Some(503) => error.retry_after().is_some() || error.should_retry() == Some(true),
+        _ => error.is_unsent() || error.code() == Some(IS_LOCKED),
     }
 }
 
@@ -69,9 +85,19 @@ fn backoff(attempt: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::client::Head;
 
     fn failed(kind: ModelErrorKind, status: u16, code: &str) -> ModelError {
         ModelError::new(kind, "").with_status(status, Some(code.to_owned()))
+    }
+
+    fn asks(status: u16, after: Option<u64>, should_retry: Option<bool>) -> ModelError {
+        let head = Head {
+            retry_after: after.map(Duration::from_secs),
+            should_retry,
+            ..Head::default()
+        };
+        failed(ModelErrorKind::Server, status, "").with_head(&head)
     }
 
     #[test]
@@ -87,7 +113,14 @@ mod tests {
                 false,
                 false,
             ),
-            (failed(ModelErrorKind::Server, 503, ""), true, true),
+            (failed(ModelErrorKind::Server, 500, ""), true, false),
+            (failed(ModelErrorKind::Server, 502, ""), true, false),
+            (failed(ModelErrorKind::Server, 503, ""), true, false),
+            (asks(503, Some(1), None), true, true),
+            (asks(503, None, Some(true)), true, true),
+            (asks(500, Some(1), Some(true)), true, false),
+            (asks(503, Some(1), Some(false)), false, false),
+            (failed(ModelErrorKind::Request, 408, ""), true, false),
             (failed(ModelErrorKind::Request, 400, ""), false, false),
             (failed(ModelErrorKind::Request, 409, ""), true, true),
             (
@@ -101,6 +134,17 @@ mod tests {
                 false,
             ),
             (ModelError::new(ModelErrorKind::Connection, ""), true, false),
+            (
+                ModelError::new(ModelErrorKind::Connection, "").unsent(),
+                true,
+                true,
+            ),
+            (ModelError::new(ModelErrorKind::RateLimit, ""), true, false),
+            (
+                ModelError::new(ModelErrorKind::Configuration, ""),
+                false,
+                false,
+            ),
             (ModelError::new(ModelErrorKind::BadAnswer, ""), true, false),
             (
                 ModelError::new(ModelErrorKind::Incomplete, ""),

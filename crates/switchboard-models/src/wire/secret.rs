@@ -36,6 +36,7 @@ pub(crate) fn scrubbed<'a>(text: &'a str, ours: &[Secret]) -> Cow<'a, str> {
     if !text.contains("sk-") {
         return text;
     }
+    let mut is_clean = true;
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     let mut kept = String::with_capacity(text.len());
     let mut rest = &*text;
@@ -44,11 +45,16 @@ pub(crate) fn scrubbed<'a>(text: &'a str, ours: &[Secret]) -> Cow<'a, str> {
         let end = found.find(|c| !is_part(c)).unwrap_or(found.len());
         let inside_word = before.ends_with(|c: char| c.is_ascii_alphanumeric());
         kept.push_str(before);
-        kept.push_str(match inside_word || end < 8 {
-            true => &found[..end],
-            false => "[key]",
+        let is_key = !inside_word && end >= 8;
+        is_clean &= !is_key;
+        kept.push_str(match is_key {
+            true => "[key]",
+            false => &found[..end],
         });
         rest = &found[end..];
+    }
+    if is_clean {
+        return text;
     }
     kept.push_str(rest);
     kept.into()
@@ -65,5 +71,9 @@ mod tests {
         let shown = "Incorrect API key: [key], [key], a task-list, sk-1";
         assert_eq!(scrubbed(said, &ours), shown);
         assert_eq!(format!("{:?}", ours[0]), "[secret]");
+        assert!(matches!(
+            scrubbed("a task-list, sk-1", &ours),
+            Cow::Borrowed(_)
+        ));
     }
 }

@@ -6,10 +6,12 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod failures;
 mod history;
 mod odd_answers;
 mod odd_items;
 mod protocols;
+mod secrets;
 mod transport;
 mod tunnel;
 

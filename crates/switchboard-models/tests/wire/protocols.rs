@@ -243,10 +243,11 @@ async fn failures_in_the_middle_of_an_answer_are_told() {
             let error = failure(&script.model(protocol), true).await;
             assert_eq!(
                 error.kind(),
-                ModelErrorKind::Failed,
+                ModelErrorKind::Server,
                 "{protocol:?}: {error}"
             );
-            assert!(error.to_string().contains("It broke."), "{error}");
+            let told = error.to_string();
+            assert!(told.contains("It broke. (server_error)"), "{told}");
         }
     }
     for streamed in [false, true] {

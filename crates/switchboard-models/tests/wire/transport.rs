@@ -7,7 +7,7 @@ use fake_provider::Reply;
 use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_core::{ServerState, Usage};
-use switchboard_models::{Endpoint, ModelErrorKind};
+use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -63,10 +63,36 @@ async fn a_request_that_adds_to_a_conversation_is_repeated_only_where_nothing_ha
     ask(&patient, request.clone(), false).await.unwrap_err();
     assert_eq!(script.requests().len(), 1);
 
-    let busy = refused(400, "conversation_locked").header("retry-after-ms", "1");
-    let script = Script::new([busy, Reply::text("Hi.")]);
+    for (reply, is_repeated) in [
+        (refused(400, "conversation_locked"), true),
+        (refused(409, ""), true),
+        (refused(429, ""), true),
+        (refused(503, ""), true),
+        (refused(500, ""), false),
+        (refused(502, ""), false),
+        (refused(504, ""), false),
+        (refused(408, ""), false),
+        (refused(500, "").header("x-should-retry", "true"), false),
+        (refused(503, "").header("x-should-retry", "false"), false),
+        (Reply::raw("{oops", "application/json"), false),
+    ] {
+        let reply = reply.header("retry-after-ms", "1");
+        let script = Script::new([reply, Reply::text("Hi.")]);
+        let patient = model(&script.endpoint().retries(3), Protocol::Responses);
+        let answer = ask(&patient, request.clone(), false).await;
+        let shown = answer.as_ref().err().map(ToString::to_string);
+        assert_eq!(answer.is_ok(), is_repeated, "{shown:?}");
+        assert_eq!(script.requests().len(), 1 + usize::from(is_repeated));
+    }
+    // A 503 that does not say when to come back says nothing of what was done.
+    let script = Script::new([refused(503, ""), Reply::text("Hi.")]);
     let patient = model(&script.endpoint().retries(3), Protocol::Responses);
-    ask(&patient, request, false).await.unwrap();
+    ask(&patient, request.clone(), false).await.unwrap_err();
+    // Where nobody was reached, nothing was done.
+    let nowhere = Endpoint::at("http://127.0.0.1:1/v1").retries(1);
+    let error = ask(&model(&nowhere, Protocol::Responses), request, false).await;
+    let error = error.unwrap_err().downcast::<ModelError>().unwrap();
+    assert_eq!(error.attempts(), 2, "{error}");
 }
 
 #[tokio::test]
