@@ -16,6 +16,7 @@ mod secret;
 mod sse;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub use chat::ChatModel;
 pub use client::Client;
@@ -26,7 +27,7 @@ use futures_core::Stream;
 use futures_util::stream::{self, TryStreamExt as _};
 use history::is_assistants;
 pub use responses::ResponsesModel;
-use switchboard_core::{BoxError, Item, ModelEvent, ModelResponse};
+use switchboard_core::{BoxError, Item, ModelEvent, ModelRequest, ModelResponse};
 
 /// A stream that ended before its answer did.
 const BROKE_OFF: &str = "the answer broke off before its end";
@@ -71,14 +72,25 @@ impl<P: Pieces> Pieces for Answer<P> {
 }
 
 /// The pieces of an answer that is opened first. After an error nothing follows.
-fn pieces<P: Pieces>(
-    opening: impl Future<Output = Result<P, ModelError>> + Send,
+fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
+    request: ModelRequest,
+    open: impl FnOnce(Arc<ModelRequest>) -> F,
 ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-    let opened = stream::once(opening).map_ok(|pieces| {
+    let request = Arc::new(request);
+    let opened = stream::once(open(request.clone())).map_ok(|pieces| {
         stream::try_unfold(pieces, |mut pieces| async move {
             let piece = pieces.next().await?;
             Ok::<_, ModelError>(piece.map(|piece| (piece, pieces)))
         })
     });
-    opened.try_flatten().map_err(BoxError::from)
+    let told = opened.try_flatten();
+    told.map_err(move |error| failed(&request, error))
+}
+
+/// The error of a request, whose cost the run counts.
+fn failed(request: &ModelRequest, error: ModelError) -> BoxError {
+    if let Some(usage) = error.usage() {
+        request.add_usage(usage);
+    }
+    error.into()
 }

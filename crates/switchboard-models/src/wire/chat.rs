@@ -74,7 +74,8 @@ impl ChatModel {
 impl Model for ChatModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        Ok(self.client.fetch(self.call(&request, false)?, read).await?)
+        let answer = self.client.fetch(self.call(&request, false)?, read).await;
+        answer.map_err(|error| super::failed(&request, error))
     }
 
     fn stream(
@@ -82,7 +83,7 @@ impl Model for ChatModel {
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
         let model = self.clone();
-        super::pieces(async move { model.open(&request).await })
+        super::pieces(request, |request| async move { model.open(&request).await })
     }
 
     fn name(&self) -> &str {

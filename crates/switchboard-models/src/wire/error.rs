@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use switchboard_core::BoxError;
+use switchboard_core::{BoxError, Usage};
 
 use crate::wire::secret::{Secret, scrubbed};
 
@@ -32,6 +32,7 @@ struct Inner {
     retry_after: Option<Duration>,
     rate_limits: RateLimits,
     attempts: u32,
+    usage: Option<Usage>,
     should_retry: Option<bool>,
     /// Nothing of the request reached the server.
     is_unsent: bool,
@@ -96,6 +97,7 @@ impl ModelError {
             retry_after: None,
             rate_limits: RateLimits::default(),
             attempts: 1,
+            usage: None,
             should_retry: None,
             is_unsent: false,
             source: None,
@@ -132,9 +134,20 @@ impl ModelError {
         self.0.rate_limits
     }
 
+    /// What the answer that failed has used all the same, where the server said so. The run counts
+    /// it.
+    pub fn usage(&self) -> Option<Usage> {
+        self.0.usage
+    }
+
     /// How often the request was sent.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
+    }
+
+    pub(crate) fn used(mut self, usage: Usage) -> Self {
+        self.0.usage = Some(usage);
+        self
     }
 
     pub(crate) fn should_retry(&self) -> Option<bool> {

@@ -79,7 +79,8 @@ impl ResponsesModel {
 impl Model for ResponsesModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        Ok(self.client.fetch(self.call(&request, false), read).await?)
+        let answer = self.client.fetch(self.call(&request, false), read).await;
+        answer.map_err(|error| super::failed(&request, error))
     }
 
     fn stream(
@@ -87,8 +88,7 @@ impl Model for ResponsesModel {
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
         let model = self.clone();
-        let opening = async move { model.open(&request).await };
-        super::pieces(opening)
+        super::pieces(request, |request| async move { model.open(&request).await })
     }
 
     fn name(&self) -> &str {

@@ -49,11 +49,8 @@ impl Splitter {
         mut bytes: &[u8],
         events: &mut impl Extend<Event>,
     ) -> Result<(), TooLong> {
-        if self.after_cr && bytes.first() == Some(&b'\n') {
-            bytes = &bytes[1..];
-        }
-        if !bytes.is_empty() {
-            self.after_cr = false;
+        if !bytes.is_empty() && std::mem::take(&mut self.after_cr) {
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
         while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(end);
@@ -160,6 +157,12 @@ mod tests {
             split([&b"error: {\"code\":400}\n\n"[..]]).unwrap(),
             [Event::Error("{\"code\":400}".to_owned())]
         );
+    }
+
+    #[test]
+    fn a_cut_between_the_two_ends_of_a_line_ends_one_line() {
+        let parts: [&[u8]; 4] = [b"data: a\r", b"\n", b"", b"\ndata: b\n\n"];
+        assert_eq!(split(parts).unwrap(), [data("a"), data("b")]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fake_provider::{ErrorForm, Reply};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use switchboard_core::{ModelEvent, ModelRequest, ModelSettings};
+use switchboard_core::{Agent, ModelEvent, ModelRequest, ModelSettings, Runner};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 
 use crate::{BOTH, Protocol, Script, ask, failure, hello, model, text_of};
@@ -227,4 +227,37 @@ async fn a_proxy_of_the_environment_that_cannot_be_used_is_told_at_once() {
         told.contains("ALL_PROXY") && !told.contains("hunter2"),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn what_an_answer_has_used_that_was_cut_counts() {
+    let cost = fake_provider::Usage {
+        input: 7,
+        output: 9,
+        ..Default::default()
+    };
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let script = Script::new([Reply::incomplete("max_output_tokens")
+                .after([
+                    json!({"type": "message", "id": "msg_1", "role": "assistant",
+                    "status": "incomplete", "content": [
+                        {"type": "output_text", "text": "par", "annotations": []}]}),
+                ])
+                .usage(cost)]);
+            let agent: Agent = Agent::new("A");
+            let runner = Runner::new(&agent).model(script.model(protocol));
+            let error = match streamed {
+                false => runner.run("Hi").await.unwrap_err(),
+                true => runner.stream("Hi").finish().await.unwrap_err(),
+            };
+            let used = *error.run().unwrap().usage();
+            assert_eq!(
+                (used.input_tokens, used.output_tokens),
+                (7, 9),
+                "{protocol:?} {streamed}"
+            );
+            assert_eq!(used.requests, 1);
+        }
+    }
 }

@@ -154,7 +154,7 @@ async fn a_choice_may_fail_on_its_own() {
         );
         let error = streamed(Protocol::Chat, &[text, &last, "[DONE]"]).await;
         let error = error.unwrap_err().downcast::<ModelError>().unwrap();
-        assert_eq!(error.kind(), ModelErrorKind::Failed);
+        assert_eq!(error.kind(), ModelErrorKind::Server);
         assert!(error.to_string().contains("died"), "{error}");
     }
 }

@@ -142,7 +142,7 @@ impl Said {
         match self.finish.as_deref() {
             Some("content_filter") if has_begun => {
                 let message = "the provider's content filter stopped the answer";
-                return Err(incomplete(message, "content_filter"));
+                return Err(incomplete(message, "content_filter").used(usage(&self.usage)));
             }
             Some("content_filter") if self.refusal.is_empty() => {
                 WITHHELD.clone_into(&mut self.refusal);
@@ -151,7 +151,7 @@ impl Said {
             Some("length" | "max_tokens") => {
                 let message = "the answer reached the most tokens it may have; allow more with \
                                max_tokens";
-                return Err(incomplete(message, "length"));
+                return Err(incomplete(message, "length").used(usage(&self.usage)));
             }
             Some("error") => return Err(model.client.told("the model failed", None)),
             None if self.calls.iter().any(Call::is_cut) => {

@@ -47,15 +47,16 @@ pub(super) fn settle(
     told: Vec<Item>,
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
+    let used = usage(&response.value("usage"));
     match how_it_ended(response, ended) {
         Ended::Failed => {
             let said = refused::told(&response.value("error"));
             let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
-            return Err(model.client.told(&message, code));
+            return Err(model.client.told(&message, code).used(used));
         }
         Ended::Incomplete => {
             let details = response.value("incomplete_details");
-            return Err(incomplete(details["reason"].as_str()));
+            return Err(incomplete(details["reason"].as_str()).used(used));
         }
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}
@@ -67,7 +68,7 @@ pub(super) fn settle(
     if output.is_empty() {
         output = told;
     }
-    let mut answer = ModelResponse::new(output).usage(usage(&response.value("usage")));
+    let mut answer = ModelResponse::new(output).usage(used);
     answer.response_id = id(response).map(Into::into);
     answer.request_id = head.request_id.as_deref().map(Into::into);
     Ok(answer)
