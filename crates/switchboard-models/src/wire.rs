@@ -9,6 +9,7 @@ mod error;
 pub mod fuzzing;
 mod history;
 mod lenient;
+mod listening;
 mod refused;
 mod responses;
 mod retry;

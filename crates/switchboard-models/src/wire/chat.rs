@@ -17,6 +17,7 @@ use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse}
 use super::Answer;
 use super::client::{Call, Client};
 use super::error::ModelError;
+use super::listening::Listening;
 use super::retry::Repeat;
 
 /// A model behind OpenAI's Chat Completions API, which most servers speak: Ollama, vLLM, llama.cpp,
@@ -62,11 +63,14 @@ impl ChatModel {
         })
     }
 
-    async fn open(&self, request: &ModelRequest) -> Result<Answer<Answering>, ModelError> {
+    async fn open(
+        &self,
+        request: &ModelRequest,
+    ) -> Result<Answer<Listening<Answering>>, ModelError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
         let opened = self.client.open(self.call(request, true)?, read).await?;
         Ok(Answer::new(opened, |events| {
-            Answering::new(events, self.clone())
+            Listening::new(events, Answering::new(self.clone()))
         }))
     }
 }

@@ -16,6 +16,7 @@ use super::Answer;
 use super::client::{Call, Client};
 use super::error::ModelError;
 use super::history::OPENAI;
+use super::listening::Listening;
 use super::retry::Repeat;
 use stream::Answering;
 
@@ -67,11 +68,14 @@ impl ResponsesModel {
         }
     }
 
-    async fn open(&self, request: &ModelRequest) -> Result<Answer<Answering>, ModelError> {
+    async fn open(
+        &self,
+        request: &ModelRequest,
+    ) -> Result<Answer<Listening<Answering>>, ModelError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
         let opened = self.client.open(self.call(request, true), read).await?;
         Ok(Answer::new(opened, |events| {
-            Answering::new(events, self.clone())
+            Listening::new(events, Answering::new(self.clone()))
         }))
     }
 }

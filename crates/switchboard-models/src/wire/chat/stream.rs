@@ -1,49 +1,41 @@
 //! What comes back piece by piece.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use switchboard_core::{ModelEvent, RawEvent};
-use tokio::time::Instant;
 
 use super::ChatModel;
 use super::answer::{Call, Said, arguments, failed, failure, text};
-use crate::wire::client::{Events, Head};
+use crate::wire::BROKE_OFF;
+use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::lenient::{bad, no_object, value};
-use crate::wire::sse::Event;
-use crate::wire::{BROKE_OFF, Pieces};
-
-/// How long a server may take to say what an answer cost, once it said why the answer ended.
-const LONGEST_REST: Duration = Duration::from_secs(2);
+use crate::wire::listening::Reader;
 
 /// An answer under way.
 pub(super) struct Answering {
-    /// Gone once the answer has ended.
-    events: Option<Events>,
     model: ChatModel,
     said: Said,
-    ready: VecDeque<ModelEvent>,
-    head: Head,
-    /// When to wait no longer for what comes after the answer.
-    latest: Option<Instant>,
 }
 
 impl Answering {
-    pub(super) fn new(events: Events, model: ChatModel) -> Self {
+    pub(super) fn new(model: ChatModel) -> Self {
         Self {
-            head: events.head().clone(),
-            events: Some(events),
             model,
             said: Said::default(),
-            ready: VecDeque::new(),
-            latest: None,
         }
     }
+}
 
-    fn take(&mut self, data: String) -> Result<(), ModelError> {
+impl Reader for Answering {
+    fn take(
+        &mut self,
+        data: String,
+        _head: &Head,
+        ready: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError> {
         let Some(chunk) = value(&data).filter(Value::is_object) else {
             return no_object(&data);
         };
@@ -63,7 +55,7 @@ impl Answering {
             self.said.add(delta);
             if self.said.text.len() > before {
                 let more = self.said.text[before..].to_owned();
-                self.ready.push_back(ModelEvent::TextDelta(more));
+                ready.push_back(ModelEvent::TextDelta(more));
             }
             for call in delta["tool_calls"].as_array().into_iter().flatten() {
                 self.said.add_call(call);
@@ -76,72 +68,36 @@ impl Answering {
             let finish = text(&choice["finish_reason"]);
             if !finish.is_empty() {
                 self.said.finish = Some(finish.to_owned());
-                let latest = Instant::now() + LONGEST_REST;
-                self.latest.get_or_insert(latest);
             }
         }
         let raw = RawEvent::from_json(data).map_err(|error| bad(&error))?;
-        self.ready.push_back(ModelEvent::Raw(raw));
+        ready.push_back(ModelEvent::Raw(raw));
         Ok(())
     }
 
-    /// The stream has ended: so has the answer, if the server said why it stopped.
-    fn end(&mut self, is_done: bool) -> Result<(), ModelError> {
+    /// The answer has ended, if the server said why it stopped.
+    fn end(
+        &mut self,
+        is_done: bool,
+        head: &Head,
+        ready: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError> {
         let said = std::mem::take(&mut self.said);
         if said.finish.is_none() && (!is_done || said.is_nothing()) {
             return Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF));
         }
-        let answer = said.settle(&self.model, &self.head)?;
-        self.ready.push_back(ModelEvent::Completed(answer));
+        let answer = said.settle(&self.model, head)?;
+        ready.push_back(ModelEvent::Completed(answer));
         Ok(())
     }
 
-    /// The next event. Of an answer that is all there the stream is read only a while longer.
-    async fn event(&mut self) -> Result<Option<Event>, ModelError> {
-        let Some(events) = &mut self.events else {
-            return Ok(None);
-        };
-        match self.latest {
-            Some(latest) => {
-                let next = tokio::time::timeout_at(latest, events.next()).await;
-                next.unwrap_or(Ok(None))
-            }
-            None => events.next().await,
-        }
+    fn failed(&self, said: &Value) -> ModelError {
+        failure(&self.model, said)
     }
-}
 
-impl Pieces for Answering {
-    async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
-            if self.events.is_none() {
-                return Ok(None);
-            }
-            let taken = match self.event().await {
-                Ok(Some(Event::Data(data))) if data.starts_with("[DONE]") => self.end(true),
-                Ok(Some(Event::Data(data))) => self.take(data),
-                Ok(Some(Event::Error(said))) => {
-                    let said = value(&said).unwrap_or(Value::String(said));
-                    Err(failure(&self.model, &said))
-                }
-                Ok(None) => self.end(false),
-                // All that could still come is what the answer cost.
-                Err(_) if self.said.finish.is_some() => self.end(true),
-                Err(error) => return Err(error),
-            };
-            taken.map_err(|error| match &self.events {
-                Some(events) => events.at(error),
-                None => error,
-            })?;
-            if matches!(self.ready.back(), Some(ModelEvent::Completed(_)))
-                && let Some(events) = self.events.take()
-            {
-                events.drain();
-            }
-        }
+    /// All that can still come is what the answer cost.
+    fn is_all_there(&self) -> bool {
+        self.said.finish.is_some()
     }
 }
 
