@@ -85,7 +85,7 @@ async fn play(case: &Case, mode: Mode, model: &Recorded) -> Result<Value, String
         handoff_input_filter: filters::optional(&case.run_config.handoff_input_filter, &markers)?,
         handoff_history_mapper: filters::mapper(case.run_config.handoff_history_mapper.as_deref())?,
         history_markers: markers.clone(),
-        hooks: Some(switchboard_core::SharedHooks::new(LoggingHooks)),
+        hooks: Some(switchboard_core::HooksHandle::new(LoggingHooks)),
         tracing: Tracing::To(Arc::new(tracer.clone())),
         ..RunConfig::default()
     };

@@ -210,7 +210,8 @@ impl<C> Agent<C> {
         self.with(|def| def.explains_handoffs = true)
     }
 
-    /// Lets the agent know something.
+    /// Gives the agent something to answer from: models over the wire read it after the instructions,
+    /// the offline model answers with it.
     #[must_use]
     pub fn knowledge(self, knowledge: Knowledge) -> Self {
         self.with(|def| {

@@ -182,13 +182,13 @@ async fn ask<C: Send + Sync + 'static>(
     };
     let runner = Runner::new(&agent.reached_in(ctx.team()))
         .config(config)
-        .context(ctx.run().state().clone());
+        .context(ctx.run_context().state().clone());
     let outcome = match listen {
-        None => runner.run_within(ctx.run(), input).await,
+        None => runner.run_within(ctx.run_context(), input).await,
         Some(listen) => {
-            let mut stream = runner.stream_within(ctx.run(), input);
+            let mut stream = runner.stream_within(ctx.run_context(), input);
             while let Some(event) = stream.next().await {
-                listen(ctx.run(), &event);
+                listen(ctx.run_context(), &event);
             }
             stream.finish().await
         }

@@ -81,9 +81,9 @@ pub use output::{FinalOutput, OutputType};
 pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 pub use run::{
     ContextSource, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HandoffCall, HandoffOutcome,
-    HandoffTaken, ModelFilter, NameCollision, NoContext, Recovery, Run, RunConfig, RunItemEvent,
-    RunProblem, RunResult, RunStatus, RunStream, Runner, ServerHistory, SharedHooks, Step, Stopper,
-    StreamEvent, ToolCall, UnknownTool, WithContext,
+    HandoffRecord, HooksHandle, ModelFilter, NameCollision, NoContext, Recovery, Run, RunConfig,
+    RunItemEvent, RunProblem, RunResult, RunStatus, RunStream, Runner, ServerHistory, Step,
+    Stopper, StreamEvent, ToolCall, UnknownTool, WithContext,
 };
 pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};

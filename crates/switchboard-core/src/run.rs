@@ -23,8 +23,8 @@ mod turn;
 mod view;
 
 pub use config::{
-    DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig, ServerHistory,
-    SharedHooks,
+    DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HooksHandle, NameCollision, RunConfig,
+    ServerHistory,
 };
 pub use events::{RunItemEvent, StreamEvent};
 pub use machine::{Run, Step, UnknownTool};
@@ -34,5 +34,5 @@ pub use result::{RunResult, RunStatus};
 pub(crate) use roster::targets;
 pub use runner::{ContextSource, NoContext, Runner, WithContext};
 pub use stream::{RunStream, Stopper};
-pub use trail::{HandoffOutcome, HandoffTaken};
+pub use trail::{HandoffOutcome, HandoffRecord};
 pub use turn::{HandoffCall, ToolCall};

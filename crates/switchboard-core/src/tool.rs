@@ -374,7 +374,7 @@ impl<C> ToolContext<C> {
     }
 
     /// The run's context.
-    pub fn run(&self) -> &RunContext<C> {
+    pub fn run_context(&self) -> &RunContext<C> {
         &self.run
     }
 

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use switchboard_core::filters::{self, Filter};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Error, HandoffCall, HookResult, Item, ItemKind, Items, MemorySession, ModelRequest, Run,
-    RunConfig, RunContext, RunHooks, RunResult, Runner, SharedHooks, Step, Team, UnknownTool,
+    Agent, Error, HandoffCall, HookResult, HooksHandle, Item, ItemKind, Items, MemorySession,
+    ModelRequest, Run, RunConfig, RunContext, RunHooks, RunResult, Runner, Step, Team, UnknownTool,
     handoff, tool,
 };
 
@@ -194,7 +194,7 @@ fn play(plan: &Plan, way: Way) -> Seen {
         max_turns: Some(12),
         nest_handoff_history: plan.nests,
         unknown_tool: UnknownTool::TellModel,
-        hooks: Some(SharedHooks::new(notes.clone())),
+        hooks: Some(HooksHandle::new(notes.clone())),
         session: plan.in_session.then(|| (&session).into()),
         ..RunConfig::default()
     };

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`ResponsesModel`] | OpenAI's Responses API, or a server that speaks it |
 //! | [`ChatModel`] | Chat Completions: OpenAI, Ollama, vLLM, llama.cpp, gateways |
-//! | [`OfflineModel`](offline::OfflineModel) | nobody: it is part of the program |
+//! | [`OfflineModel`] | nobody: it is part of the program |
 //!
 //! An [`Endpoint`] says where a server is and how to talk to it; connecting gives a [`Client`], which
 //! keeps its connections and makes models. [`Providers`] gives models by name and reads the
@@ -37,11 +37,12 @@
 //! The feature `http`, on by default, is everything over the wire; without it only the offline model
 //! is here.
 
-pub mod offline;
+mod offline;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
 
+pub use offline::OfflineModel;
 pub use providers::{NoModel, Providers};
 #[cfg(all(fuzzing, feature = "http"))]
 pub use wire::fuzzing;

@@ -73,7 +73,7 @@ use text::Language;
 ///
 /// ```
 /// use switchboard_core::{Agent, Knowledge, Runner};
-/// use switchboard_models::offline::OfflineModel;
+/// use switchboard_models::OfflineModel;
 ///
 /// # futures_util::FutureExt::now_or_never(async {
 /// let billing: Agent = Agent::new("Billing")

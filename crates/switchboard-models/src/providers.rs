@@ -14,8 +14,8 @@ const OFFLINE: &str = "offline";
 /// Makes the model of a name.
 type Make = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
 
-/// Models by name. What comes before the first `/` chooses the provider, the rest is the model's
-/// name there. Names have no control characters, and spaces around them do not count.
+/// Models by name. The longest registered prefix that ends at a `/` chooses the provider, the rest
+/// is the model's name there. Names have no control characters, and spaces around them do not count.
 ///
 /// | name | model |
 /// | --- | --- |
@@ -27,7 +27,7 @@ type Make = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
 /// ```
 /// use switchboard_core::ModelHandle;
 /// use switchboard_models::Providers;
-/// use switchboard_models::offline::OfflineModel;
+/// use switchboard_models::OfflineModel;
 ///
 /// let providers = Providers::from_env().register("demo", |_name| Ok(OfflineModel::new().into()));
 /// let model: ModelHandle = providers.model("demo/any")?;
@@ -63,7 +63,8 @@ impl Providers {
         Self::from_vars(|name| std::env::var(name).ok())
     }
 
-    /// The same, with the variables from elsewhere.
+    /// Like [`Providers::from_env`], with variables looked up by `var`: for tests, or where keys come
+    /// from a vault.
     #[cfg(feature = "http")]
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
         let endpoint = crate::Endpoint::from_vars(&var);
@@ -79,7 +80,8 @@ impl Providers {
         }
     }
 
-    /// `openai/…`, `chat/…` and names without a provider at this endpoint.
+    /// Serves `openai/…`, `chat/…` and names without a provider from this endpoint. Connections are
+    /// made when a model is first asked for.
     #[cfg(feature = "http")]
     #[must_use]
     pub fn at(self, endpoint: crate::Endpoint) -> Self {
@@ -227,7 +229,8 @@ impl fmt::Debug for Providers {
     }
 }
 
-/// There is no model of a name.
+/// Why [`Providers::model`] has no model of a name: no such provider, or one that cannot be used as
+/// it is set up.
 #[derive(Debug)]
 pub struct NoModel {
     name: String,

@@ -15,7 +15,7 @@ use switchboard_core::{
     Agent, Item, ItemKind, Knowledge, Model as _, ModelRequest, ModelResponse, Runner, Tool,
     handoff, tool,
 };
-use switchboard_models::offline::OfflineModel;
+use switchboard_models::OfflineModel;
 
 fn respond(request: ModelRequest) -> ModelResponse {
     let model = OfflineModel::new();

@@ -8,7 +8,7 @@ use switchboard_core::{
     Agent, Item, ItemKind, Items, Knowledge, Model as _, ModelEvent, ModelRequest, ModelResponse,
     ModelSettings, RunResult, Runner, Tool, ToolChoice, handoff, tool,
 };
-use switchboard_models::offline::OfflineModel;
+use switchboard_models::OfflineModel;
 
 const NOTE: &str = "\n\n(offline model)";
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use switchboard_core::{Agent, Knowledge, Runner};
-use switchboard_models::offline::OfflineModel;
+use switchboard_models::OfflineModel;
 
 const TEAM: &str = include_str!("data/routing.json");
 const DEV: &str = include_str!("data/routing_dev.json");

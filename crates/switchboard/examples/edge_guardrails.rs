@@ -28,7 +28,7 @@ struct Shop {
 /// Looks at the payload before anything happens. What it says is told to the model.
 fn within_limit(check: HandoffCheck<Shop>) -> Result<HandoffVerdict, BoxError> {
     let request: RefundRequest = serde_json::from_value(check.payload.clone().unwrap_or_default())?;
-    let limit = check.ctx().refund_limit;
+    let limit = check.run_context().refund_limit;
     Ok(match request.amount > limit {
         true => HandoffVerdict::refuse(format!(
             "{} refunds up to {limit}; ask a manager.",

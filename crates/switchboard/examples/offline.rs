@@ -1,10 +1,12 @@
+//! `cargo run --example offline`
+//!
 //! A support desk on the offline model: no key, no network, English and Chinese.
 
 use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard::models::offline::OfflineModel;
+use switchboard::models::OfflineModel;
 use switchboard::{Agent, Error, Knowledge, RunContext, Runner, Team, handoff, tool};
 
 #[derive(Default)]

@@ -1,4 +1,6 @@
-//! The same team over both of OpenAI's protocols, plain and streamed, and across them: the first
+//! `cargo run --example over_the_wire`
+//!
+//! The same team over both of OpenAI's protocols, streamed, and across them: the first
 //! agent speaks Responses, the second Chat Completions. The server here is a scripted one; for a
 //! real one, name its address, or set OPENAI_API_KEY and use `Providers::from_env()`.
 

@@ -56,7 +56,7 @@ pub struct HandoffCheck<C = ()> {
 
 impl<C> HandoffCheck<C> {
     /// The run's context.
-    pub fn ctx(&self) -> &RunContext<C> {
+    pub fn run_context(&self) -> &RunContext<C> {
         self.data.run_context()
     }
 
@@ -109,7 +109,7 @@ type EdgeCheck<C> = dyn Fn(HandoffCheck<C>) -> Outcome<HandoffVerdict> + Send + 
 ///
 /// struct App { is_open: bool }
 ///
-/// let hours = HandoffGuardrail::new("hours", |check: HandoffCheck<App>| match check.ctx().is_open {
+/// let hours = HandoffGuardrail::new("hours", |check: HandoffCheck<App>| match check.run_context().is_open {
 ///     true => HandoffVerdict::Allow,
 ///     false => HandoffVerdict::refuse("Nobody is there before nine."),
 /// });

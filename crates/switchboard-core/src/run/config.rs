@@ -59,7 +59,7 @@ pub struct RunConfig<C = ()> {
     /// Checks on the calls and outputs of every tool, beside those of the tool and of its agent.
     pub tool_guardrails: Vec<ToolGuardrail<C>>,
     /// Hooks told of what happens.
-    pub hooks: Option<SharedHooks<C>>,
+    pub hooks: Option<HooksHandle<C>>,
     /// Where the conversation is kept.
     pub session: Option<SessionHandle>,
     /// Where the provider keeps the conversation, so that only what is new is sent.
@@ -121,24 +121,24 @@ pub enum NameCollision {
 }
 
 /// Hooks of a run, to be shared.
-pub struct SharedHooks<C>(pub(crate) Arc<dyn DynRunHooks<C>>);
+pub struct HooksHandle<C>(pub(crate) Arc<dyn DynRunHooks<C>>);
 
-impl<C: Send + Sync + 'static> SharedHooks<C> {
+impl<C: Send + Sync + 'static> HooksHandle<C> {
     /// Hooks.
     pub fn new(hooks: impl RunHooks<C>) -> Self {
         Self(Arc::new(hooks))
     }
 }
 
-impl<C> Clone for SharedHooks<C> {
+impl<C> Clone for HooksHandle<C> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<C> fmt::Debug for SharedHooks<C> {
+impl<C> fmt::Debug for HooksHandle<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedHooks")
+        f.write_str("HooksHandle")
     }
 }
 

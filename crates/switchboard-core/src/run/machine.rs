@@ -14,7 +14,7 @@ use super::calls::{Calls, Where};
 use super::findings::Findings;
 use super::halves::drop_halves;
 use super::server::Delivered;
-use super::trail::HandoffTaken;
+use super::trail::HandoffRecord;
 use super::turn::{HandoffCall, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
@@ -72,7 +72,7 @@ pub struct Run {
     pub(super) made_items: u32,
     /// The agent the run began with.
     pub(super) first: Arc<str>,
-    pub(super) trail: Vec<HandoffTaken>,
+    pub(super) trail: Vec<HandoffRecord>,
     /// What the model will be shown; made anew where it is absent.
     pub(super) view: Option<View>,
 }
@@ -234,7 +234,7 @@ impl Run {
         &self.responses
     }
 
-    /// What the models used.
+    /// Requests and tokens of all models the run asked, failed answers included.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 
 use super::machine::{Run, Step};
-use super::trail::HandoffTaken;
+use super::trail::HandoffRecord;
 use crate::agent::Agent;
 use crate::guardrail::GuardrailResult;
 use crate::items::{Input, Items, RunItems};
@@ -91,7 +91,7 @@ impl<C> RunResult<C> {
     /// # Ok::<(), switchboard_core::Error>(())
     /// # }).unwrap().unwrap();
     /// ```
-    pub fn handoffs(&self) -> &[HandoffTaken] {
+    pub fn handoffs(&self) -> &[HandoffRecord] {
         self.run.handoffs()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
-use super::config::{NameCollision, RunConfig, ServerHistory, SharedHooks};
+use super::config::{HooksHandle, NameCollision, RunConfig, ServerHistory};
 use super::driver::Driver;
 use super::events::Events;
 use super::machine::{Run, UnknownTool};
@@ -73,7 +73,8 @@ impl<C> Clone for WithContext<C> {
     }
 }
 
-/// Where a run gets its context from.
+/// Where a run gets its context from: [`NoContext`] for agents that want none, or what
+/// [`Runner::context`] was given. Not for implementing.
 #[diagnostic::on_unimplemented(
     message = "the agents of this run want a context of type `{C}`, and the run was given none",
     label = "call `.context(..)` with a `{C}` before this"
@@ -199,7 +200,7 @@ impl<C, S> Runner<C, S> {
     where
         C: Send + Sync + 'static,
     {
-        self.with(|config| config.hooks = Some(SharedHooks::new(hooks)))
+        self.with(|config| config.hooks = Some(HooksHandle::new(hooks)))
     }
 
     /// Where the conversation is kept.

@@ -12,7 +12,7 @@ use super::calls::{Calls, KnownCall, Role};
 use super::findings::Findings;
 use super::machine::{InputChecks, Phase, Run};
 use super::server::Delivered;
-use super::trail::HandoffTaken;
+use super::trail::HandoffRecord;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
 use crate::agent::ToolResult;
 use crate::handoff::owned::Owned;
@@ -29,7 +29,7 @@ struct Saved {
     version: u32,
     agent: Arc<str>,
     first: Arc<str>,
-    trail: Vec<HandoffTaken>,
+    trail: Vec<HandoffRecord>,
     turn: u32,
     made_items: u32,
     usage: Usage,

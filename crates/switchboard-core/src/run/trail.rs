@@ -12,7 +12,7 @@ use super::machine::{Phase, Run};
 /// A run keeps one of these for each, whatever filters make of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct HandoffTaken {
+pub struct HandoffRecord {
     /// The agent that had the conversation.
     pub from: Arc<str>,
     /// The agent that got it, or would have.
@@ -40,7 +40,7 @@ pub enum HandoffOutcome {
 
 impl Run {
     /// The handoffs of the run in their order, those refused among them. Filters do not change it.
-    pub fn handoffs(&self) -> &[HandoffTaken] {
+    pub fn handoffs(&self) -> &[HandoffRecord] {
         &self.trail
     }
 
@@ -58,7 +58,7 @@ impl Run {
             arguments => arguments,
         };
         let payload = serde_json::from_str(arguments);
-        self.trail.push(HandoffTaken {
+        self.trail.push(HandoffRecord {
             from: from.clone(),
             to: to.clone(),
             tool_name: asked.tool.clone(),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde_json::Value;
 
 use super::Report;
-use crate::run::HandoffTaken;
+use crate::run::HandoffRecord;
 
 /// Assertions. Each panics where it does not hold.
 impl Report {
@@ -98,7 +98,7 @@ impl Report {
     }
 
     #[track_caller]
-    fn handoffs_between(&self, from: &str, to: &str) -> Vec<HandoffTaken> {
+    fn handoffs_between(&self, from: &str, to: &str) -> Vec<HandoffRecord> {
         let all = self.handoffs().into_iter();
         let taken: Vec<_> = all.filter(|h| *h.from == *from && *h.to == *to).collect();
         if taken.is_empty() {

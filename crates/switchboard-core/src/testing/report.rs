@@ -9,7 +9,7 @@ use super::{in_short, of_agent};
 use crate::items::{RunItem, RunItemKind, RunItems};
 use crate::model::ModelRequest;
 use crate::output::FinalOutput;
-use crate::run::{HandoffOutcome, HandoffTaken, Run, RunResult, Step};
+use crate::run::{HandoffOutcome, HandoffRecord, Run, RunResult, Step};
 
 /// Who did what in a run, in order. It prints as a transcript, one line a step, that can be kept
 /// and compared with; line breaks in what was said are written as `\\n`.
@@ -20,7 +20,7 @@ use crate::run::{HandoffOutcome, HandoffTaken, Run, RunResult, Step};
 pub struct Report {
     made: RunItems,
     first: String,
-    trail: Vec<HandoffTaken>,
+    trail: Vec<HandoffRecord>,
     output: Option<FinalOutput>,
     requests: Vec<ModelRequest>,
 }
@@ -90,18 +90,18 @@ impl Report {
     }
 
     /// The handoffs that took place.
-    pub fn handoffs(&self) -> Vec<HandoffTaken> {
+    pub fn handoffs(&self) -> Vec<HandoffRecord> {
         self.taken().cloned().collect()
     }
 
     /// The handoffs that were refused.
-    pub fn refused(&self) -> Vec<HandoffTaken> {
+    pub fn refused(&self) -> Vec<HandoffRecord> {
         let refused = self.trail.iter();
         let refused = refused.filter(|asked| asked.outcome != HandoffOutcome::Taken);
         refused.cloned().collect()
     }
 
-    fn taken(&self) -> impl Iterator<Item = &HandoffTaken> {
+    fn taken(&self) -> impl Iterator<Item = &HandoffRecord> {
         let asked = self.trail.iter();
         asked.filter(|asked| asked.outcome == HandoffOutcome::Taken)
     }

@@ -50,7 +50,7 @@ async fn guardrails_and_hooks_of_a_tool_count_like_the_tool() {
     let agent: Agent = Agent::new("A").tool(tool("t").guardrail(on_call).guardrail(on_output).run(
         |ctx, (): ()| {
             ctx.add_usage(tokens(100));
-            ctx.run().add_usage(tokens(10_000));
+            ctx.run_context().add_usage(tokens(10_000));
         },
     ));
     let model = ScriptedModel::new()

@@ -27,7 +27,7 @@ const OPENAI: &str = "https://api.openai.com/v1";
 /// ```
 ///
 /// A proxy is taken from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, certificates from
-/// the system or from `SSL_CERT_FILE` and `SSL_CERT_DIR`. Only proxies at `http://` and `https://`
+/// the system or from `SSL_CERT_FILE` and `SSL_CERT_DIR`, read once per process. Only proxies at `http://` and `https://`
 /// are supported.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -78,7 +78,8 @@ impl Endpoint {
         Self::from_vars(|name| std::env::var(name).ok())
     }
 
-    /// The same, with the variables from elsewhere.
+    /// Like [`Endpoint::from_env`], with variables looked up by `var`: for tests, or where keys come
+    /// from a vault.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
         // An empty variable is how many tools say that it is not set.
         let var = |name| {
