@@ -26,12 +26,12 @@ pub(crate) use sound::{Given, Unsound};
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
+use crate::enabled::Enabled;
 use crate::filters::Filter;
 use crate::guardrail::HandoffGuardrail;
 use crate::json;
 use crate::model::HandoffSpec;
 use crate::schema::{InvalidPayload, Payload};
-use crate::tool::Enabled;
 
 /// An edge to another agent: a tool the model calls to pass the conversation on.
 ///

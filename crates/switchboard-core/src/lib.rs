@@ -33,6 +33,7 @@ mod agent;
 mod agent_tool;
 mod callback;
 mod context;
+mod enabled;
 mod error;
 mod exchange;
 pub mod filters;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
+use crate::enabled::Enabled;
 use crate::handoff::{Handoff, Target, ToolNames, default_tool_description};
 use crate::model::{HandoffSpec, ToolSpec};
 use crate::run::targets;
-use crate::tool::{Enabled, Tool};
+use crate::tool::Tool;
 
 /// The tools and handoffs of one turn. Clones share everything.
 #[derive(Debug, Clone)]

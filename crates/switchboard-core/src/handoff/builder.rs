@@ -15,11 +15,11 @@ use super::{
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
+use crate::enabled::Enabled;
 use crate::filters::{Filter, IntoFilter};
 use crate::guardrail::HandoffGuardrail;
 use crate::model::HandoffSpec;
 use crate::schema::{self, Payload};
-use crate::tool::Enabled;
 
 /// A handoff to an agent, or to the agent of a name in a [`Team`](crate::Team).
 ///

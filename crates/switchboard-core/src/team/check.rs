@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::circles::circles;
 use super::map::{Map, Offered, Way};
 use crate::agent::Agent;
+use crate::enabled::Enabled;
 use crate::handoff::{LONGEST_NAME, ToolNames, default_tool_description};
-use crate::tool::Enabled;
 
 /// Something about a team that is wrong, or looks so.
 #[derive(Debug, Clone, PartialEq, Eq)]

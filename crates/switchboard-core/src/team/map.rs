@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::agent::{Agent, Definition};
+use crate::enabled::Enabled;
 use crate::handoff::Target;
 use crate::run::targets;
-use crate::tool::Enabled;
 
 /// The agents of a team, those they use as tools, and who leads to whom.
 ///

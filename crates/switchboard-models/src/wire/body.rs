@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_core::ModelRequest;
 
 /// The field that is ours alone: an answer in a form we did not ask for could not be read.
 const RESERVED: &str = "stream";
@@ -97,6 +99,31 @@ impl<'a> Body<'a> {
         let _ = serde_json::to_writer(&mut self.json, name);
         self.json.push(b':');
     }
+}
+
+/// A function a model may call.
+pub(super) struct Offered<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) parameters: &'a RawValue,
+    pub(super) strict: bool,
+}
+
+/// The tools and the handoffs of a request: to a model both are functions.
+pub(super) fn offered(request: &ModelRequest) -> impl Iterator<Item = Offered<'_>> {
+    let tools = request.tools.iter().map(|tool| Offered {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+        strict: tool.strict,
+    });
+    let handoffs = request.handoffs.iter().map(|handoff| Offered {
+        name: &handoff.tool_name,
+        description: &handoff.tool_description,
+        parameters: &handoff.input_json_schema,
+        strict: handoff.strict,
+    });
+    tools.chain(handoffs)
 }
 
 #[cfg(test)]

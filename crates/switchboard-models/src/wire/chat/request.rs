@@ -8,7 +8,7 @@ use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
 
 use super::ChatModel;
 use super::messages::messages;
-use crate::wire::body::Body;
+use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 
 /// A tool or a handoff in the protocol's form.
@@ -81,24 +81,17 @@ pub(super) fn body(
     Ok(body.finish())
 }
 
-fn functions(request: &ModelRequest) -> Vec<Declared<'_>> {
-    let declared = |function| Declared {
+fn functions<'a>(request: &'a ModelRequest) -> Vec<Declared<'a>> {
+    let declared = |offered: Offered<'a>| Declared {
         r#type: "function",
-        function,
+        function: Function {
+            name: offered.name,
+            description: offered.description,
+            parameters: offered.parameters,
+            strict: offered.strict,
+        },
     };
-    let tools = request.tools.iter().map(|tool| Function {
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.parameters,
-        strict: tool.strict,
-    });
-    let handoffs = request.handoffs.iter().map(|handoff| Function {
-        name: &handoff.tool_name,
-        description: &handoff.tool_description,
-        parameters: &handoff.input_json_schema,
-        strict: handoff.strict,
-    });
-    tools.chain(handoffs).map(declared).collect()
+    offered(request).map(declared).collect()
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard_core::{ModelRequest, ModelSettings, ServerState, ToolChoice};
 
 use super::ResponsesModel;
-use crate::wire::body::Body;
+use crate::wire::body::{Body, Offered, offered};
 use crate::wire::history::Taker;
 
 /// A tool or a handoff in the protocol's form.
@@ -60,22 +60,15 @@ pub(super) fn body(model: &ResponsesModel, request: &ModelRequest, streams: bool
     body.finish()
 }
 
-fn functions(request: &ModelRequest) -> Vec<Function<'_>> {
-    let tools = request.tools.iter().map(|tool| Function {
+fn functions<'a>(request: &'a ModelRequest) -> Vec<Function<'a>> {
+    let declared = |offered: Offered<'a>| Function {
         r#type: "function",
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.parameters,
-        strict: tool.strict,
-    });
-    let handoffs = request.handoffs.iter().map(|handoff| Function {
-        r#type: "function",
-        name: &handoff.tool_name,
-        description: &handoff.tool_description,
-        parameters: &handoff.input_json_schema,
-        strict: handoff.strict,
-    });
-    tools.chain(handoffs).collect()
+        name: offered.name,
+        description: offered.description,
+        parameters: offered.parameters,
+        strict: offered.strict,
+    };
+    offered(request).map(declared).collect()
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {

@@ -1,0 +1,204 @@
+//! How a tool is made.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Failure, Inner, Tool, ToolContext, ToolOutput};
+use crate::agent::Agent;
+use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::enabled::Enabled;
+use crate::guardrail::ToolGuardrail;
+use crate::model::ToolSpec;
+use crate::schema;
+
+/// Begins a tool; [`ToolBuilder::run`] completes it.
+///
+/// A tool that uses the application's state is begun with its type, which the compiler cannot
+/// guess inside a closure: `tool::<App>("lookup")`.
+pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
+    ToolBuilder {
+        name: name.into(),
+        description: "".into(),
+        enabled: Enabled::Always,
+        failure: None,
+        guardrails: Vec::new(),
+        timeout: None,
+        strict: true,
+        agent: None,
+    }
+}
+
+/// A tool in the making; see [`tool`].
+pub struct ToolBuilder<C = ()> {
+    name: Arc<str>,
+    description: Arc<str>,
+    enabled: Enabled<C>,
+    failure: Option<Arc<Failure<C>>>,
+    guardrails: Vec<ToolGuardrail<C>>,
+    timeout: Option<Duration>,
+    strict: bool,
+    agent: Option<Agent<C>>,
+}
+
+impl<C> ToolBuilder<C> {
+    /// What the tool is for; the model reads it to decide.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Whether the tool is offered to the model at all.
+    #[must_use]
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.enabled = match enabled {
+            true => Enabled::Always,
+            false => Enabled::Never,
+        };
+        self
+    }
+
+    /// Offers the tool to the model only while `condition` holds; asked every turn.
+    #[must_use]
+    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.enabled = Enabled::when(condition);
+        self
+    }
+
+    /// What the model is told when the tool fails. Without it, only that it failed: the error
+    /// itself may hold what a model should not see.
+    #[must_use]
+    pub fn failure_text<F>(mut self, text: F) -> Self
+    where
+        F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
+    {
+        self.failure = Some(Arc::new(text));
+        self
+    }
+
+    /// How long the tool may take. One that takes longer is cancelled where it awaits, and the model
+    /// is told.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// A check on the tool's calls and outputs.
+    #[must_use]
+    pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
+        self.guardrails.push(guardrail);
+        self
+    }
+
+    /// Whether the model must keep to the schema of the arguments; it must unless this says
+    /// otherwise. A type with a map in it, for one, has no strict schema.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Notes the agent that answers.
+    pub(crate) fn answered_by(mut self, agent: Agent<C>) -> Self {
+        self.agent = Some(agent);
+        self
+    }
+
+    /// The tool, with its code. The type of the arguments is the schema the model is given; a tool
+    /// without arguments takes `()`.
+    ///
+    /// The code may return anything that converts into a [`ToolOutput`], a `Result` of it, or a
+    /// future of either. An error is told to the model, which can go on with it.
+    pub fn run<T, F, R, M>(self, code: F) -> Tool<C>
+    where
+        T: JsonSchema + DeserializeOwned,
+        F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let mut described = schema::of::<T>();
+        // `()` stands for no arguments, whatever the model sends.
+        let takes_none = described["type"] == "null";
+        if takes_none {
+            described = json!({});
+        }
+        let strict = self.strict;
+        let (parameters, problem) = match strict {
+            false => (described, None),
+            true => match schema::strict(described) {
+                Ok(schema) => (schema, None),
+                Err(error) => {
+                    let problem = format!(
+                        "its arguments cannot have a strict schema ({error}); change their type, or \
+                         allow it with `.strict(false)`"
+                    );
+                    (Value::Null, Some(problem))
+                }
+            },
+        };
+        let invoke = move |ctx: ToolContext<C>| {
+            let arguments = match ctx.arguments().trim() {
+                _ if takes_none => "null",
+                "" => "{}",
+                arguments => arguments,
+            };
+            match serde_json::from_str::<T>(arguments) {
+                Ok(arguments) => code(ctx, arguments).into_outcome(),
+                Err(error) => Outcome::Ready(Err(error.into())),
+            }
+        };
+        self.finish(schema::raw(&parameters), strict, problem, invoke)
+    }
+
+    /// The tool with a JSON schema written by hand and code that reads the arguments itself, with
+    /// [`ToolContext::arguments`]. The schema is passed on as it is.
+    pub fn run_raw<F, R, M>(self, parameters: &Value, code: F) -> Tool<C>
+    where
+        F: Fn(ToolContext<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let invoke = move |ctx| code(ctx).into_outcome();
+        self.finish(schema::raw(parameters), false, None, invoke)
+    }
+
+    fn finish(
+        self,
+        parameters: Arc<RawValue>,
+        strict: bool,
+        problem: Option<String>,
+        invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
+    ) -> Tool<C> {
+        Tool(Arc::new(Inner {
+            spec: ToolSpec {
+                name: self.name,
+                description: self.description,
+                parameters,
+                strict,
+            },
+            invoke: Box::new(invoke),
+            failure: self.failure,
+            guardrails: self.guardrails,
+            timeout: self.timeout,
+            enabled: self.enabled,
+            agent: self.agent,
+            problem,
+        }))
+    }
+}
+
+impl<C> fmt::Debug for ToolBuilder<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ToolBuilder({})", self.name)
+    }
+}

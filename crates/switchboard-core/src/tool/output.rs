@@ -1,0 +1,84 @@
+//! What a tool returns.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolOutput {
+    /// Text for the model.
+    Text(String),
+    /// A value; the model reads it as JSON.
+    Json(Value),
+}
+
+impl ToolOutput {
+    /// The output as the model reads it.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Json(value) => Cow::Owned(value.to_string()),
+        }
+    }
+
+    /// The output as JSON: text becomes a string.
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Text(text) => Value::String(text),
+            Self::Json(value) => value,
+        }
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// A value that a tool returns to be read as JSON.
+///
+/// ```
+/// use serde::Serialize;
+/// use switchboard_core::{Json, Tool, tool};
+///
+/// #[derive(Serialize)]
+/// struct Account { id: u32, open: bool }
+///
+/// let lookup: Tool = tool("lookup").run(|_ctx, (): ()| Json(Account { id: 42, open: true }));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> From<Json<T>> for ToolOutput {
+    /// A value that JSON cannot hold (a map whose keys are no text) is told to be one.
+    fn from(Json(value): Json<T>) -> Self {
+        match serde_json::to_value(value) {
+            Ok(value) => value.into(),
+            Err(error) => Self::Text(format!("the tool's value is not JSON: {error}")),
+        }
+    }
+}
+
+impl From<()> for ToolOutput {
+    fn from((): ()) -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl From<Value> for ToolOutput {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::Text(text),
+            value => Self::Json(value),
+        }
+    }
+}
