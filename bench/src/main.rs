@@ -1,9 +1,10 @@
-//! What runs cost in this process, on a model that answers at once.
+//! What runs cost in this process, on a model that answers at once, and over HTTP.
 //!
-//! `cargo run --release -p bench` prints a table. `bench once CASE N` runs one case N times and
+//! `cargo run --release -p bench` prints a table, `bench wire` one of runs over HTTP on loopback. `bench once CASE N` runs one case N times and
 //! prints nothing, for counting instructions: see bench/README.md.
 
 mod measure;
+mod wire;
 mod work;
 
 use std::process::ExitCode;
@@ -19,6 +20,13 @@ fn main() -> ExitCode {
             table();
             ExitCode::SUCCESS
         }
+        ["wire"] => match wire::table() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
         ["once", case, times] => match (Work::named(case), times.parse::<u32>()) {
             (Some(work), Ok(times)) => {
                 for _ in 0..times {
@@ -34,7 +42,7 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: bench [once CASE TIMES], with CASE one of {}",
+        "usage: bench [wire | once CASE TIMES], with CASE one of {}",
         Work::NAMES.join(", ")
     );
     ExitCode::from(2)
