@@ -7,6 +7,8 @@ mod driver;
 mod events;
 mod findings;
 mod halves;
+mod kept;
+mod look;
 mod machine;
 mod model_filter;
 mod progress;

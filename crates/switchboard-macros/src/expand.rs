@@ -38,7 +38,7 @@ fn stand_in(function: &Function) -> TokenStream {
     quote! {
         #(#attributes)*
         #visibility fn #name<__Context>() -> ::switchboard::Tool<__Context> {
-            ::core::unimplemented!()
+            ::core::unreachable!("this tool did not compile")
         }
     }
 }

@@ -12,14 +12,12 @@ use serde_json::Value;
 use super::answer;
 use super::calls::{Calls, Where};
 use super::findings::Findings;
-use super::halves::drop_halves;
 use super::server::Delivered;
 use super::trail::HandoffRecord;
 use super::turn::{HandoffCall, ToolCall, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::GuardrailResult;
 use crate::handoff::owned::{self, Owned};
 use crate::handoff::{Parts, transfer_message};
 use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
@@ -201,71 +199,6 @@ impl Run {
             Phase::Output(_, output) => Step::Conclude(output),
             Phase::Done(output) => Step::Done(output),
         }
-    }
-
-    /// Who has the conversation.
-    pub fn agent(&self) -> &str {
-        &self.agent
-    }
-
-    /// The agent the run began with.
-    pub fn first_agent(&self) -> &str {
-        &self.first
-    }
-
-    /// How many turns have been taken.
-    pub fn turns(&self) -> u32 {
-        self.turn
-    }
-
-    /// What the current agent's conversation starts from: the run's input, or what a handoff's
-    /// filter made of it.
-    pub fn input(&self) -> &Input {
-        &self.input
-    }
-
-    /// All the run has made.
-    pub fn new_items(&self) -> &RunItems {
-        &self.record
-    }
-
-    /// What the models answered.
-    pub fn raw_responses(&self) -> &[ModelResponse] {
-        &self.responses
-    }
-
-    /// Requests and tokens of all models the run asked, failed answers included.
-    pub fn usage(&self) -> &Usage {
-        &self.usage
-    }
-
-    /// What the input guardrails found.
-    pub fn input_guardrail_results(&self) -> &[GuardrailResult] {
-        self.input_guardrails.results()
-    }
-
-    /// What the output guardrails found.
-    pub fn output_guardrail_results(&self) -> &[GuardrailResult] {
-        self.output_guardrails.results()
-    }
-
-    /// What the guardrails on tools found.
-    pub fn tool_guardrail_results(&self) -> &[GuardrailResult] {
-        self.tool_guardrails.results()
-    }
-
-    /// What the guardrails on handoffs found.
-    pub fn handoff_guardrail_results(&self) -> &[GuardrailResult] {
-        self.handoff_guardrails.results()
-    }
-
-    /// The conversation so far, to go on from: the input, and then what the run made, without
-    /// what the input already carries.
-    pub fn to_input_list(&self) -> Items {
-        let mut items = self.input.items();
-        let rest = owned::not_owned(&self.record, &self.owned, &items);
-        items.extend(rest.into_iter().map(RunItem::to_input_item));
-        items
     }
 
     /// What the model will be shown.
@@ -498,19 +431,6 @@ impl Run {
         }
     }
 
-    /// What a session may keep of a turn whose final output, made by a tool, must not pass.
-    /// The session is to be given it now, once.
-    pub(super) fn keep_withheld(&mut self) {
-        if let Phase::Output(turn, _) = &self.phase
-            && turn.ends_at_tool
-            && self.has_session
-            && self.saved_early.is_empty()
-        {
-            self.unsaved.extend(turn.withheld());
-            self.saved_early = turn.items.iter().map(RunItem::key).collect();
-        }
-    }
-
     /// What the turn that is about to end the run has made.
     pub(super) fn last_turn_items(&self) -> &[RunItem] {
         match &self.phase {
@@ -534,56 +454,6 @@ impl Run {
             self.note_unsaved(items.iter());
         }
         self.record.extend(items);
-    }
-
-    /// Notes what the session must be given.
-    fn note_unsaved<'a>(&mut self, items: impl Iterator<Item = &'a RunItem>) {
-        let early: FxHashSet<usize> = std::mem::take(&mut self.saved_early).into_iter().collect();
-        let unsaved = items.filter(|made| !early.contains(&made.key()));
-        let batch = unsaved.map(RunItem::to_input_item).collect();
-        self.unsaved.extend(view::latest_only(batch));
-    }
-
-    /// Notes what the session must be given of a turn that a filter rewrote: what the filter left
-    /// for the record, and any call whose output it left for the model alone.
-    fn note_unsaved_parts(&mut self, parts: &Parts) {
-        if !self.has_session {
-            return;
-        }
-        let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
-        let shown = parts.input_items.as_ref().unwrap_or(&parts.new_items);
-        let answered: FxHashSet<u64> = shown
-            .iter()
-            .filter(|made| matches!(made.kind(), RunItemKind::ToolCallOutput { .. }))
-            .map(|made| made.item().identity())
-            .collect();
-        if !answered.is_empty() {
-            let recorded: FxHashSet<usize> = parts.new_items.iter().map(RunItem::key).collect();
-            let calls = parts.pre_handoff_items.iter().chain(shown);
-            kept.extend(calls.filter(|made| {
-                *made.kind() == RunItemKind::ToolCall
-                    && answered.contains(&made.item().output_identity())
-                    && !recorded.contains(&made.key())
-            }));
-        }
-        if let Phase::Handoff(turn) = &self.phase {
-            drop_halves(&mut kept, turn);
-        }
-        self.note_unsaved(kept.into_iter());
-    }
-
-    /// What is worth keeping of a turn that fails after its tools have run. The session is to be
-    /// given it now; the run itself stays where it is.
-    pub(super) fn keep_completed_tools(&mut self) -> Vec<RunItem> {
-        let (Phase::Handoff(turn) | Phase::Judge(turn)) = &self.phase else {
-            return Vec::new();
-        };
-        let kept = turn.completed_tools();
-        if self.has_session && self.saved_early.is_empty() {
-            self.unsaved.extend(kept.iter().map(RunItem::to_input_item));
-            self.saved_early = kept.iter().map(RunItem::key).collect();
-        }
-        kept
     }
 
     fn answer(&mut self, call: &Item, text: &str, agent: &Arc<str>, output: Value) -> RunItem {

@@ -56,16 +56,17 @@ impl ResponsesModel {
         }
     }
 
-    fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Call<'a> {
-        Call {
+    fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Result<Call<'a>, ModelError> {
+        let body = request::body(self, request, streams);
+        Ok(Call {
             path: "responses",
-            body: request::body(self, request, streams),
+            body: body.map_err(|error| error.at(self.client.server()))?,
             headers: &request.settings.extra_headers,
             repeat: match &request.server {
                 Some(ServerState::Conversation(_)) => Repeat::Stateful,
                 _ => Repeat::Safe,
             },
-        }
+        })
     }
 
     async fn open(
@@ -73,7 +74,7 @@ impl ResponsesModel {
         request: &ModelRequest,
     ) -> Result<Answer<Listening<Answering>>, ModelError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let opened = self.client.open(self.call(request, true), read).await?;
+        let opened = self.client.open(self.call(request, true)?, read).await?;
         Ok(Answer::new(opened, |events| {
             Listening::new(events, Answering::new(self.clone()))
         }))
@@ -83,7 +84,7 @@ impl ResponsesModel {
 impl Model for ResponsesModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let answer = self.client.fetch(self.call(&request, false), read).await;
+        let answer = self.client.fetch(self.call(&request, false)?, read).await;
         answer.map_err(|error| super::failed(&request, error))
     }
 

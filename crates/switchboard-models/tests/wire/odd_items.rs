@@ -361,3 +361,32 @@ async fn sound_items_are_sent_as_they_came() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_nobody_can_mend_is_refused_before_anything_is_sent() {
+    for protocol in BOTH {
+        for items in [
+            vec![],
+            vec![r#"{"type":"function_call","call_id":"c","name":null,"arguments":"{}"}"#],
+        ] {
+            let script = Script::new([Reply::text("Hi.")]);
+            let items = items.iter().map(|item| Item::from_json(*item).unwrap());
+            let request = ModelRequest::new(items.collect::<Vec<_>>());
+            for streamed in [false, true] {
+                let error = ask(&script.model(protocol), request.clone(), streamed).await;
+                let error = error.unwrap_err();
+                let error = error.downcast_ref::<ModelError>().unwrap();
+                let kind = ModelErrorKind::Unsupported;
+                assert_eq!(error.kind(), kind, "{protocol:?}: {error}");
+            }
+            assert!(script.requests().is_empty());
+        }
+    }
+    let call = r#"{"type":"function_call","call_id":null,"name":"t","arguments":"{}"}"#;
+    let script = Script::new([Reply::text("Hi.")]);
+    let call = Item::from_json(call).unwrap();
+    let request = ModelRequest::new(vec![call]);
+    let asked = ask(&script.model(Protocol::Responses), request, false).await;
+    assert!(asked.unwrap_err().to_string().contains("call_id"));
+    assert!(script.requests().is_empty());
+}

@@ -1,13 +1,16 @@
 //! What is sent.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::{ModelRequest, ModelSettings, ServerState, ToolChoice};
+use switchboard_core::{Item, ItemKind, ModelRequest, ModelSettings, ServerState, ToolChoice};
 
 use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
+use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::Taker;
 
 /// A tool or a handoff in the protocol's form.
@@ -22,7 +25,14 @@ struct Function<'a> {
 }
 
 /// The body of a request.
-pub(super) fn body(model: &ResponsesModel, request: &ModelRequest, streams: bool) -> Bytes {
+///
+/// # Errors
+/// Where the conversation holds what the API refuses and nobody can mend.
+pub(super) fn body(
+    model: &ResponsesModel,
+    request: &ModelRequest,
+    streams: bool,
+) -> Result<Bytes, ModelError> {
     let settings = &*request.settings;
     let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
     body.field("model", &*model.name);
@@ -37,6 +47,7 @@ pub(super) fn body(model: &ResponsesModel, request: &ModelRequest, streams: bool
         is_stateless: settings.store == Some(false),
     };
     let items = taker.take(&request.input);
+    acceptable(&items, request)?;
     body.list("input", items.iter().map(|item| item.as_json()));
     let tools = functions(request);
     if !tools.is_empty() {
@@ -57,7 +68,34 @@ pub(super) fn body(model: &ResponsesModel, request: &ModelRequest, streams: bool
     if streams {
         body.field("stream", &true);
     }
-    body.finish()
+    Ok(body.finish())
+}
+
+/// Whether the API would take these items: calls and outputs that say which they are, and something
+/// to answer.
+fn acceptable(items: &[Cow<'_, Item>], request: &ModelRequest) -> Result<(), ModelError> {
+    let unsupported = |message: String| ModelError::new(ModelErrorKind::Unsupported, message);
+    for item in items {
+        let lacks = match item.kind() {
+            ItemKind::FunctionCall if item.name().is_none() => "name",
+            ItemKind::FunctionCall | ItemKind::FunctionCallOutput if item.call_id().is_none() => {
+                "call_id"
+            }
+            _ => continue,
+        };
+        let kind = item.kind().as_str();
+        return Err(unsupported(format!(
+            "an item of type \"{kind}\" has no {lacks}, and without it nobody knows what it belongs to"
+        )));
+    }
+    let has_prompt = request.settings.extra_body.contains_key("prompt");
+    match items.is_empty() && request.server.is_none() && !has_prompt {
+        false => Ok(()),
+        true => Err(unsupported(
+            "there is nothing to send: the conversation is empty, or all of it is for other models"
+                .to_owned(),
+        )),
+    }
 }
 
 fn functions<'a>(request: &'a ModelRequest) -> Vec<Function<'a>> {
@@ -192,7 +230,7 @@ mod tests {
             ("gpt-4.1", Value::Null),
         ] {
             let body = body(&ResponsesModel::new(&client, name), &request, false);
-            let body: Value = serde_json::from_slice(&body).unwrap();
+            let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
             assert_eq!(body["include"], include, "{name}");
         }
     }
