@@ -1,0 +1,356 @@
+//! The command line.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::screen::style::{Color, Language};
+
+/// Talk to teams of agents described in a file, and watch them hand the conversation over.
+///
+/// Without a command, a conversation is shown on a model that is part of the program: no key, no
+/// network.
+#[derive(Debug, Parser)]
+#[command(name = "switchboard", version, max_term_width = 100, after_help = AFTER, after_long_help = AFTER_LONG)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    /// When to use colours; NO_COLOR and CLICOLOR_FORCE count as well
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: Color,
+
+    /// The language of the demonstration, of the team that `init` writes, and of labels
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "LANGUAGE"
+    )]
+    pub(crate) lang: Language,
+}
+
+const AFTER: &str = "\
+Examples:
+  switchboard                                    a whole conversation, at once
+  switchboard init my-team                       a support team to start from
+  switchboard chat my-team/team.toml             talk to it
+  switchboard run my-team/team.toml \"My bill is wrong\"";
+
+const AFTER_LONG: &str = "\
+Examples:
+  switchboard                                    a whole conversation, at once
+  switchboard --lang zh                          the same in Chinese
+  switchboard init my-team                       a support team to start from
+  switchboard chat my-team/team.toml             talk to it
+  switchboard run my-team/team.toml \"My bill is wrong\"
+  switchboard test my-team/team.toml my-team/cases.toml
+
+Exit codes:
+  0    all went well
+  1    the work failed: a check, a test, or a run
+  2    the command line or a file cannot be used as it is
+  3    a guardrail stopped the run
+  4    the model could not be reached, or its provider refused
+  130  interrupted (Ctrl-C)
+  143  asked to end (kill)
+
+Files:
+  Sessions and the history of lines are in $SWITCHBOARD_DATA; by default in
+  ~/.local/share/switchboard ($XDG_DATA_HOME/switchboard), on macOS in
+  ~/Library/Application Support/switchboard, on Windows in %APPDATA%\\switchboard.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show a whole conversation on the offline model
+    ///
+    /// This is what `switchboard` does without a command.
+    #[command(
+        after_help = "Examples:\n  switchboard demo\n  switchboard demo --lang zh\n  switchboard demo --json | jq .type"
+    )]
+    Demo(Demo),
+
+    /// Write a customer-support team to start from
+    #[command(
+        after_help = "Examples:\n  switchboard init\n  switchboard init my-team\n  switchboard init my-team --lang zh"
+    )]
+    Init(Init),
+
+    /// Give a message to a team and show what comes of it
+    #[command(after_help = "\
+Examples:
+  switchboard run team.toml \"My bill is wrong\"
+  echo \"My bill is wrong\" | switchboard run team.toml
+  switchboard run team.toml --input messages.txt
+  switchboard run team.toml \"Hi\" --context tier=premium --context customer.id=42
+  switchboard run team.toml \"Hi\" --model chat/llama3.1 --base-url http://localhost:11434/v1
+  switchboard run team.toml \"Hi\" --json > run.jsonl && switchboard replay run.jsonl")]
+    Run(Run),
+
+    /// Talk to a team in the terminal
+    ///
+    /// Ctrl-C stops an answer; at the prompt, twice Ctrl-C or Ctrl-D leaves. `/help` lists what else
+    /// can be typed.
+    #[command(after_help = "\
+Examples:
+  switchboard chat team.toml
+  switchboard chat team.toml --session tuesday     go on with it another day
+  switchboard chat team.toml < lines.txt           without a terminal, a line is a message")]
+    Chat(Chat),
+
+    /// Look a team file over
+    #[command(after_help = "\
+Examples:
+  switchboard check team.toml
+  switchboard check team.toml --strict             warnings count as well
+  switchboard check team.toml --json               a problem a line, for machines")]
+    Check(Check),
+
+    /// Draw a team
+    #[command(after_help = "\
+Examples:
+  switchboard graph team.toml                      for Mermaid, which many viewers of Markdown show
+  switchboard graph team.toml --format dot | dot -Tsvg > team.svg")]
+    Graph(Graph),
+
+    /// Test where messages end up
+    #[command(after_help = "\
+Examples:
+  switchboard test team.toml cases.toml
+  switchboard test team.toml cases.toml --model openai/gpt-5.2 --jobs 8
+
+A file of cases:
+  [[cases]]
+  message = \"My bill is wrong\"
+  expect = \"Billing\"                 who has the conversation at the end
+  path = [\"Triage\", \"Billing\"]       who had it, in this order
+  forbidden = [\"Sales\"]              who must not get it
+  payload = { reason = \"bill\" }      what the last handoff must bring, among others
+  context = { tier = \"premium\" }     set for this case
+  name = \"wrong bill\"                instead of the message
+
+  Instead of `message`, `messages = [\"Hi\", \"My bill is wrong\"]` are said one after the other.")]
+    Test(Test),
+
+    /// Show a recorded run again
+    #[command(after_help = "\
+Examples:
+  switchboard run team.toml \"Hi\" --json > run.jsonl
+  switchboard replay run.jsonl
+  switchboard replay run.jsonl --speed 1           as fast as it was")]
+    Replay(Replay),
+
+    /// Print the JSON Schema of team files, for editors
+    #[command(after_help = "Examples:\n  switchboard schema > team.schema.json")]
+    Schema,
+
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  switchboard completions bash > ~/.local/share/bash-completion/completions/switchboard
+  switchboard completions zsh > ~/.zfunc/_switchboard
+  switchboard completions fish > ~/.config/fish/completions/switchboard.fish")]
+    Completions(Completions),
+}
+
+/// `switchboard demo`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Demo {
+    /// Print one event a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `switchboard init`.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// The folder to write to; it is made if it is not there
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+
+    /// Write over files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// A team file and what to set differently.
+#[derive(Debug, Args)]
+pub(crate) struct Team {
+    /// The team file
+    pub(crate) team: PathBuf,
+
+    /// The model of all agents: offline, openai/gpt-5.2, chat/llama3.1, or one of the file's [models]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// The server of the model, as in http://localhost:11434/v1
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// Set a value of the context; can be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) context: Vec<(String, String)>,
+
+    /// How many turns an answer may take
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+}
+
+/// How to talk to a team.
+#[derive(Debug, Args)]
+pub(crate) struct Talk {
+    #[command(flatten)]
+    pub(crate) team: Team,
+
+    /// Keep the conversation under this name, and go on with it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+
+    /// Begin with this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// Write what happened to this file, one span a line as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// `switchboard run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+
+    /// What to say; without it, standard input is read
+    pub(crate) message: Option<String>,
+
+    /// A file of messages, one a line; .jsonl files hold a JSON string or {"message": ...} a line
+    #[arg(long, value_name = "FILE", conflicts_with = "message")]
+    pub(crate) input: Option<PathBuf>,
+
+    /// Print one event a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `switchboard chat`.
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// `switchboard check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The team file
+    pub(crate) team: PathBuf,
+
+    /// Let warnings count as errors
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Print one problem a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `switchboard graph`.
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// The team file
+    pub(crate) team: PathBuf,
+
+    /// The language of the drawing
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: GraphFormat,
+}
+
+/// The language of a drawing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Mermaid.
+    #[default]
+    Mermaid,
+    /// Graphviz.
+    Dot,
+}
+
+/// `switchboard test`.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    #[command(flatten)]
+    pub(crate) team: Team,
+
+    /// The file of cases
+    pub(crate) cases: PathBuf,
+
+    /// How many cases run at once
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub(crate) jobs: NonZeroUsize,
+
+    /// Print one result a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `switchboard replay`.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// What `--json` printed or `/save` wrote; - is standard input
+    pub(crate) file: PathBuf,
+
+    /// Play it in time: 1 is as fast as it was, 2 is twice as fast
+    #[arg(long, value_name = "FACTOR", value_parser = positive)]
+    pub(crate) speed: Option<f64>,
+
+    /// Print its events as JSON again
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `switchboard completions`.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("write it as KEY=VALUE, as in tier=premium".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
+        _ => Err("give a number above 0, as in 1 or 2.5".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_context_value_may_hold_an_equals_sign() {
+        let read = key_and_value("query=a=b");
+        assert_eq!(read, Ok(("query".to_owned(), "a=b".to_owned())));
+        assert!(key_and_value("=b").is_err() && key_and_value("tier").is_err());
+    }
+}

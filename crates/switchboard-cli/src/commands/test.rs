@@ -1,0 +1,160 @@
+//! `switchboard test`: where messages end up, and whether that is where they should.
+
+mod cases;
+mod table;
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use futures_util::stream::{self, StreamExt as _};
+use serde::Serialize;
+use serde_json::Value;
+use switchboard_teamfile::TeamFile;
+
+use crate::args;
+use crate::conversation::{Answered, Conversation, Desk};
+use crate::event::{Event, Line, rounded};
+use crate::failure::{Exit, Failure};
+use crate::kept::Kept;
+use crate::open;
+use crate::screen::style::Look;
+use crate::signals::{Signal, Signals};
+use cases::{Case, Cases};
+
+pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
+    let file = TeamFile::read(&args.team.team)?;
+    let cases = Cases::read(&args.cases)?;
+    let desks = cases.list.iter().map(|case| {
+        let desk = open::desk(&file, &args.team, &case.context)?;
+        case.fits(&desk, &args.cases)?;
+        Ok(desk)
+    });
+    let desks = desks.collect::<Result<Vec<Desk>, Failure>>()?;
+    let began = Instant::now();
+    let tried = cases
+        .list
+        .iter()
+        .zip(desks)
+        .map(|(case, desk)| tried(case, desk));
+    let mut tried = stream::iter(tried).buffered(args.jobs.get());
+    let mut results = Vec::new();
+    // A result is shown as soon as those before it are.
+    while let Some(result) = tried.next().await {
+        let result = result?;
+        if let Ended::Interrupted(signal) = result.ended {
+            return Ok(signal.exit());
+        }
+        if args.json {
+            print(&Printed::Case(&result))?;
+        }
+        results.push(result);
+    }
+    let summary = Summary {
+        passed: results.iter().filter(|result| result.ok()).count(),
+        failed: results.iter().filter(|result| !result.ok()).count(),
+        seconds: rounded(began.elapsed().as_secs_f64()),
+    };
+    match args.json {
+        true => print(&Printed::Summary(&summary))?,
+        false => table::draw(&results, &summary, look, &mut anstream::stdout())?,
+    }
+    Ok(match summary.failed {
+        0 => Exit::Ok,
+        _ => Exit::Failed,
+    })
+}
+
+/// What came of a case.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    name: String,
+    /// Who had the conversation, in this order.
+    path: Vec<String>,
+    /// What the last handoff brought.
+    payload: Option<Value>,
+    /// What is not as it should be.
+    failures: Vec<String>,
+    seconds: f64,
+    #[serde(skip)]
+    ended: Ended,
+}
+
+/// Whether a case was tried to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Tried,
+    Interrupted(Signal),
+}
+
+impl Outcome {
+    fn ok(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// All cases together.
+#[derive(Debug, Serialize)]
+struct Summary {
+    passed: usize,
+    failed: usize,
+    seconds: f64,
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Printed<'a> {
+    Case(&'a Outcome),
+    Summary(&'a Summary),
+}
+
+fn print(line: &Printed<'_>) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says the messages of a case, and looks at what came of them.
+async fn tried(case: &Case, desk: Desk) -> Result<Outcome, Failure> {
+    let began = Instant::now();
+    let mut signals = Signals::listen()?;
+    let mut told: Vec<Line> = Vec::new();
+    let mut conversation = Conversation::new(desk, Kept::in_memory(), None, None).await?;
+    let mut path = vec![conversation.agent().to_owned()];
+    let mut ended = Ended::Tried;
+    for message in &case.messages {
+        match conversation.say(message, &mut told, &mut signals).await? {
+            Answered::Finished => {}
+            Answered::Failed(_) => break,
+            Answered::Stopped(signal) => {
+                ended = Ended::Interrupted(signal);
+                break;
+            }
+        }
+    }
+    let mut payload = None;
+    let mut failures = Vec::new();
+    for line in told {
+        match line.event {
+            Event::Handoff {
+                to, payload: sent, ..
+            } => {
+                path.push(to);
+                payload = Some(sent);
+            }
+            Event::Error { message, .. } => failures.push(message),
+            _ => {}
+        }
+    }
+    failures.extend(case.failures(&path, payload.as_ref()));
+    Ok(Outcome {
+        name: case.name.clone(),
+        path,
+        payload,
+        failures,
+        seconds: rounded(began.elapsed().as_secs_f64()),
+        ended,
+    })
+}

@@ -1,0 +1,111 @@
+//! Where the program keeps what is the user's: sessions, and the history of lines.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// The folder, which only the user can look into. It is made when it is first needed.
+pub(crate) fn open() -> Result<PathBuf, Failure> {
+    let folder = of(|name| std::env::var(name).ok()).ok_or_else(|| {
+        Failure::usage(
+            "there is no folder to keep things in: neither SWITCHBOARD_DATA nor HOME is set",
+            "set SWITCHBOARD_DATA to a folder",
+        )
+    })?;
+    make(&folder).map_err(|error| Failure::unwritable(&folder, &error))?;
+    Ok(folder)
+}
+
+/// The folder that variables name.
+fn of(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let var = |name: &str| {
+        var(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    if let Some(folder) = var("SWITCHBOARD_DATA") {
+        return Some(folder);
+    }
+    let parent = if cfg!(windows) {
+        var("APPDATA")?
+    } else if cfg!(target_os = "macos") {
+        var("HOME")?.join("Library/Application Support")
+    } else {
+        // A relative one does not count, as the standard says.
+        let data = var("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
+        match data {
+            Some(data) => data,
+            None => var("HOME")?.join(".local/share"),
+        }
+    };
+    Some(parent.join("switchboard"))
+}
+
+#[cfg(unix)]
+fn make(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(folder)
+}
+
+#[cfg(not(unix))]
+fn make(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)
+}
+
+/// Lets only the user read a file, and makes it if it is not there.
+pub(crate) fn private(file: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+        let opened = options.mode(0o600).open(file)?;
+        opened.set_permissions(fs::Permissions::from_mode(0o600))
+    }
+    #[cfg(not(unix))]
+    {
+        options.open(file).map(drop)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_where_variables_say() {
+        let of = |vars: &[(&str, &str)]| {
+            let vars = vars.to_vec();
+            of(move |name| {
+                let found = vars.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let home = ("HOME", "/home/ann");
+        assert_eq!(of(&[]), None);
+        assert_eq!(
+            of(&[home]),
+            Some("/home/ann/.local/share/switchboard".into())
+        );
+        assert_eq!(
+            of(&[home, ("XDG_DATA_HOME", "/data")]),
+            Some("/data/switchboard".into())
+        );
+        assert_eq!(
+            of(&[home, ("XDG_DATA_HOME", "data")]),
+            Some("/home/ann/.local/share/switchboard".into())
+        );
+        assert_eq!(
+            of(&[home, ("SWITCHBOARD_DATA", "mine")]),
+            Some("mine".into())
+        );
+    }
+}

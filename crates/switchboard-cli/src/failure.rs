@@ -1,0 +1,171 @@
+//! How the program ends, and what it says when something is in the way.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use switchboard_teamfile::Problems;
+
+/// The exit code. `--help` and `docs/program.md` list them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All went well.
+    Ok,
+    /// The work failed: a check, a test, a run.
+    Failed,
+    /// The command line or a file cannot be used as it is.
+    Usage,
+    /// A guardrail stopped the run.
+    Guardrail,
+    /// The model could not be reached, or its provider refused.
+    Model,
+    /// Interrupted, as by Ctrl-C.
+    Interrupted,
+    /// Asked to end, as by `kill`.
+    Terminated,
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Guardrail => 3,
+            Self::Model => 4,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Nobody reads what the program writes any more. That is their choice, and no error.
+    NobodyReads,
+    /// A team file has mistakes.
+    Problems(Problems),
+    /// Anything else.
+    Said {
+        /// The exit code.
+        exit: Exit,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        help: Option<String>,
+    },
+}
+
+impl Failure {
+    /// The command line or a file cannot be used.
+    pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Said {
+            exit: Exit::Usage,
+            message: message.into(),
+            help: Some(help.into()),
+        }
+    }
+
+    /// A file could not be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        let path = path.display();
+        let message = format!("cannot read {path}: {}", in_words(error));
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => "check the name; the path counts from the folder you are in",
+            io::ErrorKind::PermissionDenied => "let yourself read it, as with chmod",
+            _ => "check that it is a file that can be read",
+        };
+        Self::usage(message, help)
+    }
+
+    /// A file could not be written.
+    pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
+        let message = format!("cannot write {}: {}", path.display(), in_words(error));
+        Self::usage(
+            message,
+            "check that the folder exists, is yours, and has room",
+        )
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::NobodyReads => Exit::Ok,
+            Self::Problems(_) => Exit::Usage,
+            Self::Said { exit, .. } => *exit,
+        }
+    }
+}
+
+/// What the system says, without its number.
+fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    }
+}
+
+/// An error of writing to the terminal or a pipe; files have [`Failure::unwritable`].
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            _ => Self::Said {
+                exit: Exit::Failed,
+                message: format!("the output could not be written: {}", in_words(&error)),
+                help: Some("check the disk or the program that reads it".to_owned()),
+            },
+        }
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::Problems(problems)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NobodyReads => Ok(()),
+            Self::Problems(problems) => problems.fmt(f),
+            Self::Said { message, help, .. } => {
+                write!(f, "error: {message}")?;
+                match help {
+                    Some(help) => write!(f, "\n  help: {help}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_pipe_is_no_error() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(
+            (failure.exit(), failure.to_string()),
+            (Exit::Ok, String::new())
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named_with_what_to_do() {
+        let error = io::Error::from_raw_os_error(2);
+        let failure = Failure::unreadable(Path::new("team.toml"), &error);
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert_eq!(
+            failure.to_string(),
+            "error: cannot read team.toml: No such file or directory\n  \
+             help: check the name; the path counts from the folder you are in"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! What there is to say: from the command line, a pipe, or a file.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The messages of `switchboard run`.
+pub(crate) fn messages(
+    message: Option<String>,
+    file: Option<&Path>,
+) -> Result<Vec<String>, Failure> {
+    let nothing = |what: &str| {
+        Failure::usage(
+            format!("there is nothing to say: {what}"),
+            "give a message, as in `switchboard run team.toml \"Hi\"`, pipe one in, or name a file \
+             with --input; `switchboard chat team.toml` is for talking",
+        )
+    };
+    if let Some(message) = message {
+        return match message.trim() {
+            "" => Err(nothing("the message is empty")),
+            _ => Ok(vec![message]),
+        };
+    }
+    let messages = match file {
+        None if io::stdin().is_terminal() => return Err(nothing("no message was given")),
+        // All that comes through a pipe is one message.
+        None => {
+            let text = stdin()?;
+            let text = text.trim();
+            Vec::from_iter((!text.is_empty()).then(|| text.to_owned()))
+        }
+        Some(path) if path == Path::new("-") => plain(&stdin()?),
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidData => not_text(&path.display().to_string()),
+                _ => Failure::unreadable(path, &error),
+            })?;
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            match ending {
+                Some("jsonl" | "ndjson" | "json") => json_lines(&text, path)?,
+                _ => plain(&text),
+            }
+        }
+    };
+    match (messages.is_empty(), file) {
+        (false, _) => Ok(messages),
+        (true, Some(path)) => Err(nothing(&format!("{} is empty", path.display()))),
+        (true, None) => Err(nothing("standard input is empty")),
+    }
+}
+
+fn stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    match io::stdin().lock().read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(not_text("standard input")),
+        Err(error) => Err(Failure::unreadable(Path::new("standard input"), &error)),
+    }
+}
+
+fn not_text(what: &str) -> Failure {
+    Failure::usage(format!("{what} is not text in UTF-8"), "save it as UTF-8")
+}
+
+/// A message a line; empty lines say nothing.
+fn plain(text: &str) -> Vec<String> {
+    let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines();
+    let lines = lines.map(str::trim).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// A JSON string or an object with a message a line.
+fn json_lines(text: &str, path: &Path) -> Result<Vec<String>, Failure> {
+    let lines = text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(text)
+        .lines()
+        .enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let messages = lines.map(|(at, line)| {
+        let message = match serde_json::from_str(line) {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(Value::Object(mut fields)) => match fields.remove("message") {
+                Some(Value::String(text)) => Ok(text),
+                _ => Err("has no text in \"message\"".to_owned()),
+            },
+            Ok(_) => Err("is neither a string nor an object".to_owned()),
+            Err(error) => Err(format!("is not JSON: {error}")),
+        };
+        message.map_err(|problem| {
+            Failure::usage(
+                format!("{}:{}: the line {problem}", path.display(), at + 1),
+                "write \"My bill is wrong\" or {\"message\": \"My bill is wrong\"}; a file with \
+                 another ending than .jsonl holds plain lines",
+            )
+        })
+    });
+    messages.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_line_is_a_message_and_an_empty_one_is_none() {
+        assert_eq!(plain("\u{feff}Hi\r\n\n  My bill \n"), ["Hi", "My bill"]);
+    }
+
+    #[test]
+    fn a_line_of_json_is_a_string_or_has_a_message() {
+        let text = "\"Hi\"\n\n{\"message\": \"My bill\", \"id\": 3}\n";
+        let read = json_lines(text, Path::new("in.jsonl")).unwrap();
+        assert_eq!(read, ["Hi", "My bill"]);
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_is_named() {
+        let error = json_lines("\"Hi\"\n{\"text\": 1}", Path::new("in.jsonl")).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("error: in.jsonl:2: the line has no text in \"message\"\n  help: "),
+            "{error}"
+        );
+    }
+}
