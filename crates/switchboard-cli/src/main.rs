@@ -89,7 +89,7 @@ fn complain(failure: &Failure, look: Look) {
     let text = match failure {
         Failure::NobodyReads => return,
         Failure::Problems(problems) => match look.colours {
-            Colours::On => problems.in_colour(),
+            Colours::On => format!("{problems:#}"),
             Colours::Off => problems.to_string(),
         },
         Failure::Said { message, help, .. } => {

@@ -1,7 +1,5 @@
 //! Opening team files as the command line asks.
 
-use std::path::Path;
-
 use switchboard_teamfile::TeamFile;
 
 use crate::args;
@@ -21,13 +19,10 @@ pub(crate) fn desk(
 ) -> Result<Desk, Failure> {
     let mut opening = file.opening();
     if let Some(model) = &args.model {
-        opening = opening.model(
-            switchboard_models::Providers::from_env()
-                .model(model)
-                .map_err(|error| {
-                    Failure::usage(error.to_string(), "see --help for the names there are")
-                })?,
-        );
+        opening = opening.model(model);
+    }
+    if let Some(url) = &args.base_url {
+        opening = opening.base_url(url);
     }
     for (key, value) in args.context.iter().chain(context) {
         opening = opening.context(key, value).map_err(|problem| {
@@ -42,11 +37,4 @@ pub(crate) fn desk(
         desk.config.max_turns = Some(turns);
     }
     Ok(desk)
-}
-
-/// A team that only has to be looked at: it needs neither a model nor the values of variables.
-pub(crate) fn to_look_at(path: &Path) -> Result<Desk, Failure> {
-    let file = TeamFile::read(path)?;
-    let opening = file.opening().vars(|_| Some("unset".to_owned()));
-    Ok(Desk::of(path, &opening.open()?))
 }

@@ -42,21 +42,17 @@ pub(crate) struct Demo {
     pub(crate) lines: Vec<&'static str>,
 }
 
-/// The conversation that the program shows by itself.
+/// The conversation that the program shows by itself: the team that `init` writes, and a line of a
+/// customer's each.
 pub(crate) fn demo(language: Language) -> Demo {
-    let (team, lines) = match language {
-        Language::En => (
-            include_str!("teams/demo.toml"),
-            include_str!("teams/demo.txt"),
-        ),
-        Language::Zh => (
-            include_str!("teams/demo.zh.toml"),
-            include_str!("teams/demo.zh.txt"),
-        ),
+    let [team, _] = support(language);
+    let lines = match language {
+        Language::En => include_str!("teams/demo.txt"),
+        Language::Zh => include_str!("teams/demo.zh.txt"),
     };
     let lines = lines.lines().filter(|line| !line.trim().is_empty());
     Demo {
-        team,
+        team: team.text,
         lines: lines.collect(),
     }
 }

@@ -50,3 +50,10 @@ pub use wire::fuzzing;
 pub use wire::{
     ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, ResponsesModel,
 };
+
+/// What the workspace's other crates share of the wire. Not part of the public API.
+#[cfg(feature = "http")]
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::wire::trusting_system;
+}

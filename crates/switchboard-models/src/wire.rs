@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use chat::ChatModel;
 pub use client::Client;
+pub use client::trusting_system;
 use client::{Events, Opened};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};

@@ -34,7 +34,7 @@ pub(super) fn run(args: &args::Check, look: Look, out: &mut impl Write) -> Resul
         return Ok(exit);
     }
     let drawn = match look.colours {
-        Colours::On => problems.in_colour(),
+        Colours::On => format!("{problems:#}"),
         Colours::Off => problems.to_string(),
     };
     writeln!(out, "{}\n\n{}", drawn.trim_end(), counted(&problems))?;

@@ -3,7 +3,6 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use switchboard_models::OfflineModel;
 use switchboard_teamfile::TeamFile;
 
 use super::run::say_all;
@@ -21,7 +20,7 @@ use crate::teams;
 pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> {
     let demo = teams::demo(look.language);
     let file = TeamFile::parse(demo.team, Path::new("demo.toml"))?;
-    let open = file.opening().model(OfflineModel::new()).open()?;
+    let open = file.opening().model("offline").open()?;
     let desk = Desk::of(Path::new("demo.toml"), &open);
     play(desk, &demo.lines, args, look).await
 }

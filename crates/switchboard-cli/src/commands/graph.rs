@@ -2,15 +2,18 @@
 
 use std::io::Write;
 
+use switchboard_teamfile::TeamFile;
+
 use crate::args::{self, GraphFormat};
 use crate::failure::{Exit, Failure};
-use crate::open;
 
 pub(super) fn run(args: &args::Graph, out: &mut impl Write) -> Result<Exit, Failure> {
-    let desk = open::to_look_at(&args.team)?;
+    // To be drawn, a team needs neither its models nor its secrets.
+    let file = TeamFile::read(&args.team)?;
+    let graph = file.team().graph();
     let drawn = match args.format {
-        GraphFormat::Mermaid => desk.graph.to_mermaid(),
-        GraphFormat::Dot => desk.graph.to_dot(),
+        GraphFormat::Mermaid => graph.to_mermaid(),
+        GraphFormat::Dot => graph.to_dot(),
     };
     out.write_all(drawn.as_bytes())?;
     out.flush()?;

@@ -7,7 +7,7 @@ use switchboard_teamfile::TeamFile;
 use crate::failure::{Exit, Failure};
 
 pub(super) fn run(out: &mut impl Write) -> Result<Exit, Failure> {
-    let schema = serde_json::to_string_pretty(&TeamFile::schema()).map_err(io::Error::from)?;
+    let schema = serde_json::to_string_pretty(TeamFile::schema()).map_err(io::Error::from)?;
     writeln!(out, "{schema}")?;
     out.flush()?;
     Ok(Exit::Ok)

@@ -16,7 +16,7 @@ use crate::context::RunContext;
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
-use crate::schema;
+use crate::schema::{self, Payload};
 
 /// Begins a tool; [`ToolBuilder::run`] completes it.
 ///
@@ -170,6 +170,44 @@ impl<C> ToolBuilder<C> {
     {
         let invoke = move |ctx| code(ctx).into_outcome();
         self.finish(schema::raw(parameters), false, None, invoke)
+    }
+
+    /// The tool with a JSON schema that is known only at run time. What the model sends is checked
+    /// against it before `code` runs, and the model is told of what does not fit.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// let schema = json!({
+    ///     "type": "object",
+    ///     "properties": { "city": { "type": "string" } },
+    ///     "required": ["city"],
+    /// });
+    /// let weather: Tool = tool("weather")
+    ///     .description("Tells the weather.")
+    ///     .run_checked(schema, |_ctx, arguments: Value| format!("Sunny in {}.", arguments["city"]));
+    /// ```
+    pub fn run_checked<F, R, M>(self, parameters: Value, code: F) -> Tool<C>
+    where
+        F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let raw = schema::raw(&parameters);
+        let arguments = Payload::described_by(parameters);
+        let problem = arguments.check_schema().err();
+        let problem = problem.map(|error| format!("the schema of its arguments is wrong: {error}"));
+        let invoke = move |ctx: ToolContext<C>| {
+            let sent = match ctx.arguments().trim() {
+                "" => "{}",
+                sent => sent,
+            };
+            match arguments.check(sent) {
+                Ok(arguments) => code(ctx, arguments).into_outcome(),
+                Err(error) => Outcome::Ready(Err(error.into())),
+            }
+        };
+        self.finish(raw, false, problem, invoke)
     }
 
     fn finish(

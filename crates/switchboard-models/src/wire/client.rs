@@ -69,6 +69,22 @@ pub(crate) enum Opened<T> {
     Whole(T),
 }
 
+/// A client to be set up further: it trusts whom the system trusts, follows no redirects and says who
+/// it is.
+///
+/// # Errors
+/// Where there is no TLS.
+pub fn trusting_system() -> Result<reqwest::ClientBuilder, ModelError> {
+    Ok(basics(tls::config(None)?))
+}
+
+fn basics(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+}
+
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
         let server = shown(&endpoint.base_url);
@@ -76,12 +92,9 @@ impl Client {
             |message: String| ModelError::new(ModelErrorKind::Configuration, message).at(&server);
         let base = setup::address(&endpoint.base_url)
             .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::config(endpoint.certificates.as_deref())?)
+        let mut builder = basics(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
-            .read_timeout(endpoint.read_timeout)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+            .read_timeout(endpoint.read_timeout);
         if let Some(total) = endpoint.total_timeout {
             builder = builder.timeout(total);
         }

@@ -1,0 +1,205 @@
+//! Reading a team file.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use switchboard_core::{Finding, Team};
+
+use crate::context::Context;
+use crate::document::{Node, way};
+use crate::fit;
+use crate::named_files;
+use crate::open::{OpenTeam, Opening};
+use crate::plan::{AgentPlan, Plan};
+use crate::problem::{Problem, Problems, Severity, Source};
+use crate::schema::SCHEMA;
+use crate::shape::TeamShape;
+
+/// A team described in a file, read and understood.
+///
+/// A file whose name ends in `.json` is JSON, any other is TOML. [`TeamFile::schema`] describes its
+/// form for editors, and `docs/team-files.md` for people. What holds for every file:
+///
+/// - Variables of the environment are looked up only where the file says `{ env = "NAME" }`, for
+///   models called `openai/…` and `chat/…` (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID`,
+///   `OPENAI_PROJECT_ID`), and for the variables a command is given. Text is never searched for them.
+/// - A command is started without a shell, if the file's allow-list has it. What a model sends stays
+///   within the argument it was put into, and is no option.
+/// - What a model sends is escaped where it becomes part of an address, and cannot choose the server.
+pub struct TeamFile {
+    path: PathBuf,
+    root: Node,
+    pub(crate) plan: Plan,
+    /// What was found that does not keep the team from running.
+    found: Problems,
+    /// The team with nothing of the environment, to be looked at.
+    sight: OpenTeam,
+}
+
+impl TeamFile {
+    /// Reads a file, and the files it names.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Problems> {
+        let path = path.as_ref();
+        let text = named_files::text(path).map_err(|(message, help)| {
+            let help = match path.exists() {
+                true => help,
+                false => {
+                    "give the path of a team file; `switchboard init` writes one to start from"
+                }
+            };
+            Problems::one(Problem::elsewhere("unreadable-file", message).help(help))
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// The same from text. Files that it names are looked for in the folder of `path`, where the file
+    /// itself need not be.
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, Problems> {
+        let path = path.as_ref();
+        let source = Source::new(path, text);
+        let mut problems = Problems::new(source.clone());
+        let root = match Node::read(&source) {
+            Ok(root) => root,
+            Err(problem) => {
+                problems.add(*problem);
+                return Err(problems);
+            }
+        };
+        fit::check(&root, &mut problems);
+        let mut problems = problems.or_errors()?;
+        let shape: TeamShape = match serde_json::from_value(root.to_value()) {
+            Ok(shape) => shape,
+            // The check above knows the same form; this is for what it should have found.
+            Err(error) => {
+                problems.add(Problem::of_file("form", path, error.to_string()));
+                return Err(problems);
+            }
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let plan = Plan::new(shape, &root, folder, &mut problems);
+        let mut found = problems.or_errors()?;
+        let sight = OpenTeam::in_sight(&plan, folder).map_err(|problem| {
+            found.add(problem);
+            found.clone()
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            root,
+            plan,
+            found,
+            sight,
+        })
+    }
+
+    /// What looks wrong and does not keep the team from running: what the file describes and does not
+    /// use, and what [`Team::check`] finds.
+    pub fn check(&self) -> Problems {
+        let mut problems = self.found.clone();
+        for finding in self.sight.team().check() {
+            let problem = self.located(&finding);
+            problems.add(problem);
+        }
+        problems.sort();
+        problems
+    }
+
+    /// A finding, with the place in the file that it is about.
+    fn located(&self, finding: &Finding) -> Problem {
+        let agent = finding.agent.as_str();
+        let mut span = self.root.name_span_of(way!["agents", agent]);
+        if let Some(tool) = &finding.tool {
+            let plan = self.plan.agents.iter().find(|plan| plan.name == agent);
+            if let Some(plan) = plan {
+                span = self.tool_span(plan, tool).unwrap_or(span);
+            }
+        }
+        let message = format!("agent {agent:?}: {}", finding.message);
+        let message = match &finding.tool {
+            Some(tool) => format!("{tool:?} of {message}"),
+            None => message,
+        };
+        let code = finding.code.as_str();
+        let problem = self.found.source().problem(code, span, message);
+        problem
+            .help(finding.advice.clone())
+            .severity(match finding.severity {
+                switchboard_core::Severity::Error => Severity::Error,
+                switchboard_core::Severity::Warning => Severity::Warning,
+                _ => Severity::Note,
+            })
+    }
+
+    /// Where an agent's tool or handoff of this name is written.
+    fn tool_span(&self, plan: &AgentPlan, tool: &str) -> Option<std::ops::Range<usize>> {
+        let name = &plan.name;
+        if let Some(at) = plan.shape.tools.iter().position(|own| own == tool) {
+            return Some(self.root.span_of(way!["agents", name, "tools", at]));
+        }
+        let agent = self.sight.team().get(name)?;
+        let at = agent
+            .handoffs()
+            .iter()
+            .position(|handoff| handoff.tool_name() == tool)?;
+        Some(self.root.span_of(way!["agents", name, "handoffs", at]))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the team is for, if the file says it.
+    pub fn description(&self) -> Option<&str> {
+        self.plan.description.as_deref()
+    }
+
+    /// The team to be looked at and drawn: nothing of the environment was needed for it, so its agents
+    /// have no models but the offline one, and its tools no secrets.
+    pub fn team(&self) -> &Team<Context> {
+        self.sight.team()
+    }
+
+    /// Makes the team.
+    ///
+    /// # Errors
+    /// Variables of the environment that the file names and nobody has set, and models that cannot be
+    /// used as they are set up.
+    pub fn open(&self) -> Result<OpenTeam, Problems> {
+        self.opening().open()
+    }
+
+    /// The same with something set in another way.
+    pub fn opening(&self) -> Opening<'_> {
+        Opening::new(self)
+    }
+
+    /// The JSON Schema of team files.
+    pub fn schema() -> &'static Value {
+        &SCHEMA
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    pub(crate) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        self.found.source()
+    }
+}
+
+impl fmt::Debug for TeamFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TeamFile({})", self.path.display())
+    }
+}

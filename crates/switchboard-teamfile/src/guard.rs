@@ -1,0 +1,199 @@
+//! Guardrails of a file: patterns, words and lengths.
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexSet};
+use switchboard_core::{
+    FinalOutput, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffInputData,
+    HandoffVerdict, Input, InputGuardrail, InputVerdict, Item, Items, OutputGuardrail,
+    OutputVerdict,
+};
+
+use crate::context::Context;
+use crate::shape::ThenShape;
+
+/// A guardrail, ready to look at text.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    name: String,
+    found: RegexSet,
+    /// The same one by one, to be hidden.
+    each: Vec<Regex>,
+    max_length: Option<usize>,
+    then: ThenShape,
+    message: String,
+}
+
+/// What is put in place of what was found.
+const HIDDEN: &str = "[removed]";
+
+/// The largest automaton of a pattern.
+const LARGEST: usize = 1 << 20;
+
+/// A pattern as the file writes it.
+pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
+    regex::RegexBuilder::new(text).size_limit(LARGEST).build()
+}
+
+/// The pattern of a word or phrase: in any case, and not within another word.
+pub(crate) fn word_pattern(word: &str) -> String {
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
+    let word = word.trim();
+    // Where words have no spaces between them, a boundary would keep them from being found.
+    let start = if is_letter(word.chars().next()) {
+        r"\b"
+    } else {
+        ""
+    };
+    let end = if is_letter(word.chars().last()) {
+        r"\b"
+    } else {
+        ""
+    };
+    let phrase: Vec<String> = word.split_whitespace().map(regex::escape).collect();
+    format!("(?i){start}{}{end}", phrase.join(r"\s+"))
+}
+
+impl Guard {
+    pub(crate) fn new(
+        name: &str,
+        patterns: &[String],
+        max_length: Option<u32>,
+        then: ThenShape,
+        message: Option<&str>,
+    ) -> Result<Self, regex::Error> {
+        let found = regex::RegexSetBuilder::new(patterns)
+            .size_limit(LARGEST * 8)
+            .build()?;
+        let each = patterns
+            .iter()
+            .map(|text| pattern(text))
+            .collect::<Result<_, _>>()?;
+        let message = message.unwrap_or("This cannot be said here.");
+        Ok(Self(Arc::new(Inner {
+            name: name.to_owned(),
+            found,
+            each,
+            max_length: max_length.and_then(|most| usize::try_from(most).ok()),
+            then,
+            message: message.to_owned(),
+        })))
+    }
+
+    fn trips(&self, text: &str) -> bool {
+        let too_long = self
+            .0
+            .max_length
+            .is_some_and(|most| text.chars().nth(most).is_some());
+        too_long || self.0.found.is_match(text)
+    }
+
+    /// The text without what was found, if anything was.
+    fn hidden(&self, text: &str) -> Option<String> {
+        if !self.trips(text) {
+            return None;
+        }
+        let mut text = text.to_owned();
+        for pattern in &self.0.each {
+            text = pattern.replace_all(&text, HIDDEN).into_owned();
+        }
+        if let Some(most) = self.0.max_length
+            && let Some((end, _)) = text.char_indices().nth(most)
+        {
+            text.truncate(end);
+        }
+        Some(text)
+    }
+
+    fn verdict(&self, text: &str) -> GuardrailVerdict {
+        match self.trips(text) {
+            true => GuardrailVerdict::trip().info(self.0.message.as_str()),
+            false => GuardrailVerdict::allow(),
+        }
+    }
+
+    pub(crate) fn on_input(&self) -> InputGuardrail<Context> {
+        let guard = self.clone();
+        let name = self.0.name.as_str();
+        match self.0.then {
+            ThenShape::Stop => InputGuardrail::new(name, move |_ctx, _agent, input: Input| {
+                guard.verdict(&input.last_words().unwrap_or_default())
+            }),
+            ThenShape::Redact => {
+                InputGuardrail::replacing(name, move |_ctx, _agent, input: Input| {
+                    let words = input.last_words().unwrap_or_default();
+                    InputVerdict::from(guard.hidden(&words))
+                })
+            }
+        }
+    }
+
+    pub(crate) fn on_output(&self) -> OutputGuardrail<Context> {
+        let guard = self.clone();
+        let name = self.0.name.as_str();
+        match self.0.then {
+            ThenShape::Stop => {
+                OutputGuardrail::new(name, move |_ctx, _agent, output: FinalOutput| {
+                    guard.verdict(&output.text())
+                })
+            }
+            ThenShape::Redact => {
+                OutputGuardrail::replacing(name, move |_ctx, _agent, output: FinalOutput| {
+                    OutputVerdict::from(guard.hidden(&output.text()))
+                })
+            }
+        }
+    }
+
+    /// Looks at the payload and at what would be carried over.
+    pub(crate) fn on_handoff(&self) -> HandoffGuardrail<Context> {
+        let guard = self.clone();
+        HandoffGuardrail::new(self.0.name.as_str(), move |check: HandoffCheck<Context>| {
+            let payload = check.payload.as_ref();
+            let trips = payload.is_some_and(|payload| guard.trips_in(payload))
+                || carried(&check.data).any(|item| {
+                    let texts = [item.text(), item.arguments(), item.output()];
+                    texts.iter().flatten().any(|text| guard.trips(text))
+                });
+            match trips {
+                true => HandoffVerdict::refuse(guard.0.message.clone()),
+                false => HandoffVerdict::Allow,
+            }
+        })
+    }
+
+    /// Whether any text of a value trips it.
+    fn trips_in(&self, value: &serde_json::Value) -> bool {
+        use serde_json::Value;
+        let mut open = vec![value];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::String(text) if self.trips(text) => return true,
+                Value::Array(items) => open.extend(items),
+                Value::Object(fields) => open.extend(fields.values()),
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+/// What the next agent would be shown.
+fn carried(data: &HandoffInputData<Context>) -> impl Iterator<Item = Item> {
+    let history = match data.input_history() {
+        Input::Text(text) => Items::from_iter([Item::user(text)]),
+        Input::Items(items) => items.clone(),
+    };
+    let now = data.input_items().unwrap_or(data.new_items()).clone();
+    let since = data.pre_handoff_items().clone();
+    let run_items: Vec<Item> = since
+        .iter()
+        .chain(now.iter())
+        .map(|item| item.item().clone())
+        .collect();
+    let history: Vec<Item> = history.iter().cloned().collect();
+    history.into_iter().chain(run_items)
+}
