@@ -95,6 +95,11 @@ impl Screen {
         self
     }
 
+    /// From here on the terminal looks like this: it may have been resized.
+    pub(crate) fn looks(&mut self, look: Look) {
+        self.look = look;
+    }
+
     fn draw(&mut self, event: &Event) -> io::Result<()> {
         if let Event::TextDelta { agent, text } = event {
             return self.say(agent, text);

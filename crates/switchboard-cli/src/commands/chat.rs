@@ -124,10 +124,16 @@ impl Chat {
                 }
             };
             wants_to_leave = false;
+            self.look_again();
             match Typed::from(line.as_str()) {
                 Typed::Nothing => {}
                 Typed::Message(message) => {
-                    match self.say(message, signals).await? {
+                    let answered = self.say(message, signals).await?;
+                    if lines.are_edited() {
+                        // The next prompt stands apart from the answer.
+                        writeln!(self.out)?;
+                    }
+                    match answered {
                         Answered::Finished => {}
                         // Who talks sees it; who pipes lines in looks at the exit code.
                         Answered::Failed(failed) if !lines.are_edited() && exit == Exit::Ok => {
@@ -176,6 +182,12 @@ impl Chat {
     async fn say(&mut self, message: &str, signals: &mut Signals) -> Result<Answered, Failure> {
         let mut both = (&mut self.screen, &mut self.recorded);
         self.conversation.say(message, &mut both, signals).await
+    }
+
+    /// The terminal may have been resized since the last line.
+    fn look_again(&mut self) {
+        self.look = Look::of_stdout(self.look.language);
+        self.screen.looks(self.look);
     }
 
     async fn obey(&mut self, command: &str, rest: &str) -> Result<Next, Failure> {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::args;
 use crate::audience::{Audience, JsonLines};
-use crate::event::Line;
+use crate::event::{Event, Line};
 use crate::failure::{Exit, Failure};
 use crate::screen::Screen;
-use crate::screen::style::{Look, NOTICE};
+use crate::screen::style::{Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, shortened};
 
 pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure> {
@@ -39,8 +39,7 @@ async fn replay(
     audience: &mut dyn Audience,
     speed: Option<f64>,
 ) -> Result<Exit, Failure> {
-    let mut exit = Exit::Ok;
-    let mut shown = 0_usize;
+    let mut broken = Broken::new(name);
     let mut now = None;
     let mut bytes = Vec::new();
     for number in 1_usize.. {
@@ -50,30 +49,93 @@ async fn replay(
         if read == 0 {
             break;
         }
-        if bytes.trim_ascii().is_empty() {
-            continue;
-        }
-        match serde_json::from_slice::<Line>(bytes.trim_ascii()) {
-            Ok(line) => {
-                if let Some(speed) = speed {
-                    wait(now.replace(line.at), line.at, speed).await;
+        match bytes.trim_ascii() {
+            b"" => {}
+            line => match serde_json::from_slice::<Line>(line) {
+                Ok(line) => {
+                    if line.event != Event::Unknown {
+                        broken.is_a_recording();
+                    }
+                    if let Some(speed) = speed {
+                        wait(now.replace(line.at), line.at, speed).await;
+                    }
+                    audience.told(&line)?;
                 }
-                audience.told(&line)?;
-                shown += 1;
-            }
-            Err(error) => {
-                exit = Exit::Usage;
-                complain(name, number, &bytes, &error);
-            }
+                Err(error) => broken.add(number, line, &error)?,
+            },
         }
     }
-    match shown {
-        0 => Err(Failure::usage(
-            format!("{name} holds no events"),
-            "record a run with `switchboard run team.toml \"Hi\" --json > run.jsonl`, or a chat with \
+    broken.end()
+}
+
+/// The lines that cannot be shown. A few are told of; a file of nothing else is no recording.
+struct Broken<'a> {
+    name: &'a str,
+    /// What is told once it is sure that the file is a recording.
+    held: Vec<String>,
+    is_recording: bool,
+    count: usize,
+}
+
+impl<'a> Broken<'a> {
+    /// How many are told of.
+    const TOLD: usize = 10;
+
+    fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            held: Vec::new(),
+            is_recording: false,
+            count: 0,
+        }
+    }
+
+    fn is_a_recording(&mut self) {
+        self.is_recording = true;
+        self.held.drain(..).for_each(|text| warn(&text));
+    }
+
+    fn add(
+        &mut self,
+        number: usize,
+        line: &[u8],
+        error: &serde_json::Error,
+    ) -> Result<(), Failure> {
+        self.count += 1;
+        if self.count > Self::TOLD {
+            return match self.is_recording {
+                true => Ok(()),
+                false => Err(self.no_recording()),
+            };
+        }
+        let text = described(self.name, number, line, error);
+        match self.is_recording {
+            true => warn(&text),
+            false => self.held.push(text),
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<Exit, Failure> {
+        if !self.is_recording {
+            return Err(self.no_recording());
+        }
+        match self.count.checked_sub(Self::TOLD) {
+            Some(more @ 1..) => warn(&format!("{}: {more} more lines were left out", self.name)),
+            _ => {}
+        }
+        Ok(match self.count {
+            0 => Exit::Ok,
+            _ => Exit::Usage,
+        })
+    }
+
+    fn no_recording(&self) -> Failure {
+        Failure::usage(
+            format!("{} holds no events of a run", self.name),
+            "record one with `switchboard run team.toml \"Hi\" --json > run.jsonl`, or a chat with \
              /save",
-        )),
-        _ => Ok(exit),
+        )
     }
 }
 
@@ -84,21 +146,24 @@ async fn wait(before: Option<f64>, at: f64, speed: f64) {
     tokio::time::sleep(took.min(Duration::from_secs(60))).await;
 }
 
-/// Says which line is broken; the others are shown all the same.
-fn complain(name: &str, number: usize, line: &[u8], error: &serde_json::Error) {
-    let look = Look::of_stderr(Default::default());
-    let warning = look.paint(NOTICE, "warning:");
-    let line = String::from_utf8_lossy(line.trim_ascii());
+/// Which line is broken, and what to do.
+fn described(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -> String {
+    let line = String::from_utf8_lossy(line);
     let line = one_line(&line);
     let line = shortened(&line, 60);
     let error = error.to_string();
     // The place within the line is of no use: it is one line.
     let error = error.split(" at line ").next().unwrap_or(&error);
     let error = one_line(error);
+    format!(
+        "{name}:{number}: left out, as this is not an event: {error}\n  {line}\n  help: mend or \
+         delete the line; each is one JSON object with a \"type\""
+    )
+}
+
+fn warn(text: &str) {
+    let look = Look::of_stderr(Language::En);
+    let warning = look.paint(NOTICE, "warning:");
     // Nothing can be done where nobody reads standard error.
-    let _ = writeln!(
-        anstream::stderr(),
-        "{warning} {name}:{number}: left out, as this is not an event: {error}\n  {line}\n  help: \
-         mend or delete the line; each is one JSON object with a \"type\""
-    );
+    let _ = writeln!(anstream::stderr(), "{warning} {text}");
 }
