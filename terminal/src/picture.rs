@@ -118,7 +118,7 @@ impl Piece {
         } else {
             " "
         };
-        let even = !cell.is_wide() && is_in_every_monospace_font(text);
+        let even = is_in_every_monospace_font(text);
         Self {
             column,
             width: if cell.is_wide() { 2 } else { 1 },
@@ -171,7 +171,7 @@ impl Style {
     }
 }
 
-/// Latin, Greek and Cyrillic letters, punctuation, and lines and blocks to draw with.
+/// Latin, Greek and Cyrillic letters, punctuation, and lines and blocks to draw with; nothing wide.
 fn is_in_every_monospace_font(text: &str) -> bool {
     let mut chars = text.chars();
     let even = |c: char| {
