@@ -344,8 +344,7 @@ impl Checker<'_> {
         found: &mut Vec<Problem>,
     ) {
         let bound = |key: &str| place.schema.get(key).and_then(Value::as_f64);
-        let unsigned_32 = place.schema["format"] == "uint32";
-        let greatest = bound("maximum").or(unsigned_32.then_some(f64::from(u32::MAX)));
+        let greatest = bound("maximum");
         let number = number.unwrap_or(f64::MAX);
         let wrong = match (bound("minimum"), bound("exclusiveMinimum"), greatest) {
             (Some(least), ..) if number < least => format!("at least {least}"),

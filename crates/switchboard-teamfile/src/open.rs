@@ -119,10 +119,7 @@ impl<'a> Opening<'a> {
             model: &mut |way_to_model, name| match &chosen {
                 Some((model, _)) => Ok(model.clone()),
                 None => models.model(name).map_err(|Unusable { message, help }| {
-                    let span = match root.span_of(way_to_model) {
-                        span if root.span_of(&[]) == span => root.span_of(way!["model"]),
-                        span => span,
-                    };
+                    let span = root.span_of(way_to_model);
                     source.problem("model", span, message).help(help)
                 }),
             },
@@ -324,7 +321,10 @@ impl Builder<'_> {
                 AfterToolsShape::StopOnFirstTool => ToolUse::stop_on_first_tool(),
                 AfterToolsShape::StopAt(names) => ToolUse::stop_at(names.clone()),
             });
-        let way_to_model = way!["agents", &plan.name, "model"];
+        let way_to_model = match shape.model {
+            Some(_) => way!["agents", &plan.name, "model"],
+            None => way!["model"],
+        };
         match (self.model)(way_to_model, plan.model(self.plan)) {
             Ok(model) => agent = agent.model(model),
             Err(problem) => self.problems.add(problem),

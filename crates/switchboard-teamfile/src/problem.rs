@@ -224,6 +224,10 @@ impl fmt::Display for Problems {
             true => Renderer::styled(),
             false => Renderer::plain(),
         };
+        // The renderer makes the older control characters visible, and not these, which some terminals
+        // act on; what stands for them is as long, so that places stay where they are.
+        let is_control = |c: char| ('\u{80}'..'\u{a0}').contains(&c);
+        let shown = self.source.text.replace(is_control, "·");
         for (at, problem) in self.list.iter().enumerate() {
             if at > 0 {
                 writeln!(f)?;
@@ -242,11 +246,7 @@ impl fmt::Display for Problems {
                 Some(span) => {
                     let label = problem.suggestion.as_deref().map(printable);
                     let mark = AnnotationKind::Primary.span(span.clone()).label(label);
-                    title.element(
-                        Snippet::source(&*self.source.text)
-                            .path(path)
-                            .annotation(mark),
-                    )
+                    title.element(Snippet::source(&*shown).path(path).annotation(mark))
                 }
                 None if problem.file.is_some() => {
                     title.element(annotate_snippets::Origin::path(path))

@@ -65,7 +65,9 @@ impl ToolPlan {
         };
         let mut builder = tool::<Context>(self.name.as_str())
             .description(self.description.as_str())
-            .timeout(self.limits.time);
+            .timeout(self.limits.time)
+            // What went wrong is in our words or the server's, and the model can often act on it.
+            .failure_text(|_ctx, error| format!("The tool failed: {error}"));
         if let Some(when) = self.when.clone() {
             builder = builder.enabled_if(move |ctx, _agent| when.holds(&ctx));
         }

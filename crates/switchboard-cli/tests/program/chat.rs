@@ -1,0 +1,82 @@
+//! `switchboard chat` without a terminal: a line is a message.
+
+use crate::support::Folder;
+
+#[test]
+fn lines_are_messages_and_commands() {
+    let folder = Folder::new();
+    let lines =
+        "My bill is wrong\n/agents\n/histroy\n/history\n/reset\n/history\n/quit\nnever said\n";
+    let ran = folder.run_with_input(&["chat", "team.toml"], lines);
+    assert_eq!(
+        ran.without_times(),
+        "\
+You        My bill is wrong
+Triage     → Billing
+             carried 3 of 3 items: 1 user message, 1 call, 1 output
+Billing    A second charge is reversed.
+
+           (offline model)
+  Triage     Finds the right colleague. [offline]
+* Billing    Bills, invoices, charges and refunds. [offline]
+  Manager    A manager, for complaints. [offline]
+  Concierge  Flowers, restaurants, theatre tickets. [offline]
+there is no command /histroy: did you mean /history?
+You        My bill is wrong
+call       transfer_to_billing {}
+output     {\"assistant\": \"Billing\"}
+assistant  A second charge is reversed.
+
+           (offline model)
+Forgotten; a new conversation begins.
+Nothing has been said yet.
+"
+    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_saved_chat_is_shown_again_as_it_was() {
+    let folder = Folder::new();
+    let lines = "My bill is wrong\nAnd now?\n/save chat.jsonl\n";
+    let chat = folder.run_with_input(&["chat", "team.toml"], lines);
+    let replayed = folder.run(&["replay", "chat.jsonl"]);
+    let saved = chat.stdout.find("events are in chat.jsonl").unwrap();
+    let shown = &chat.stdout[..chat.stdout[..saved].rfind('\n').unwrap() + 1];
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), shown));
+}
+
+#[test]
+fn saving_writes_over_nothing_that_the_chat_did_not_write() {
+    let folder = Folder::new();
+    let before = folder.read("team.toml");
+    let lines = "/save team.toml\n/save chat.jsonl\nHi\n/save chat.jsonl\n/save\n";
+    let ran = folder.run_with_input(&["chat", "team.toml"], lines);
+    assert!(
+        ran.stdout.contains("team.toml is there already"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("say where to, as in /save chat.jsonl"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(folder.read("team.toml"), before);
+    assert!(folder.read("chat.jsonl").contains("run_started"));
+}
+
+#[test]
+fn a_message_that_fails_does_not_end_the_chat_and_is_its_exit_code() {
+    let folder = Folder::new();
+    let args = ["chat", "team.toml", "--max-turns", "1"];
+    let ran = folder.run_with_input(&args, "My bill is wrong\n/agents\n");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stdout.contains("* Billing"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_team_is_drawn() {
+    let ran = Folder::new().run_with_input(&["chat", "team.toml"], "/graph\n");
+    assert!(ran.stdout.starts_with("flowchart LR\n"), "{}", ran.stdout);
+}

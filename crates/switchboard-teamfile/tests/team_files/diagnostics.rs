@@ -1,0 +1,263 @@
+//! What people are told of their mistakes.
+
+use switchboard_teamfile::{Severity, TeamFile};
+
+/// What is said of a text that cannot be read.
+fn told(text: &str) -> String {
+    match TeamFile::parse(text, "team.toml") {
+        Ok(_) => panic!("nothing is wrong with {text}"),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+/// The code, line and column of each problem, and what is suggested there.
+fn places(text: &str) -> Vec<(&'static str, usize, usize, Option<String>)> {
+    let problems = TeamFile::parse(text, "team.toml").expect_err("nothing is wrong");
+    let places = problems.iter().map(|problem| {
+        let (line, column) = (problem.line.unwrap_or(0), problem.column.unwrap_or(0));
+        (problem.code, line, column, problem.suggestion.clone())
+    });
+    places.collect()
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_each_where_it_is() {
+    let text = r#"strat = "Triage"
+
+[agents.Triage]
+instructons = "Route."
+handoffs = ["Billing", { too = "Billing" }]
+
+[agents.Billing]
+settings = { temperature = "hot" }
+"#;
+    assert_eq!(
+        told(text),
+        r#"error[unknown-field]: a team file has no field "strat"
+ --> team.toml:1:1
+  |
+1 | strat = "Triage"
+  | ^^^^^ did you mean "start"?
+  |
+  = help: start: The agent that gets the conversation first. Without it, the first agent of the file.
+
+error[unknown-field]: an agent has no field "instructons"
+ --> team.toml:4:1
+  |
+4 | instructons = "Route."
+  | ^^^^^^^^^^^ did you mean "instructions"?
+  |
+  = help: instructions: What the agent's model is told to do.
+
+error[missing-field]: a handoff table needs "to"
+ --> team.toml:5:24
+  |
+5 | handoffs = ["Billing", { too = "Billing" }]
+  |                        ^^^^^^^^^^^^^^^^^^^
+  |
+  = help: to: The agent that gets the conversation.
+
+error[unknown-field]: a handoff table has no field "too"
+ --> team.toml:5:26
+  |
+5 | handoffs = ["Billing", { too = "Billing" }]
+  |                          ^^^ did you mean "to"?
+  |
+  = help: to: The agent that gets the conversation.
+
+error[wrong-type]: "temperature" must be a number, and this is text
+ --> team.toml:8:28
+  |
+8 | settings = { temperature = "hot" }
+  |                            ^^^^^
+  |
+  = help: Randomness of sampling.
+"#
+    );
+}
+
+#[test]
+fn names_that_lead_nowhere_are_told_with_what_was_meant() {
+    let text = r#"
+start = "Triaje"
+model = "ofline"
+[agents.Triage]
+tools = ["find_invoise"]
+input_guardrails = ["polite"]
+handoffs = ["Biling", "Nobody at all"]
+[agents.Billing]
+model = "gpt-5.2"
+after_tools = { stop_at = ["find_invoice"] }
+[tools.find_invoice]
+description = "Finds it."
+http.url = "https://example.com"
+[guardrails.polite]
+deny = []
+"#;
+    let meant = |name: &str| Some(format!("did you mean {name:?}?"));
+    assert_eq!(
+        places(text),
+        [
+            ("unknown-agent", 2, 9, meant("Triage")),
+            ("unknown-model", 3, 9, meant("offline")),
+            ("unknown-tool", 5, 10, meant("find_invoice")),
+            ("unknown-agent", 7, 13, meant("Billing")),
+            ("unknown-agent", 7, 23, None),
+            ("unknown-model", 9, 9, None),
+            ("unknown-tool", 10, 28, None),
+            ("unused", 11, 8, None),
+            ("empty-guardrail", 14, 13, None),
+        ]
+    );
+}
+
+#[test]
+fn filters_and_choices_are_known_by_name() {
+    let text = r#"
+[agents.A]
+handoffs = [{ to = "B", filters = ["remove_tools", "redact_pi", { keep_lst = 3 }, { keep_last = -1 }, 5] }]
+after_tools = "stop_on_first_toll"
+[agents.B]
+"#;
+    let told = told(text);
+    for part in [
+        "there is no filter \"remove_tools\"",
+        "there is no filter \"redact_pi\"",
+        "did you mean \"redact_pii\"?",
+        "and as tables { redact = … }, { keep_last = … }",
+        "a filter has no field \"keep_lst\"",
+        "did you mean \"keep_last\"?",
+        "\"keep_last\" must be at least 0",
+        "what is in \"filters\" must be text in quotes or a table, and this is a number",
+        "there is no way to go on after tools \"stop_on_first_toll\"",
+        "did you mean \"stop_on_first_tool\"?",
+    ] {
+        assert!(told.contains(part), "{part} is missing in\n{told}");
+    }
+}
+
+#[test]
+fn mistakes_within_texts_have_places_of_their_own() {
+    let text = r#"
+[context]
+tier = "basic"
+[commands]
+allow = ["cat"]
+[agents.A]
+tools = ["t", "u", "v"]
+handoffs = [{ to = "B", when = "teir == 'gold'" }, { to = "B", tool_name = "b", when = "tier = 'gold'" }]
+[agents.B]
+[tools.t]
+description = "d"
+http.url = "https://example.com/{nubmer}"
+parameters = { properties = { number = {} } }
+[tools.u]
+description = "d"
+command.run = ["rm", "-rf", "{x}"]
+parameters = { properties = { x = {} } }
+[tools.v]
+description = "d"
+http.url = "https://{context.tier}.example.com/"
+[guardrails.g]
+patterns = ['(unclosed', 'fine']
+"#;
+    let meant = |name: &str| Some(format!("did you mean {name:?}?"));
+    assert_eq!(
+        places(text),
+        [
+            ("bad-condition", 8, 33, meant("tier")),
+            ("bad-condition", 8, 94, None),
+            ("bad-template", 12, 33, meant("number")),
+            ("not-allowed", 16, 16, None),
+            ("bad-url", 20, 12, None),
+            ("unused", 21, 13, None),
+            ("bad-pattern", 22, 13, None),
+        ]
+    );
+}
+
+#[test]
+fn syntax_is_told_in_toml_and_json() {
+    assert_eq!(
+        told("[agents.A]\ninstructions = Route.\n"),
+        "error[syntax]: string values must be quoted, expected literal string
+ --> team.toml:2:16
+  |
+2 | instructions = Route.
+  |                ^^^^^^
+  |
+  = help: this is not TOML; a file of JSON has a name that ends in .json
+"
+    );
+    let json = "{\n  \"agents\": { \"A\": {} },\n}";
+    let problems = TeamFile::parse(json, "team.json").unwrap_err();
+    let problem = problems.iter().next().unwrap();
+    assert_eq!(
+        (problem.code, problem.line, problem.column),
+        ("syntax", Some(3), Some(1))
+    );
+    let twice = r#"{ "agents": { "A": {}, "A": {} } }"#;
+    let problems = TeamFile::parse(twice, "team.json").unwrap_err();
+    let problem = problems.iter().next().unwrap();
+    assert_eq!(
+        (problem.message.as_str(), problem.column),
+        (r#""A" is there twice"#, Some(24))
+    );
+}
+
+#[test]
+fn wide_characters_line_up() {
+    let text =
+        "[agents.\"分诊\"]\ninstructions = \"你好\"\nhandoffs = [\"账単\"]\n[agents.\"账单\"]\n";
+    assert_eq!(
+        told(text),
+        r#"error[unknown-agent]: there is no agent "账単"
+ --> team.toml:3:13
+  |
+3 | handoffs = ["账単"]
+  |             ^^^^^^ did you mean "账单"?
+"#
+    );
+}
+
+#[test]
+fn what_the_team_checks_find_has_its_place_in_the_file() {
+    let text = r#"
+start = "Triage"
+[agents.Lost]
+description = "Nobody comes here."
+[agents.Triage]
+handoffs = ["Billing"]
+[agents.Billing]
+[guardrails.g]
+max_length = 5
+"#;
+    let file = TeamFile::parse(text, "team.toml").unwrap();
+    let found = file.check();
+    let found: Vec<_> = found
+        .iter()
+        .map(|problem| (problem.severity, problem.code, problem.line))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (Severity::Warning, "unreachable", Some(3)),
+            (Severity::Warning, "empty-description", Some(6)),
+            (Severity::Note, "dead-end", Some(7)),
+            (Severity::Warning, "unused", Some(8)),
+        ]
+    );
+}
+
+#[test]
+fn problems_are_data_for_machines() {
+    let problems = TeamFile::parse("[agents.A]\nhandoffs = [\"a\"]\n", "team.toml").unwrap_err();
+    let problem = serde_json::to_value(problems.iter().next().unwrap()).unwrap();
+    assert_eq!(
+        problem,
+        serde_json::json!({
+            "severity": "error", "code": "unknown-agent", "message": "there is no agent \"a\"",
+            "file": "team.toml", "line": 2, "column": 13, "suggestion": "did you mean \"A\"?",
+        })
+    );
+}

@@ -1,0 +1,77 @@
+//! Files that nobody should have written.
+
+use proptest::prelude::*;
+use switchboard_teamfile::TeamFile;
+
+proptest! {
+    #[test]
+    fn no_text_makes_reading_panic(text in ".{0,200}", json: bool) {
+        let name = if json { "t.json" } else { "t.toml" };
+        if let Err(problems) = TeamFile::parse(&text, name) {
+            let _ = (problems.to_string(), format!("{problems:#}"));
+        }
+    }
+
+    #[test]
+    fn no_broken_team_makes_reading_panic(cut in 0..2000usize, with in ".{0,6}") {
+        let whole = include_str!("team.toml");
+        let at = whole.char_indices().map(|(at, _)| at).nth(cut % whole.chars().count()).unwrap();
+        let text = format!("{}{with}{}", &whole[..at], &whole[at..]);
+        match TeamFile::parse(&text, "t.toml") {
+            Ok(_) => {}
+            Err(problems) => prop_assert!(!problems.to_string().is_empty()),
+        }
+    }
+}
+
+#[test]
+fn deep_and_wide_files_are_refused_or_read_in_time() {
+    let deep = format!("x = {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(TeamFile::parse(&deep, "t.toml").is_err());
+    let deep = format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(TeamFile::parse(&deep, "t.json").is_err());
+    let wide: String = (0..5_000)
+        .map(|at| {
+            format!(
+                "[agents.a{at}]\ndescription = 'x'\nhandoffs = ['a{}']\n",
+                (at + 1) % 5_000
+            )
+        })
+        .collect();
+    let team = TeamFile::parse(&wide, "t.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(team.team().agents().len(), 5_000);
+    // Each a mistake.
+    let wrong: String = (0..5_000)
+        .map(|at| format!("[agents.a{at}]\nhandofs = 1\n"))
+        .collect();
+    let problems = TeamFile::parse(&wrong, "t.toml").unwrap_err();
+    assert_eq!(problems.iter().count(), 5_000);
+}
+
+#[test]
+fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
+    let text = "[agents.\"\\u001b[31mred\"]\nhandoffs = [\"\\u001b]0;x\\u0007\"]\n\"a\\u001b[2J\" = 1 # \u{1b}[2J\n";
+    let text = text.replace(" # \u{1b}[2J", "");
+    let problems = TeamFile::parse(&text, "t.toml").unwrap_err();
+    assert!(!problems.to_string().contains('\u{1b}'), "{problems:?}");
+    let raw = "[agents.A]\nhandoffs = [\"\u{9b}2J\"] \n";
+    let problems = TeamFile::parse(raw, "t.toml").unwrap_err();
+    assert!(!problems.to_string().contains('\u{9b}'), "{problems:?}");
+}
+
+#[test]
+fn files_that_are_none_are_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("bytes.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    std::fs::write(path("large.toml"), vec![b'#'; 9 << 20]).unwrap();
+    for (name, told) in [
+        ("missing.toml", "switchboard init"),
+        ("", "is a folder"),
+        ("bytes.toml", "is not text in UTF-8"),
+        ("large.toml", "is larger than 8 MiB"),
+    ] {
+        let problems = TeamFile::read(path(name)).unwrap_err().to_string();
+        assert!(problems.contains(told), "{problems}");
+    }
+}

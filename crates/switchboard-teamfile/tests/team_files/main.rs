@@ -1,0 +1,51 @@
+//! Teams described in files, as users meet them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that panics has failed"
+)]
+
+mod commands;
+mod diagnostics;
+mod hostile;
+mod http;
+mod records;
+mod running;
+mod schema;
+
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{Error, RunResult};
+use switchboard_teamfile::{Context, TeamFile};
+
+/// A team with one agent, which has one tool; `tool` is what the tool does.
+fn with_tool(tool: &str) -> String {
+    format!(
+        "[context]\ncustomer = \"C-1\"\n[commands]\nallow = [\"sh\", \"cat\", \"printf\", \"env\", \"./missing\"]\n\
+         [agents.A]\ntools = [\"t\"]\n[tools.t]\ndescription = \"Does it.\"\n{tool}"
+    )
+}
+
+/// Runs the team of a text with a model that calls the tool `t` with these arguments.
+async fn call(text: &str, arguments: &str) -> Result<RunResult<Context>, Error> {
+    let file = TeamFile::parse(text, "team.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let model = ScriptedModel::new().call("t", arguments).say("Done.");
+    let opening = file.opening().model_handle(model);
+    let vars = |name: &str| match name {
+        "TOKEN" => Some("s3cret".to_owned()),
+        "PATH" => std::env::var("PATH").ok(),
+        _ => None,
+    };
+    let team = opening.vars(vars).open().unwrap();
+    team.runner().run("Go").await
+}
+
+/// What the model was told of the call.
+async fn output(text: &str, arguments: &str) -> String {
+    let result = call(text, arguments).await.unwrap();
+    let outputs = result.new_items().iter().filter_map(|item| {
+        let output = item.item().output()?;
+        Some(output.into_owned())
+    });
+    outputs.collect::<Vec<_>>().join("\n")
+}

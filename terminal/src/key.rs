@@ -1,0 +1,99 @@
+//! Keys, and the bytes a terminal sends for them.
+
+use std::str::FromStr;
+
+/// A key that is not simply text.
+///
+/// `"Enter".parse::<Key>()` reads the names that are written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Key {
+    /// Enter, also called Return.
+    Enter,
+    /// Tab.
+    Tab,
+    /// Backspace.
+    Backspace,
+    /// Escape.
+    Escape,
+    /// Arrow up.
+    Up,
+    /// Arrow down.
+    Down,
+    /// Arrow left.
+    Left,
+    /// Arrow right.
+    Right,
+    /// Home.
+    Home,
+    /// End.
+    End,
+    /// Ctrl-C: unless the program reads keys itself, the line discipline makes it an interrupt.
+    CtrlC,
+    /// Ctrl-D: at the start of a line, the end of the input.
+    CtrlD,
+}
+
+/// Whether the program has asked for the cursor keys in their other form (DECCKM).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CursorKeys {
+    Normal,
+    Application,
+}
+
+impl Key {
+    const NAMES: [(&'static str, Self); 12] = [
+        ("Enter", Self::Enter),
+        ("Tab", Self::Tab),
+        ("Backspace", Self::Backspace),
+        ("Escape", Self::Escape),
+        ("Up", Self::Up),
+        ("Down", Self::Down),
+        ("Left", Self::Left),
+        ("Right", Self::Right),
+        ("Home", Self::Home),
+        ("End", Self::End),
+        ("CtrlC", Self::CtrlC),
+        ("CtrlD", Self::CtrlD),
+    ];
+
+    /// What xterm sends for it.
+    pub(crate) fn bytes(self, cursor_keys: CursorKeys) -> Vec<u8> {
+        let cursor = |end: u8| match cursor_keys {
+            CursorKeys::Normal => vec![0x1b, b'[', end],
+            CursorKeys::Application => vec![0x1b, b'O', end],
+        };
+        match self {
+            Self::Enter => vec![b'\r'],
+            Self::Tab => vec![b'\t'],
+            Self::Backspace => vec![0x7f],
+            Self::Escape => vec![0x1b],
+            Self::Up => cursor(b'A'),
+            Self::Down => cursor(b'B'),
+            Self::Right => cursor(b'C'),
+            Self::Left => cursor(b'D'),
+            Self::Home => cursor(b'H'),
+            Self::End => cursor(b'F'),
+            Self::CtrlC => vec![0x03],
+            Self::CtrlD => vec![0x04],
+        }
+    }
+}
+
+impl FromStr for Key {
+    type Err = crate::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, key)| *key)
+            .ok_or_else(|| {
+                let known: Vec<_> = Self::NAMES.iter().map(|(known, _)| *known).collect();
+                crate::Error::new(format!(
+                    "no key is named {name:?}: there are {}",
+                    known.join(", ")
+                ))
+            })
+    }
+}

@@ -1,0 +1,96 @@
+//! The program that makes pictures.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::{path::Path, process::Output};
+
+fn record(folder: &Path, args: &[&str]) -> Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_terminal-record"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_still_is_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["1.svg", "2.svg"].map(|out| {
+        let output = record(
+            folder.path(),
+            &[
+                "--columns",
+                "30",
+                "--rows",
+                "4",
+                "--still",
+                "--out",
+                out,
+                "--wait",
+                "name: ",
+                "--type",
+                "Ada<Enter>",
+                "--",
+                "sh",
+                "-c",
+                "printf 'name: '; read name; echo \"hello $name\"",
+            ],
+        );
+        assert!(output.status.success(), "{output:?}");
+        std::fs::read_to_string(folder.path().join(out)).unwrap()
+    });
+    assert_eq!(first, second);
+    assert!(first.contains(">name: Ada</text>"));
+    assert!(first.contains(">hello Ada</text>"));
+    assert!(!first.contains("@keyframes"));
+}
+
+#[test]
+fn a_recording_moves_and_ends_with_what_was_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = record(
+        folder.path(),
+        &[
+            "--out",
+            "cat.svg",
+            "--title",
+            "a cat",
+            "--type",
+            "abc<Enter>",
+            "--wait",
+            "abc\nabc",
+            "--",
+            "cat",
+        ],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let svg = std::fs::read_to_string(folder.path().join("cat.svg")).unwrap();
+    for part in ["<title>a cat</title>", ">abc</text>", "@keyframes"] {
+        assert!(svg.contains(part), "{part} in {svg}");
+    }
+}
+
+#[test]
+fn what_never_comes_is_told_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = record(
+        folder.path(),
+        &["--out", "no.svg", "--wait", "hello", "--", "echo", "bye"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "terminal-record: waited for \"hello\" to appear: `echo` closed its terminal; the screen shows:\n| bye\n"
+    );
+    assert!(!folder.path().join("no.svg").exists());
+}
+
+#[test]
+fn a_mistake_shows_how_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = record(folder.path(), &["--", "cat"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("terminal-record: --out is missing"));
+    assert!(said.contains("usage: terminal-record --out FILE"));
+}
