@@ -7,11 +7,19 @@ pub use switchboard_core::*;
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
+#[cfg(feature = "team-files")]
+#[doc(inline)]
+pub use switchboard_teamfile as team_files;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-python.md")]
 pub struct FromPython;
+
+/// The same.
+#[cfg(all(doctest, feature = "team-files"))]
+#[doc = include_str!("../../../docs/team-files.md")]
+pub struct TeamFiles;
 
 /// The same.
 #[cfg(doctest)]
