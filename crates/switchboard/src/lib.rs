@@ -10,6 +10,9 @@ pub use switchboard_models as models;
 #[cfg(feature = "team-files")]
 #[doc(inline)]
 pub use switchboard_teamfile as team_files;
+#[cfg(feature = "sqlite")]
+#[doc(inline)]
+pub use switchboard_sessions as sessions;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
@@ -25,6 +28,11 @@ pub struct TeamFiles;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/models.md")]
 pub struct Models;
+
+/// The same.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/sessions.md")]
+pub struct Sessions;
 
 /// The same.
 #[cfg(doctest)]
