@@ -126,13 +126,16 @@ async fn append_until_it_fails() {
     eprintln!("stored {stored}\nfound {found}\nrefused {first:?}\nrefused {second:?}");
 }
 
-/// Opens the file, and tells what came of it.
+/// Opens the file and closes it again, and tells what came of it.
 #[tokio::test]
 #[ignore = "started by other tests"]
 async fn open() {
     let Some((path, _)) = asked() else { return };
     match SqliteSessions::open(path).await {
-        Ok(_) => eprintln!("opened"),
+        Ok(sessions) => {
+            sessions.close().await;
+            eprintln!("opened");
+        }
         Err(error) => eprintln!("refused {error:?}"),
     }
 }

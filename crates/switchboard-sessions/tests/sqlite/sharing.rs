@@ -7,7 +7,7 @@ use switchboard_core::{Item, Session};
 use switchboard_sessions::SqliteSessions;
 
 use crate::children::child;
-use crate::{batch, loaded, new_path, new_sessions, whole_batches};
+use crate::{batch, execute, loaded, new_path, new_sessions, raw, whole_batches};
 
 /// Every writer's batches are there, each once, whole, and in the order they were appended in.
 fn assert_nothing_lost(items: &[Item], writers: usize, batches: usize) {
@@ -57,6 +57,21 @@ async fn many_processes_lose_and_mix_nothing_on_a_file_that_each_may_make() {
     }
     let sessions = SqliteSessions::open(&path).await.unwrap();
     assert_nothing_lost(&loaded(&sessions.session("shared")).await, 20, 10);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_read_without_a_log_is_waited_for() {
+    let (_folder, path) = new_path();
+    SqliteSessions::open(&path).await.unwrap().close().await;
+    let mut reader = raw(&path).await;
+    execute(&mut reader, "PRAGMA journal_mode = DELETE").await;
+    execute(&mut reader, "BEGIN; SELECT * FROM session").await;
+
+    let opening = tokio::spawn(async move { SqliteSessions::open(&path).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(!opening.is_finished());
+    execute(&mut reader, "COMMIT").await;
+    opening.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
