@@ -87,7 +87,6 @@ async fn an_append_that_is_given_up_has_happened_or_not() {
     session.append(&batch("stayer", 0, 3)).await.unwrap();
     let stored = whole_batches(&loaded(&session).await);
     assert_eq!(stored.last(), Some(&("stayer".to_owned(), 0)));
-    assert!((2..=101).contains(&stored.len()), "{stored:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
