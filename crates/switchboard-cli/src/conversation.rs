@@ -156,6 +156,11 @@ impl Conversation {
         &self.kept
     }
 
+    /// Ends the conversation; what is kept of it is in its file then.
+    pub(crate) async fn end(self) {
+        self.kept.close().await;
+    }
+
     /// Forgets what was said, and begins anew.
     pub(crate) async fn reset(&mut self) -> Result<(), Failure> {
         self.kept.clear().await?;

@@ -1,21 +1,28 @@
 //! Where a conversation is kept: in memory, or with `--session NAME` in the user's data folder.
 
-use switchboard_core::{Item, Items, MemorySession, SessionHandle};
+use switchboard_core::{BoxError, Item, Items, MemorySession, SessionHandle};
+use switchboard_sessions::{SqliteSession, SqliteSessions};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
 
 /// Where a conversation is kept, with the agent that has it.
-pub(crate) struct Kept {
-    session: SessionHandle,
+pub(crate) enum Kept {
+    /// In memory, as long as the program runs; the conversation itself knows its agent.
+    InMemory(MemorySession),
+    /// Under a name in a file of the user's.
+    InFile {
+        /// The file.
+        file: SqliteSessions,
+        /// The conversation.
+        session: SqliteSession,
+    },
 }
 
 impl Kept {
-    /// In memory, as long as the program runs.
+    /// In memory.
     pub(crate) fn in_memory() -> Self {
-        Self {
-            session: SessionHandle::new(MemorySession::new()),
-        }
+        Self::InMemory(MemorySession::new())
     }
 
     /// Under this name in the user's data folder; in memory where there is no name.
@@ -29,52 +36,68 @@ impl Kept {
                 "give it one, as in --session tuesday",
             ));
         }
-        // SESSIONS: SqliteSessions::open(folder.join("sessions.db")).await?.session(name)
-        data_folder::open()?;
-        Err(Failure::Said {
-            exit: Exit::Failed,
-            message: "sessions cannot be kept yet".to_owned(),
-            help: Some("leave --session out".to_owned()),
-        })
+        let path = data_folder::open()?.join("sessions.db");
+        let file = SqliteSessions::open(path).await.map_err(failure)?;
+        let session = file.session(name);
+        Ok(Self::InFile { file, session })
     }
 
     /// The session, for a run.
     pub(crate) fn handle(&self) -> SessionHandle {
-        self.session.clone()
+        match self {
+            Self::InMemory(session) => session.into(),
+            Self::InFile { session, .. } => session.into(),
+        }
     }
 
     /// Who had the conversation when it was last kept.
     pub(crate) async fn agent(&self) -> Result<Option<String>, Failure> {
-        // SESSIONS: session.agent().await
-        Ok(None)
+        match self {
+            Self::InMemory(_) => Ok(None),
+            Self::InFile { session, .. } => session.agent().await.map_err(failure),
+        }
     }
 
     /// Notes who has the conversation.
-    pub(crate) async fn set_agent(&self, _agent: &str) -> Result<(), Failure> {
-        // SESSIONS: session.set_agent(agent).await
-        Ok(())
+    pub(crate) async fn set_agent(&self, agent: &str) -> Result<(), Failure> {
+        match self {
+            Self::InMemory(_) => Ok(()),
+            Self::InFile { session, .. } => session.set_agent(agent).await.map_err(failure),
+        }
     }
 
     /// What was said.
     pub(crate) async fn items(&self) -> Result<Items, Failure> {
-        self.session.load(None).await.map_err(failure)
+        self.handle().load(None).await.map_err(failure)
     }
 
     /// Adds to what was said.
     pub(crate) async fn append(&self, items: &[Item]) -> Result<(), Failure> {
-        self.session.append(items).await.map_err(failure)
+        self.handle().append(items).await.map_err(failure)
     }
 
     /// Forgets all of it.
     pub(crate) async fn clear(&self) -> Result<(), Failure> {
-        self.session.clear().await.map_err(failure)
+        self.handle().clear().await.map_err(failure)
+    }
+
+    /// Closes the file.
+    pub(crate) async fn close(&self) {
+        if let Self::InFile { file, .. } = self {
+            file.close().await;
+        }
     }
 }
 
-fn failure(error: switchboard_core::BoxError) -> Failure {
+fn failure(error: impl Into<BoxError>) -> Failure {
+    let error = error.into();
     Failure::Said {
         exit: Exit::Failed,
         message: format!("the session cannot be used: {error}"),
-        help: Some("check the disk, or go on without --session".to_owned()),
+        help: Some(
+            "mend what the message says, or go on without --session; SWITCHBOARD_DATA names \
+                    another folder"
+                .to_owned(),
+        ),
     }
 }

@@ -20,7 +20,7 @@ use crate::models::{Models, Unusable};
 use crate::plan::{AgentPlan, EdgePlan, Plan};
 use crate::problem::{Problem, Problems};
 use crate::shape::{AfterToolsShape, SettingsShape};
-use crate::tools::NotSet;
+use crate::tools::{SharedClient, UnusableTool};
 
 /// How a team is opened; see [`TeamFile::opening`].
 pub struct Opening<'a> {
@@ -123,11 +123,10 @@ impl<'a> Opening<'a> {
                     source.problem("model", span, message).help(help)
                 }),
             },
-            problem_of_tool: &|tool: &str, NotSet(variable)| {
+            problem_of_tool: &|tool: &str, unusable| {
                 let span = root.name_span_of(way!["tools", tool]);
-                let message = format!("the environment has no variable {variable}");
-                let problem = source.problem("variable", span, message);
-                problem.help(format!("set it, as in export {variable}=…"))
+                let (code, message, help) = unusable.told();
+                source.problem(code, span, message).help(help)
             },
             problems: &mut problems,
         };
@@ -185,7 +184,10 @@ impl OpenTeam {
             folder,
             vars: &|_| Some(String::new()),
             model: &mut |_, _| Ok(OfflineModel::new().into()),
-            problem_of_tool: &|_, NotSet(variable)| Problem::elsewhere("variable", variable),
+            problem_of_tool: &|_, unusable| {
+                let (code, message, help) = unusable.told();
+                Problem::elsewhere(code, message).help(help)
+            },
             problems: &mut problems,
         };
         let (team, config) = builder.build();
@@ -257,7 +259,7 @@ struct Builder<'a> {
     folder: &'a Path,
     vars: &'a dyn Fn(&str) -> Option<String>,
     model: &'a mut GiveModel<'a>,
-    problem_of_tool: &'a dyn Fn(&str, NotSet) -> Problem,
+    problem_of_tool: &'a dyn Fn(&str, UnusableTool) -> Problem,
     problems: &'a mut Problems,
 }
 
@@ -283,24 +285,14 @@ impl Builder<'_> {
     fn tools(&mut self) -> BTreeMap<String, Tool<Context>> {
         let plan = self.plan;
         let mut tools = BTreeMap::new();
-        let client = switchboard_models::__private::trusting_system();
-        let client = client.map_err(|error| error.to_string());
-        let client = client.and_then(|builder| builder.build().map_err(|error| error.to_string()));
-        let client = match client {
-            Ok(client) => client,
-            Err(error) => {
-                let message = format!("there is no HTTP client: {error}");
-                self.problems.add(Problem::elsewhere("http", message));
-                return tools;
-            }
-        };
+        let mut client = SharedClient::default();
         for (name, tool) in &plan.tools {
-            match tool.open(self.folder, &client, self.vars) {
+            match tool.open(self.folder, &mut client, self.vars) {
                 Ok(tool) => {
                     tools.insert(name.clone(), tool);
                 }
-                Err(not_set) => {
-                    let problem = (self.problem_of_tool)(name, not_set);
+                Err(unusable) => {
+                    let problem = (self.problem_of_tool)(name, unusable);
                     self.problems.add(problem);
                 }
             }

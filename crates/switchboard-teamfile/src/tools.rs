@@ -47,18 +47,59 @@ pub(crate) enum Does {
 /// Looks up a variable of the environment.
 pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A variable that the file names and the environment does not have.
+/// Why a tool cannot be used as things are.
 #[derive(Debug)]
-pub(crate) struct NotSet(pub(crate) String);
+pub(crate) enum UnusableTool {
+    /// A variable that the file names and the environment does not have.
+    NotSet(String),
+    /// No request can be made on this machine.
+    NoClient(String),
+}
+
+impl UnusableTool {
+    /// The code of the problem, what is wrong, and what to do.
+    pub(crate) fn told(&self) -> (&'static str, String, String) {
+        match self {
+            Self::NotSet(variable) => (
+                "variable",
+                format!("the environment has no variable {variable} that could be sent"),
+                format!("set it, as in export {variable}=…"),
+            ),
+            Self::NoClient(why) => (
+                "http",
+                format!("no requests can be made: {why}"),
+                "see that the system has certificates".to_owned(),
+            ),
+        }
+    }
+}
+
+/// The client of all tools, made when the first of them needs it: reading whom the system trusts
+/// takes a while.
+#[derive(Default)]
+pub(crate) struct SharedClient(Option<reqwest::Client>);
+
+impl SharedClient {
+    fn get(&mut self) -> Result<reqwest::Client, UnusableTool> {
+        if let Some(client) = &self.0 {
+            return Ok(client.clone());
+        }
+        let no_client = |error: &dyn std::fmt::Display| UnusableTool::NoClient(error.to_string());
+        let builder = switchboard_models::__private::trusting_system();
+        let builder = builder.map_err(|error| no_client(&error))?;
+        let client = builder.build().map_err(|error| no_client(&error))?;
+        Ok(self.0.insert(client).clone())
+    }
+}
 
 impl ToolPlan {
     /// The tool, with what it needs of the environment.
     pub(crate) fn open(
         &self,
         folder: &Path,
-        client: &reqwest::Client,
+        client: &mut SharedClient,
         vars: Vars<'_>,
-    ) -> Result<Tool<Context>, NotSet> {
+    ) -> Result<Tool<Context>, UnusableTool> {
         let parameters = match &self.parameters {
             Some(schema) => Value::Object(schema.clone()),
             None => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
@@ -74,7 +115,7 @@ impl ToolPlan {
         let limits = self.limits;
         Ok(match &self.does {
             Does::Http(call) => {
-                let call = Arc::new(call.open(client.clone(), vars)?);
+                let call = Arc::new(call.open(client.get()?, vars)?);
                 builder.run_checked(parameters, move |ctx, arguments| {
                     let call = call.clone();
                     async move { call.run(filling(&ctx, &arguments)?, limits).await }

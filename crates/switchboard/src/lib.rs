@@ -7,6 +7,12 @@ pub use switchboard_core::*;
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
+#[cfg(feature = "team-files")]
+#[doc(inline)]
+pub use switchboard_teamfile as team_files;
+#[cfg(feature = "sqlite")]
+#[doc(inline)]
+pub use switchboard_sessions as sessions;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
@@ -14,9 +20,19 @@ pub use switchboard_models as models;
 pub struct FromPython;
 
 /// The same.
+#[cfg(all(doctest, feature = "team-files"))]
+#[doc = include_str!("../../../docs/team-files.md")]
+pub struct TeamFiles;
+
+/// The same.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/models.md")]
 pub struct Models;
+
+/// The same.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../docs/sessions.md")]
+pub struct Sessions;
 
 /// The same.
 #[cfg(doctest)]

@@ -47,6 +47,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
         chat.greet().await?;
     }
     let exit = chat.talk(lines, &mut signals).await;
+    chat.conversation.end().await;
     if let Some(trace) = trace {
         trace.finish()?;
     }

@@ -28,6 +28,7 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
             say_all(&mut conversation, &messages, &mut screen, &mut signals).await
         }
     };
+    conversation.end().await;
     // What was traced is worth having also where the run failed.
     if let Some(trace) = trace {
         trace.finish()?;

@@ -7,4 +7,5 @@ mod models;
 mod recordings;
 mod routing;
 mod run;
+mod sessions;
 mod support;

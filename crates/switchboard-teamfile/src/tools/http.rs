@@ -7,7 +7,7 @@ use reqwest::{Client, Method};
 use serde_json::{Map, Value};
 use switchboard_core::BoxError;
 
-use super::{Limits, NotSet, UrlTemplate, Vars, shown};
+use super::{Limits, UnusableTool, UrlTemplate, Vars, shown};
 use crate::shape::EnvShape;
 use crate::template::{Filling, Template};
 
@@ -80,13 +80,13 @@ pub(super) struct OpenHttp {
 }
 
 impl HttpTool {
-    pub(super) fn open(&self, client: Client, vars: Vars<'_>) -> Result<OpenHttp, NotSet> {
+    pub(super) fn open(&self, client: Client, vars: Vars<'_>) -> Result<OpenHttp, UnusableTool> {
         let mut secrets = HeaderMap::new();
         for (name, value) in &self.headers {
             let HeaderPlan::Env(variable) = value else {
                 continue;
             };
-            let not_set = || NotSet(variable.env.clone());
+            let not_set = || UnusableTool::NotSet(variable.env.clone());
             let value = vars(&variable.env).ok_or_else(not_set)?;
             let value = format!("{}{}", variable.prefix, value.trim());
             let mut value = HeaderValue::from_str(&value).map_err(|_| not_set())?;

@@ -8,6 +8,7 @@
 
 mod commands;
 mod diagnostics;
+mod guide;
 mod hostile;
 mod http;
 mod records;

@@ -1,6 +1,7 @@
 //! The published schema.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -44,6 +45,10 @@ fn every_field_says_what_it_is_for() {
     }
     assert!(fields > 60, "{fields}");
 }
+
+/// Knows all of JSON Schema.
+static VALIDATOR: LazyLock<jsonschema::Validator> =
+    LazyLock::new(|| jsonschema::validator_for(TeamFile::schema()).unwrap());
 
 /// A file of right form, to be changed at random.
 fn sample() -> Value {
@@ -123,8 +128,7 @@ proptest! {
             Value::Object(fields) if name.len() == 1 => { fields.insert(name, with); }
             place => *place = with,
         }
-        let validator = jsonschema::validator_for(TeamFile::schema()).unwrap();
-        let is_valid = validator.is_valid(&file);
+        let is_valid = VALIDATOR.is_valid(&file);
         let text = format!("{file:#}");
         let read = TeamFile::parse(&text, "team.json");
         // Codes of the check of form; all others are of what a file means.

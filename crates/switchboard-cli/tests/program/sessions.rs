@@ -1,0 +1,82 @@
+//! `--session`: conversations that outlive the program.
+
+use crate::support::Folder;
+
+#[test]
+fn a_session_goes_on_with_the_agent_that_had_it() {
+    let folder = Folder::new();
+    let agent = |session: &str, message: &str| {
+        let args = ["run", "team.toml", message, "--session", session, "--json"];
+        let ran = folder.run(&args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+        ran.events()[0]["agent"].clone()
+    };
+    assert_eq!(agent("tuesday", "My bill is wrong"), "Triage");
+    assert_eq!(agent("tuesday", "And the refund?"), "Billing");
+    assert_eq!(agent("wednesday", "Hello"), "Triage");
+    let chat = folder.run_with_input(&["chat", "team.toml", "--session", "tuesday"], "/history\n");
+    let said: Vec<&str> = chat
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("You"))
+        .collect();
+    assert_eq!(
+        said,
+        ["You        My bill is wrong", "You        And the refund?"]
+    );
+}
+
+#[test]
+fn a_session_that_was_reset_begins_anew() {
+    let folder = Folder::new();
+    let args = ["chat", "team.toml", "--session", "tuesday"];
+    folder.run_with_input(&args, "My bill is wrong\n/reset\n");
+    let ran = folder.run_with_input(&args, "/history\n/agents\n");
+    assert!(
+        ran.stdout
+            .starts_with("Nothing has been said yet.\n* Triage"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn an_agent_that_the_team_no_longer_has_is_no_obstacle() {
+    let folder = Folder::new();
+    let args = [
+        "run",
+        "team.toml",
+        "My bill is wrong",
+        "--session",
+        "tuesday",
+        "--json",
+    ];
+    folder.run(&args);
+    folder.write("team.toml", "[agents.Alone]\n");
+    assert_eq!(folder.run(&args).events()[0]["agent"], "Alone");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_kept_can_be_read_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);
+    let mode = |name: &str| folder.path(name).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("data"), mode("data/sessions.db")), (0o700, 0o600));
+}
+
+#[test]
+fn a_session_that_cannot_be_kept_says_why() {
+    let folder = Folder::new();
+    folder.write("data", "not a folder");
+    let ran = folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let ran = folder.run(&["run", "team.toml", "Hi", "--session", " "]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("as in --session tuesday"),
+        "{}",
+        ran.stderr
+    );
+}

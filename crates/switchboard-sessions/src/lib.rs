@@ -1,0 +1,38 @@
+//! Sessions for Switchboard: conversations that outlive the program.
+//!
+//! [`SqliteSessions`] keeps any number of conversations in one SQLite file; a [`SqliteSession`] is
+//! the handle of one of them, to give to a run.
+//!
+//! ```
+//! use switchboard_core::testing::ScriptedModel;
+//! use switchboard_core::{Agent, Runner};
+//! use switchboard_sessions::SqliteSessions;
+//!
+//! # tokio::runtime::Runtime::new()?.block_on(async {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("conversations.db");
+//! let sessions = SqliteSessions::open(path).await?;
+//! let session = sessions.session("customer-42");
+//!
+//! let agent: Agent = Agent::new("Support").model(ScriptedModel::new().say("Hello!"));
+//! let result = Runner::new(&agent).session(&session).run("Hi").await?;
+//! session.set_agent(result.last_agent().name()).await?;
+//!
+//! // Later, maybe in another process:
+//! let listed = &sessions.list().await?[0];
+//! assert_eq!((listed.name.as_str(), listed.items), ("customer-42", 2));
+//! assert_eq!(session.agent().await?.as_deref(), Some("Support"));
+//! # sessions.close().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An item is stored and loaded byte for byte. What is appended at once is stored as a whole or not
+//! at all, and stays together, however many tasks and processes write to the file.
+
+mod error;
+mod sqlite;
+
+pub use error::{SessionError, SessionErrorKind};
+pub use sqlite::{SessionInfo, SqliteSession, SqliteSessions};

@@ -1,0 +1,382 @@
+//! Which files are opened, and which refused and left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sqlx::Connection;
+use switchboard_core::Session;
+use switchboard_sessions::{SessionError, SessionErrorKind, SqliteSessions};
+
+use crate::{execute, new_path, raw, said};
+
+async fn refused(path: impl AsRef<Path>) -> SessionError {
+    SqliteSessions::open(path).await.unwrap_err()
+}
+
+/// What lies in a folder: every name with its bytes.
+fn held(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut held: Vec<_> = paths
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    held.sort();
+    held
+}
+
+/// Opening is refused in these words, and nothing in the folder has changed by it.
+async fn assert_refused(path: &Path, kind: SessionErrorKind, why: &str) {
+    let folder = path.parent().unwrap();
+    let before = held(folder);
+    let error = refused(path).await;
+    assert_eq!(error.kind(), kind, "{error}");
+    assert_eq!(error.path(), path);
+    assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
+    // A connection may be gone a moment after the error came.
+    let mut after = held(folder);
+    for _ in 0..100 {
+        if after == before {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        after = held(folder);
+    }
+    let names =
+        |held: &[(PathBuf, Vec<u8>)]| held.iter().map(|(p, _)| p.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&after), names(&before));
+    assert!(after == before, "a file has changed");
+}
+
+const OTHER: &str = "this is a file of another program; choose another path; \
+                     the file was left as it is";
+
+#[tokio::test]
+async fn a_missing_folder_is_not_made() {
+    let (folder, _) = new_path();
+    let path = folder.path().join("missing/conversations.db");
+    let error = refused(&path).await;
+    let message = format!("sessions in {path:?}: its folder does not exist; create it first");
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (SessionErrorKind::Path, message)
+    );
+    assert!(!folder.path().join("missing").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_file_is_refused() {
+    let (folder, path) = new_path();
+    fs::write(&path, "").unwrap();
+    let inside = path.join("conversations.db");
+    let dangling = folder.path().join("dangling");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(folder.path().join("nowhere/x"), &dangling).unwrap();
+    let cases = [
+        (folder.path(), "this is a folder; name a file in it"),
+        (
+            Path::new(":memory:"),
+            "this names no file; for a session in memory use `MemorySession`",
+        ),
+        (
+            Path::new("/dev/null"),
+            "this is no regular file; name another",
+        ),
+    ];
+    for (path, why) in cases {
+        let error = refused(path).await;
+        assert_eq!(error.kind(), SessionErrorKind::Path);
+        assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
+    }
+    for path in [Path::new(""), &inside, Path::new("a\0b")] {
+        assert_eq!(
+            refused(path).await.kind(),
+            SessionErrorKind::Path,
+            "{path:?}"
+        );
+    }
+    assert_eq!(
+        refused(&dangling).await.kind(),
+        SessionErrorKind::Permission
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_left_alone() {
+    let (_folder, path) = new_path();
+    let long = "Dear diary, ".repeat(1_000);
+    let why = "file is not a database; choose another path; the file was left as it is";
+    // SQLite takes one byte for none.
+    for (text, why) in [("x", OTHER), ("Dear diary", why), (&long, why)] {
+        fs::write(&path, text).unwrap();
+        assert_refused(&path, SessionErrorKind::ForeignFile, why).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_left_alone() {
+    for sql in [
+        "CREATE TABLE session (id); CREATE TABLE item (id)",
+        "PRAGMA user_version = 1",
+        "PRAGMA application_id = 42",
+        "PRAGMA journal_mode = WAL; CREATE TABLE note (text)",
+    ] {
+        let (_folder, path) = new_path();
+        let mut other = raw(&path).await;
+        execute(&mut other, sql).await;
+        other.close().await.unwrap();
+        assert_refused(&path, SessionErrorKind::ForeignFile, OTHER).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_another_program_is_writing_is_left_alone() {
+    let (_folder, path) = new_path();
+    let mut other = raw(&path).await;
+    execute(
+        &mut other,
+        "PRAGMA journal_mode = WAL; CREATE TABLE note (text)",
+    )
+    .await;
+    execute(
+        &mut other,
+        "BEGIN IMMEDIATE; INSERT INTO note VALUES ('mine')",
+    )
+    .await;
+    assert_refused(&path, SessionErrorKind::ForeignFile, OTHER).await;
+    execute(&mut other, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_file_of_a_later_version_is_left_alone() {
+    let (_folder, path) = new_path();
+    SqliteSessions::open(&path).await.unwrap().close().await;
+    let mut later = raw(&path).await;
+    execute(&mut later, "PRAGMA user_version = 7; CREATE TABLE more (x)").await;
+    later.close().await.unwrap();
+    let why = "the file is of version 7, this program knows 1; use the version of Switchboard that \
+               made it, or a later one; the file was left as it is";
+    assert_refused(&path, SessionErrorKind::NewerFile, why).await;
+}
+
+#[tokio::test]
+async fn a_later_version_that_is_still_in_the_log_is_seen() {
+    let (_folder, path) = new_path();
+    SqliteSessions::open(&path).await.unwrap().close().await;
+    let mut later = raw(&path).await;
+    execute(&mut later, "PRAGMA user_version = 7").await;
+    let error = refused(&path).await;
+    assert_eq!(error.kind(), SessionErrorKind::NewerFile);
+}
+
+#[tokio::test]
+async fn a_file_without_our_tables_is_damaged() {
+    for sql in [
+        "DROP TABLE item",
+        "ALTER TABLE session ADD COLUMN more TEXT",
+    ] {
+        let (_folder, path) = new_path();
+        SqliteSessions::open(&path).await.unwrap().close().await;
+        let mut file = raw(&path).await;
+        execute(&mut file, sql).await;
+        file.close().await.unwrap();
+        let error = refused(&path).await;
+        assert_eq!(error.kind(), SessionErrorKind::Damaged, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn tables_of_others_beside_ours_do_not_matter() {
+    let (_folder, path) = new_path();
+    SqliteSessions::open(&path).await.unwrap().close().await;
+    let mut file = raw(&path).await;
+    execute(
+        &mut file,
+        "CREATE TABLE copied (at); CREATE INDEX by_change ON session (changed)",
+    )
+    .await;
+    file.close().await.unwrap();
+    SqliteSessions::open(&path).await.unwrap().close().await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_gives_errors_and_no_panics() {
+    let (_folder, path) = new_path();
+    let sessions = SqliteSessions::open(&path).await.unwrap();
+    for name in ["a", "b"] {
+        let text = "words ".repeat(2_000);
+        sessions
+            .session(name)
+            .append(&said(&[&text, &text]))
+            .await
+            .unwrap();
+    }
+    sessions.close().await;
+    let sound = fs::read(&path).unwrap();
+    for cut in (1..=sound.len()).step_by(1_777) {
+        fs::write(&path, &sound[..cut]).unwrap();
+        use_it(&path).await;
+    }
+    for at in (0..sound.len()).step_by(311) {
+        let mut damaged = sound.clone();
+        for byte in damaged.iter_mut().skip(at).take(40) {
+            *byte = !*byte;
+        }
+        fs::write(&path, damaged).unwrap();
+        use_it(&path).await;
+    }
+}
+
+/// Does all that can be done, whatever comes of it.
+async fn use_it(path: &Path) {
+    let Ok(sessions) = SqliteSessions::open(path).await else {
+        return;
+    };
+    let session = sessions.session("a");
+    let _ = (
+        sessions.list().await,
+        session.load(None).await,
+        session.agent().await,
+    );
+    let _ = (session.append(&said(&["more"])).await, session.pop().await);
+    let _ = (session.clear().await, sessions.delete("b").await);
+    sessions.close().await;
+    for beside in ["-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(beside);
+        let _ = fs::remove_file(name);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_file_is_as_good_as_none() {
+    let (_folder, path) = new_path();
+    fs::write(&path, "").unwrap();
+    let sessions = SqliteSessions::open(&path).await.unwrap();
+    sessions.session("a").append(&said(&["1"])).await.unwrap();
+    assert_eq!(sessions.list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_path_is_a_path_also_where_it_looks_like_an_address() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["file:x?mode=memory", "a b#c%20d.db", "é'\".db", "sqlite:x"] {
+        let path = folder.path().join(name);
+        for _ in 0..2 {
+            let sessions = SqliteSessions::open(&path).await.unwrap();
+            sessions.session("a").append(&said(&["1"])).await.unwrap();
+            sessions.close().await;
+        }
+        assert!(path.is_file(), "{name}");
+        let sessions = SqliteSessions::open(&path).await.unwrap();
+        assert_eq!(sessions.list().await.unwrap()[0].items, 2);
+        sessions.close().await;
+        fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(held(folder.path()), []);
+}
+
+#[tokio::test]
+async fn a_closed_file_is_one_file() {
+    let (folder, path) = new_path();
+    let sessions = SqliteSessions::open(&path).await.unwrap();
+    sessions.session("a").append(&said(&["1"])).await.unwrap();
+    sessions.list().await.unwrap();
+    sessions.close().await;
+    let names: Vec<PathBuf> = held(folder.path())
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(names, [path]);
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::{self, Permissions};
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
+
+    use switchboard_core::Session;
+    use switchboard_sessions::{SessionErrorKind, SqliteSessions};
+
+    use crate::children::unprivileged_child;
+    use crate::{new_path, said};
+
+    #[tokio::test]
+    async fn only_the_owner_may_read_a_new_file_and_what_lies_beside_it() {
+        let (folder, path) = new_path();
+        let sessions = SqliteSessions::open(&path).await.unwrap();
+        sessions.session("a").append(&said(&["1"])).await.unwrap();
+        let mut modes = Vec::new();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            modes.push(entry.unwrap().metadata().unwrap().mode() & 0o777);
+        }
+        assert_eq!(modes, [0o600; 3]);
+    }
+
+    #[tokio::test]
+    async fn the_rights_of_a_file_that_was_there_stay() {
+        let (_folder, path) = new_path();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        SqliteSessions::open(&path).await.unwrap().close().await;
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+    }
+
+    #[tokio::test]
+    async fn a_path_that_is_not_utf_8_is_refused() {
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff.db"));
+        let error = SqliteSessions::open(path).await.unwrap_err();
+        assert_eq!(error.kind(), SessionErrorKind::Path);
+        assert!(!path.exists());
+    }
+
+    /// What a user who may read the folder and the file as their modes say is told.
+    fn told(path: &Path, folder: &Path) -> String {
+        let output = unprivileged_child("open", path, folder).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_place_that_cannot_be_written_is_refused_and_left_alone() {
+        let (outer, _) = new_path();
+        fs::set_permissions(outer.path(), Permissions::from_mode(0o755)).unwrap();
+        let folder = outer.path().join("read-only");
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("conversations.db");
+        let advice = "give this user the right to read and write the file and its folder)\n";
+
+        // No file, and none can be made.
+        fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
+        let message = told(&path, outer.path());
+        let start = format!("refused SessionError(Permission: sessions in {path:?}: ");
+        assert!(
+            message.starts_with(&start) && message.ends_with(advice),
+            "{message}"
+        );
+        assert!(!path.exists());
+
+        // One that may be read, in a folder that may not be written; in a folder that may; and one
+        // that may not be read.
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        SqliteSessions::open(&path).await.unwrap().close().await;
+        let before = fs::read(&path).unwrap();
+        for (folder_mode, file_mode) in [(0o555, 0o444), (0o777, 0o444), (0o777, 0o000)] {
+            fs::set_permissions(&path, Permissions::from_mode(file_mode)).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(folder_mode)).unwrap();
+            let message = told(&path, outer.path());
+            assert!(
+                message.starts_with(&start) && message.ends_with(advice),
+                "{message}"
+            );
+        }
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert!(fs::read(&path).unwrap() == before);
+        // The same user can open one that is hers to write.
+        fs::remove_file(&path).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(told(&path, outer.path()), "opened\n");
+    }
+}
