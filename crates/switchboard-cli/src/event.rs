@@ -265,4 +265,43 @@ mod tests {
         let (agent, text) = ("A".into(), "Hi".into());
         assert_eq!(read.event, Event::Message { agent, text });
     }
+
+    #[test]
+    fn the_guide_describes_every_event_and_every_field() {
+        let guide = include_str!("../../../docs/program.md");
+        let cost = r#""turns":1,"usage":{},"seconds":1"#;
+        for line in [
+            r#"{"type":"run_started","team":"","agents":[],"agent":"","model":"","message":""}"#,
+            r#"{"type":"agent_updated","agent":"","model":""}"#,
+            r#"{"type":"text_delta","agent":"","text":""}"#,
+            r#"{"type":"message","agent":"","text":""}"#,
+            r#"{"type":"tool_called","agent":"","call_id":"","tool":"","arguments":{}}"#,
+            r#"{"type":"tool_output","agent":"","call_id":"","tool":"","output":1,"failed":true}"#,
+            r#"{"type":"handoff","from":"","to":"","tool":"","payload":{},"carried":{"items":1,"of":2,"kinds":{}}}"#,
+            r#"{"type":"handoff_refused","from":"","to":"","tool":"","payload":{},"reason":""}"#,
+            r#"{"type":"guardrail","guardrail":"","agent":"","outcome":"tripped","info":"x"}"#,
+            &format!(r#"{{"type":"finished","agent":"","output":"",{cost}}}"#),
+            &format!(r#"{{"type":"stopped","agent":"","output":"",{cost}}}"#),
+            &format!(
+                r#"{{"type":"error","kind":"","message":"","help":"x","exit_code":1,{cost}}}"#
+            ),
+        ] {
+            let read: Event = serde_json::from_str(line).unwrap();
+            assert_ne!(read, Event::Unknown, "{line}");
+            let written = serde_json::to_value(&read).unwrap();
+            let name = written["type"].as_str().unwrap();
+            let row = guide
+                .lines()
+                .find(|row| row.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("{name} is not in the guide"));
+            for field in written
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|field| *field != "type")
+            {
+                assert!(row.contains(&format!("`{field}`")), "{name} {field}: {row}");
+            }
+        }
+    }
 }

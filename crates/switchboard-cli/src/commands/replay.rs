@@ -120,9 +120,9 @@ impl<'a> Broken<'a> {
         if !self.is_recording {
             return Err(self.no_recording());
         }
-        match self.count.checked_sub(Self::TOLD) {
-            Some(more @ 1..) => warn(&format!("{}: {more} more lines were left out", self.name)),
-            _ => {}
+        let untold = self.count.saturating_sub(Self::TOLD);
+        if untold > 0 {
+            warn(&format!("{}: {untold} more lines were left out", self.name));
         }
         Ok(match self.count {
             0 => Exit::Ok,
