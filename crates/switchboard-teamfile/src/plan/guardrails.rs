@@ -7,7 +7,6 @@ use indexmap::IndexMap;
 use super::Planner;
 use crate::document::{Step, way};
 use crate::guard::{Guard, pattern, word_pattern};
-use crate::named_files;
 use crate::problem::Severity;
 use crate::shape::{DenyShape, GuardrailShape, HandoffShape, ThenShape};
 
@@ -45,7 +44,7 @@ impl Planner<'_> {
         let words = match &shape.deny {
             Some(DenyShape::Words(words)) => words.clone(),
             Some(DenyShape::File(file)) => {
-                let read = named_files::text(&self.folder.join(&file.file));
+                let read = self.files.text(&file.file);
                 let read = self.named(way!["guardrails", name, "deny", "file"], read)?;
                 read.lines().map(str::to_owned).collect()
             }
@@ -146,7 +145,7 @@ impl Planner<'_> {
         let problem = self.problem_of_name("unused", way, message);
         let problem = problem.severity(Severity::Warning);
         self.problems
-            .add(problem.help(format!("name it where it is to be used, or leave it out")));
+            .add(problem.help("name it where it is to be used, or leave it out"));
     }
 }
 
