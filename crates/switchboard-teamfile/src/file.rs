@@ -9,7 +9,7 @@ use switchboard_core::{Finding, Team};
 use crate::context::Context;
 use crate::document::{Node, way};
 use crate::fit;
-use crate::named_files;
+use crate::named_files::{self, Files};
 use crate::open::{OpenTeam, Opening};
 use crate::plan::{AgentPlan, Plan};
 use crate::problem::{Problem, Problems, Severity, Source};
@@ -63,6 +63,36 @@ impl TeamFile {
     /// All that is wrong with it.
     pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, Problems> {
         let path = path.as_ref();
+        Self::understand(text, path, Files::In(folder(path)))
+    }
+
+    /// The same from texts that are part of the program: the team file, and then the files it names. Its
+    /// commands run in the current folder.
+    ///
+    /// ```
+    /// use switchboard_teamfile::TeamFile;
+    ///
+    /// // include_str! in a real program
+    /// let team = "[agents.Desk]\ninstructions = { file = \"desk.md\" }";
+    /// let file = TeamFile::within(&[("team.toml", team), ("desk.md", "You are the desk.")])?;
+    /// # Ok::<(), switchboard_teamfile::Problems>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All that is wrong with it.
+    pub fn within(files: &[(&str, &str)]) -> Result<Self, Problems> {
+        match files {
+            [(name, text), named @ ..] => {
+                Self::understand(text, Path::new(name), Files::Within(named))
+            }
+            [] => Err(Problems::one(Problem::elsewhere(
+                "unreadable-file",
+                "there is no team file",
+            ))),
+        }
+    }
+
+    fn understand(text: &str, path: &Path, files: Files<'_>) -> Result<Self, Problems> {
         let source = Source::new(path, text);
         let mut problems = Problems::new(source.clone());
         let root = match Node::read(&source) {
@@ -82,11 +112,10 @@ impl TeamFile {
                 return Err(problems);
             }
         };
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let plan = Plan::new(shape, &root, folder, &mut problems);
+        let plan = Plan::new(shape, &root, files, &mut problems);
         let mut found = problems.or_errors()?;
-        let sight = OpenTeam::in_sight(&plan, folder).map_err(|problem| {
-            found.add(problem);
+        let sight = OpenTeam::in_sight(&plan, folder(path)).map_err(|problem| {
+            found.add(*problem);
             found.clone()
         })?;
         Ok(Self {
@@ -186,7 +215,7 @@ impl TeamFile {
     }
 
     pub(crate) fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new(""))
+        folder(&self.path)
     }
 
     pub(crate) fn root(&self) -> &Node {
@@ -196,6 +225,11 @@ impl TeamFile {
     pub(crate) fn source(&self) -> &Source {
         self.found.source()
     }
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 impl fmt::Debug for TeamFile {

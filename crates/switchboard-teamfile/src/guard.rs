@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexSet};
+use regex::Regex;
 use switchboard_core::{
     FinalOutput, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffInputData,
     HandoffVerdict, Input, InputGuardrail, InputVerdict, Item, Items, OutputGuardrail,
@@ -19,9 +19,7 @@ pub(crate) struct Guard(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     name: String,
-    found: RegexSet,
-    /// The same one by one, to be hidden.
-    each: Vec<Regex>,
+    patterns: Vec<Regex>,
     max_length: Option<usize>,
     then: ThenShape,
     message: String,
@@ -38,8 +36,23 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
     regex::RegexBuilder::new(text).size_limit(LARGEST).build()
 }
 
-/// The pattern of a word or phrase: in any case, and not within another word.
-pub(crate) fn word_pattern(word: &str) -> String {
+/// Patterns that find these words and phrases. Many words are few patterns: a text is searched once for
+/// all words of one.
+pub(crate) fn word_patterns(words: &[&str]) -> Vec<String> {
+    const IN_ONE: usize = 100;
+    let mut words = words.to_vec();
+    // Of words that begin alike the longest is to be hidden.
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    let chunks = words.chunks(IN_ONE);
+    let joined = chunks.map(|chunk| {
+        let words: Vec<String> = chunk.iter().map(|word| word_pattern(word)).collect();
+        format!("(?i)(?:{})", words.join("|"))
+    });
+    joined.collect()
+}
+
+/// The pattern of a word or phrase that is not within another word.
+fn word_pattern(word: &str) -> String {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
     let word = word.trim();
     // Where words have no spaces between them, a boundary would keep them from being found.
@@ -54,7 +67,7 @@ pub(crate) fn word_pattern(word: &str) -> String {
         ""
     };
     let phrase: Vec<String> = word.split_whitespace().map(regex::escape).collect();
-    format!("(?i){start}{}{end}", phrase.join(r"\s+"))
+    format!("{start}{}{end}", phrase.join(r"\s+"))
 }
 
 impl Guard {
@@ -65,18 +78,12 @@ impl Guard {
         then: ThenShape,
         message: Option<&str>,
     ) -> Result<Self, regex::Error> {
-        let found = regex::RegexSetBuilder::new(patterns)
-            .size_limit(LARGEST * 8)
-            .build()?;
-        let each = patterns
-            .iter()
-            .map(|text| pattern(text))
-            .collect::<Result<_, _>>()?;
+        let patterns = patterns.iter().map(|text| pattern(text));
+        let patterns = patterns.collect::<Result<_, _>>()?;
         let message = message.unwrap_or("This cannot be said here.");
         Ok(Self(Arc::new(Inner {
             name: name.to_owned(),
-            found,
-            each,
+            patterns,
             max_length: max_length.and_then(|most| usize::try_from(most).ok()),
             then,
             message: message.to_owned(),
@@ -88,7 +95,7 @@ impl Guard {
             .0
             .max_length
             .is_some_and(|most| text.chars().nth(most).is_some());
-        too_long || self.0.found.is_match(text)
+        too_long || self.0.patterns.iter().any(|pattern| pattern.is_match(text))
     }
 
     /// The text without what was found, if anything was.
@@ -97,7 +104,7 @@ impl Guard {
             return None;
         }
         let mut text = text.to_owned();
-        for pattern in &self.0.each {
+        for pattern in &self.0.patterns {
             text = pattern.replace_all(&text, HIDDEN).into_owned();
         }
         if let Some(most) = self.0.max_length

@@ -47,6 +47,7 @@
 //! its allow-list does not have, and no model but the offline one. What a model says never becomes
 //! part of a command line or an address as it is; see [`TeamFile`].
 
+mod build;
 mod condition;
 mod context;
 mod document;
@@ -54,6 +55,7 @@ mod file;
 mod filters;
 mod fit;
 mod guard;
+mod mistake;
 mod models;
 mod named_files;
 mod open;

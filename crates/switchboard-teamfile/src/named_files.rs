@@ -13,11 +13,46 @@ use crate::problem::{Problem, Source};
 /// The largest file that is read.
 const LARGEST: u64 = 8 << 20;
 
-/// The text of a file.
-///
-/// # Errors
-/// What is wrong with it and what to do, in two sentences' halves.
-pub(crate) fn text(path: &Path) -> Result<String, (String, &'static str)> {
+/// What is wrong with a file, and what to do.
+pub(crate) type Unreadable = (String, &'static str);
+
+/// Where the files are that a team file names.
+#[derive(Clone, Copy)]
+pub(crate) enum Files<'a> {
+    /// On the disk, from this folder.
+    In(&'a Path),
+    /// In the program, by name.
+    Within(&'a [(&'a str, &'a str)]),
+}
+
+impl Files<'_> {
+    /// The text of a file.
+    pub(crate) fn text(&self, name: &str) -> Result<String, Unreadable> {
+        match self {
+            Self::In(folder) => text(&folder.join(name)),
+            Self::Within(files) => match files.iter().find(|(known, _)| *known == name) {
+                Some((_, text)) => Ok((*text).to_owned()),
+                None => Err((
+                    format!("{name} is not among the files of the team"),
+                    "give it along with the team file",
+                )),
+            },
+        }
+    }
+
+    /// The table in a file of JSON or TOML.
+    pub(crate) fn table(&self, name: &str) -> Result<Map<String, Value>, Unreadable> {
+        table(name, &self.text(name)?)
+    }
+
+    /// What a Markdown file tells: each heading is a title, what follows it is what to say.
+    pub(crate) fn knowledge(&self, name: &str) -> Result<Vec<Knowledge>, Unreadable> {
+        knowledge(name, &self.text(name)?)
+    }
+}
+
+/// The text of a file of the disk.
+pub(crate) fn text(path: &Path) -> Result<String, Unreadable> {
     let shown = path.display();
     let unreadable = |error: std::io::Error| {
         let help = match error.kind() {
@@ -65,30 +100,23 @@ fn plain(error: &std::io::Error) -> String {
     }
 }
 
-/// The table in a file of JSON or TOML.
-pub(crate) fn table(path: &Path) -> Result<Map<String, Value>, (String, &'static str)> {
-    let text = text(path)?;
-    let node = Node::read(&Source::new(path, &text));
+fn table(name: &str, text: &str) -> Result<Map<String, Value>, Unreadable> {
+    let node = Node::read(&Source::new(Path::new(name), text));
     let node = node.map_err(|problem| {
         let Problem { message, line, .. } = *problem;
         let line = line.unwrap_or(1);
-        (
-            format!("{}:{line}: {message}", path.display()),
-            "correct that file",
-        )
+        (format!("{name}:{line}: {message}"), "correct that file")
     })?;
     match node.to_value() {
         Value::Object(table) => Ok(table),
         _ => Err((
-            format!("{} does not hold a table", path.display()),
+            format!("{name} does not hold a table"),
             "write the fields within { and }",
         )),
     }
 }
 
-/// What a Markdown file tells: each heading is a title, what follows it is what to say.
-pub(crate) fn knowledge(path: &Path) -> Result<Vec<Knowledge>, (String, &'static str)> {
-    let text = text(path)?;
+fn knowledge(name: &str, text: &str) -> Result<Vec<Knowledge>, Unreadable> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut in_code = false;
     for line in text.lines() {
@@ -112,7 +140,7 @@ pub(crate) fn knowledge(path: &Path) -> Result<Vec<Knowledge>, (String, &'static
         .collect();
     match found.is_empty() {
         true => Err((
-            format!("{} has no heading with text under it", path.display()),
+            format!("{name} has no heading with text under it"),
             "write \"# A question\" and the answer under it",
         )),
         false => Ok(found),

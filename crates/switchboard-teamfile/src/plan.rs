@@ -5,18 +5,17 @@ mod agents;
 mod guardrails;
 mod tools;
 
-use std::path::Path;
-
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use switchboard_core::Knowledge;
 
-use crate::condition::{Condition, Mistake};
+use crate::condition::Condition;
 use crate::context::Context;
 use crate::document::{Node, Step, way};
 use crate::guard::Guard;
+use crate::mistake::Mistake;
 use crate::models;
-use crate::named_files;
+use crate::named_files::Files;
 use crate::problem::{Problem, Problems};
 use crate::shape::{
     AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SchemaShape, SettingsShape, TeamShape,
@@ -68,14 +67,14 @@ impl Plan {
     pub(crate) fn new(
         shape: TeamShape,
         root: &Node,
-        folder: &Path,
+        files: Files<'_>,
         problems: &mut Problems,
     ) -> Self {
         let context = Context::new(shape.context.clone());
         let mut planner = Planner {
             shape: &shape,
             root,
-            folder,
+            files,
             context: &context,
             problems,
         };
@@ -105,7 +104,7 @@ impl Plan {
 struct Planner<'a> {
     shape: &'a TeamShape,
     root: &'a Node,
-    folder: &'a Path,
+    files: Files<'a>,
     context: &'a Context,
     problems: &'a mut Problems,
 }
@@ -277,7 +276,7 @@ impl Planner<'_> {
         let schema = match shape? {
             SchemaShape::Inline(schema) => schema.clone(),
             SchemaShape::File(file) => {
-                let read = named_files::table(&self.folder.join(&file.file));
+                let read = self.files.table(&file.file);
                 self.named(&[way, way!["file"]].concat(), read)?
             }
         };

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::condition::Mistake;
 use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::suggest::{did_you_mean, listed};
 
 /// Text with places to fill. `{name}` is an argument of the tool, `{context.name}` a value of the

@@ -7,12 +7,12 @@ pub use switchboard_core::*;
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
-#[cfg(feature = "team-files")]
-#[doc(inline)]
-pub use switchboard_teamfile as team_files;
 #[cfg(feature = "sqlite")]
 #[doc(inline)]
 pub use switchboard_sessions as sessions;
+#[cfg(feature = "team-files")]
+#[doc(inline)]
+pub use switchboard_teamfile as team_files;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]

@@ -1,7 +1,6 @@
 //! `switchboard demo`, and `switchboard` alone: a whole conversation on the offline model.
 
 use std::io::{self, Write as _};
-use std::path::Path;
 
 use switchboard_teamfile::TeamFile;
 
@@ -19,9 +18,9 @@ use crate::teams;
 
 pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> {
     let demo = teams::demo(look.language);
-    let file = TeamFile::parse(demo.team, Path::new("demo.toml"))?;
+    let file = TeamFile::within(demo.team)?;
     let open = file.opening().model("offline").open()?;
-    let desk = Desk::of(Path::new("demo.toml"), &open);
+    let desk = Desk::of(file.path(), &open);
     play(desk, &demo.lines, args, look).await
 }
 

@@ -11,7 +11,7 @@ use crate::teams;
 
 pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result<Exit, Failure> {
     let files = teams::support(look.language);
-    let there: Vec<PathBuf> = files.iter().map(|file| args.dir.join(file.name)).collect();
+    let there: Vec<PathBuf> = files.iter().map(|(name, _)| args.dir.join(name)).collect();
     let in_the_way: Vec<String> = there
         .iter()
         .filter(|path| path.symlink_metadata().is_ok())
@@ -31,8 +31,8 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
         move |error: io::Error| Failure::unwritable(&path, &error)
     };
     fs::create_dir_all(&args.dir).map_err(unwritable(&args.dir))?;
-    for (path, file) in there.iter().zip(&files) {
-        fs::write(path, file.text).map_err(unwritable(path))?;
+    for (path, (_, text)) in there.iter().zip(files) {
+        fs::write(path, text).map_err(unwritable(path))?;
     }
     for path in &there {
         let wrote = match look.language {

@@ -7,7 +7,6 @@ use switchboard_core::Knowledge;
 
 use super::{AgentPlan, EdgePlan, Planner};
 use crate::document::{Step, way};
-use crate::named_files;
 use crate::problem::Severity;
 use crate::shape::{
     AfterToolsShape, AgentShape, EdgeShape, HandoffShape, KnowledgeShape, SettingsShape, TextShape,
@@ -64,7 +63,7 @@ impl Planner<'_> {
         let instructions = match &shape.instructions {
             Some(TextShape::Inline(text)) => Some(text.clone()),
             Some(TextShape::File(file)) => {
-                let read = named_files::text(&self.folder.join(&file.file));
+                let read = self.files.text(&file.file);
                 let read = self.named(way!["agents", name, "instructions", "file"], read);
                 read.map(|text| text.trim().to_owned())
             }
@@ -114,7 +113,7 @@ impl Planner<'_> {
                     known.push(Knowledge::new(entry.title.as_str(), entry.text.as_str()));
                 }
                 KnowledgeShape::File(file) => {
-                    let read = named_files::knowledge(&self.folder.join(&file.file));
+                    let read = self.files.knowledge(&file.file);
                     let way = way!["agents", name, "knowledge", number, "file"];
                     known.extend(self.named(way, read).unwrap_or_default());
                 }

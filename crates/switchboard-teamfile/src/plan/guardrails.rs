@@ -6,8 +6,7 @@ use indexmap::IndexMap;
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::guard::{Guard, pattern, word_pattern};
-use crate::named_files;
+use crate::guard::{Guard, pattern, word_patterns};
 use crate::problem::Severity;
 use crate::shape::{DenyShape, GuardrailShape, HandoffShape, ThenShape};
 
@@ -45,14 +44,15 @@ impl Planner<'_> {
         let words = match &shape.deny {
             Some(DenyShape::Words(words)) => words.clone(),
             Some(DenyShape::File(file)) => {
-                let read = named_files::text(&self.folder.join(&file.file));
+                let read = self.files.text(&file.file);
                 let read = self.named(way!["guardrails", name, "deny", "file"], read)?;
                 read.lines().map(str::to_owned).collect()
             }
             None => Vec::new(),
         };
-        let words = words.iter().filter(|word| !word.trim().is_empty());
-        patterns.extend(words.map(|word| word_pattern(word)));
+        let words = words.iter().map(|word| word.trim());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        patterns.extend(word_patterns(&words));
         if patterns.is_empty() && shape.max_length.is_none() {
             let message = format!("the guardrail {name:?} looks for nothing");
             let problem =
@@ -64,10 +64,7 @@ impl Planner<'_> {
         match Guard::new(name, &patterns, shape.max_length, shape.then, message) {
             Ok(guard) => Some(guard),
             Err(error) => {
-                let message = format!(
-                    "its patterns cannot be used together: {}",
-                    last_line(&error)
-                );
+                let message = format!("its patterns cannot be used: {}", last_line(&error));
                 let way = way!["guardrails", name];
                 let problem = self.problem_of_name("bad-pattern", way, message);
                 self.problems.add(problem.help("use fewer or shorter ones"));
@@ -146,7 +143,7 @@ impl Planner<'_> {
         let problem = self.problem_of_name("unused", way, message);
         let problem = problem.severity(Severity::Warning);
         self.problems
-            .add(problem.help(format!("name it where it is to be used, or leave it out")));
+            .add(problem.help("name it where it is to be used, or leave it out"));
     }
 }
 

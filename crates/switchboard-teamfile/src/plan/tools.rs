@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::named_files;
 use crate::shape::{CommandShape, HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
 use crate::suggest::{did_you_mean, listed};
 use crate::template::{Names, Template};
@@ -259,7 +258,7 @@ impl Planner<'_> {
                 known,
             );
         }
-        let read = named_files::table(&self.folder.join(&shape.file));
+        let read = self.files.table(&shape.file);
         let records: Map<String, Value> = self.named(&[at, way!["file"]].concat(), read)?;
         Some(RecordsTool {
             records: Arc::new(records),

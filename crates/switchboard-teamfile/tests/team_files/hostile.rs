@@ -75,3 +75,25 @@ fn files_that_are_none_are_named_with_what_to_do() {
         assert!(problems.contains(told), "{problems}");
     }
 }
+
+#[tokio::test]
+async fn a_list_of_ten_thousand_words_is_looked_for() {
+    let words: Vec<String> = (0..10_000).map(|at| format!("wörd{at}")).collect();
+    let text = format!(
+        "[guardrails.g]\ndeny = {words:?}\nthen = 'redact'\n[agents.A]\ninput_guardrails = ['g']\n"
+    );
+    let file = TeamFile::parse(&text, "t.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let model = switchboard_core::testing::ScriptedModel::new().say("Hi.");
+    let team = file.opening().model_handle(model.clone()).open().unwrap();
+    team.runner()
+        .run("a WÖRD9999, wörd99 and wörd99x")
+        .await
+        .unwrap();
+    let request = &model.requests()[0];
+    let seen = request
+        .input
+        .iter()
+        .next()
+        .and_then(|item| Some(item.text()?.into_owned()));
+    assert_eq!(seen.as_deref(), Some("a [removed], [removed] and wörd99x"));
+}

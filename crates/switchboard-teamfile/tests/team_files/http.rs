@@ -50,13 +50,12 @@ fn is_whole(request: &[u8]) -> bool {
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfound";
 
 fn head(request: &str, name: &str) -> Option<String> {
-    let line = request.lines().find_map(|line| {
+    request.lines().find_map(|line| {
         let (found, value) = line.split_once(':')?;
         found
             .eq_ignore_ascii_case(name)
             .then(|| value.trim().to_owned())
-    });
-    line
+    })
 }
 
 #[tokio::test]
