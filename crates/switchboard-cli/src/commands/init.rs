@@ -4,13 +4,18 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use switchboard_teamfile::TeamFile;
+
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{BOLD, Language, Look};
 use crate::teams;
 
 pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result<Exit, Failure> {
-    let files = teams::support(look.language);
+    // What the team file's first line names: with it editors complete and check the file.
+    let schema = format!("{:#}\n", TeamFile::schema());
+    let files = teams::support(look.language).iter().copied();
+    let files: Vec<(&str, &str)> = files.chain([("team.schema.json", &*schema)]).collect();
     let there: Vec<PathBuf> = files.iter().map(|(name, _)| args.dir.join(name)).collect();
     let in_the_way: Vec<String> = there
         .iter()
@@ -31,7 +36,7 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
         move |error: io::Error| Failure::unwritable(&path, &error)
     };
     fs::create_dir_all(&args.dir).map_err(unwritable(&args.dir))?;
-    for (path, (_, text)) in there.iter().zip(files) {
+    for (path, (_, text)) in there.iter().zip(&files) {
         fs::write(path, text).map_err(unwritable(path))?;
     }
     for path in &there {

@@ -14,7 +14,7 @@ proptest! {
 
     #[test]
     fn no_broken_team_makes_reading_panic(cut in 0..2000usize, with in ".{0,6}") {
-        let whole = include_str!("team.toml");
+        let whole = include_str!("../../../switchboard-cli/src/teams/en/team.toml");
         let at = whole.char_indices().map(|(at, _)| at).nth(cut % whole.chars().count()).unwrap();
         let text = format!("{}{with}{}", &whole[..at], &whole[at..]);
         match TeamFile::parse(&text, "t.toml") {
