@@ -18,6 +18,7 @@ use crate::callback::{BoxError, Outcome, caught};
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
+use crate::schema::InvalidPayload;
 
 /// What the model is told when a tool fails and says nothing else about it.
 pub(crate) const DEFAULT_FAILURE: &str =
@@ -111,8 +112,8 @@ impl<C> Tool<C> {
                 ),
             }
         }
-        // That a tool took too long is nobody's secret.
-        match error.is::<TimedOut>() {
+        // That a tool took too long is nobody's secret, nor what is wrong with arguments, told without them.
+        match error.is::<TimedOut>() || error.is::<InvalidPayload>() {
             true => error.to_string(),
             false => DEFAULT_FAILURE.to_owned(),
         }

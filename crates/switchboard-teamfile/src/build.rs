@@ -27,6 +27,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a Path,
     pub(crate) vars: &'a dyn Fn(&str) -> Option<String>,
+    /// Makes requests; none where the team is only to be looked at.
+    pub(crate) client: Option<SharedClient>,
     pub(crate) model: &'a mut GiveModel<'a>,
     pub(crate) problem_of_tool: &'a dyn Fn(&str, UnusableTool) -> Problem,
     pub(crate) problems: &'a mut Problems,
@@ -54,9 +56,8 @@ impl Builder<'_> {
     fn tools(&mut self) -> BTreeMap<String, Tool<Context>> {
         let plan = self.plan;
         let mut tools = BTreeMap::new();
-        let mut client = SharedClient::default();
         for (name, tool) in &plan.tools {
-            match tool.open(self.folder, &mut client, self.vars) {
+            match tool.open(self.folder, self.client.as_mut(), self.vars) {
                 Ok(tool) => {
                     tools.insert(name.clone(), tool);
                 }

@@ -1,12 +1,14 @@
 //! What the application knows.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::suggest::{did_you_mean, listed};
 
 /// What the application knows: the file's `[context]`, and what was set over it. Conditions and tools
 /// read it; models never see it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Context(Map<String, Value>);
 
 impl Context {
@@ -19,6 +21,23 @@ impl Context {
         let mut parts = path.split('.');
         let first = self.0.get(parts.next()?)?;
         parts.try_fold(first, |value, part| value.get(part))
+    }
+
+    /// The same with another value in a place that the file has, which must be of the same type.
+    ///
+    /// # Errors
+    /// Where the file has no such value, or one of another type.
+    pub fn with(mut self, path: &str, value: impl Into<Value>) -> Result<Self, String> {
+        let value = value.into();
+        let current = self.get(path).ok_or_else(|| self.none(path))?;
+        let is_same = std::mem::discriminant(current) == std::mem::discriminant(&value);
+        if !is_same && !current.is_null() {
+            return Err(format!(
+                "{path:?} is {current} in the file, and {value} is of another type"
+            ));
+        }
+        self.put(path, value);
+        Ok(self)
     }
 
     /// Every path that leads to a value which is not a table.
@@ -55,14 +74,7 @@ impl Context {
 
     /// Sets a value over the file's; text is read by the type of what the file has.
     pub(crate) fn set(&mut self, path: &str, text: &str) -> Result<(), String> {
-        let Some(value) = self.get(path) else {
-            let (message, suggestion, help) = self.no_such(path);
-            let suggestion = suggestion.map(|text| format!(": {text}"));
-            return Err(format!(
-                "{message}{}; {help}",
-                suggestion.unwrap_or_default()
-            ));
-        };
+        let value = self.get(path).ok_or_else(|| self.none(path))?;
         let read: Result<Value, &str> = match value {
             Value::String(_) => Ok(text.into()),
             Value::Bool(_) => text
@@ -81,15 +93,32 @@ impl Context {
             Value::Null => Ok(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
         };
         let read = read.map_err(|wanted| format!("{path:?} must be {wanted}, and is {text:?}"))?;
+        self.put(path, read);
+        Ok(())
+    }
+
+    fn none(&self, path: &str) -> String {
+        let (message, suggestion, help) = self.no_such(path);
+        let suggestion = suggestion.map(|text| format!(": {text}"));
+        format!("{message}{}; {help}", suggestion.unwrap_or_default())
+    }
+
+    fn put(&mut self, path: &str, value: Value) {
         let mut parts = path.split('.');
         let mut at = parts.next().and_then(|first| self.0.get_mut(first));
         for part in parts {
             at = at.and_then(|value| value.get_mut(part));
         }
         if let Some(at) = at {
-            *at = read;
+            *at = value;
         }
-        Ok(())
+    }
+}
+
+/// Without its values, which may be secrets that tools send.
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

@@ -107,6 +107,11 @@ impl Node {
         at
     }
 
+    /// The value at the end of a way, or the last one there is on it.
+    pub(crate) fn at(&self, way: &[Step<'_>]) -> &Self {
+        self.down(way).0
+    }
+
     /// The bytes of the value at the end of a way.
     pub(crate) fn span_of(&self, way: &[Step<'_>]) -> Range<usize> {
         self.down(way).0.span.clone()
@@ -124,7 +129,15 @@ impl Node {
         match &self.kind {
             Kind::Null => Value::Null,
             Kind::Bool(value) => Value::Bool(*value),
-            Kind::Number(number) => Value::Number(number.clone()),
+            Kind::Number(number) => match number.as_f64() {
+                // What is whole can stand where whole numbers are asked for, however it is written.
+                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < WHOLE => {
+                    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+                    let whole = float as i64;
+                    whole.into()
+                }
+                _ => Value::Number(number.clone()),
+            },
             Kind::Text(text) => Value::String(text.clone()),
             Kind::List(items) => items.iter().map(Self::to_value).collect(),
             Kind::Table(entries) => {
@@ -135,6 +148,9 @@ impl Node {
         }
     }
 }
+
+/// Up to here every whole number is itself as a float.
+const WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// Whether a file is JSON, by its name.
 pub(crate) fn is_json(path: &Path) -> bool {

@@ -1,10 +1,11 @@
 //! Reading a team file.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use switchboard_core::{Finding, Team};
+use switchboard_core::{Finding, FindingCode, Team};
 
 use crate::context::Context;
 use crate::document::{Node, way};
@@ -29,6 +30,7 @@ use crate::shape::TeamShape;
 /// - What a model sends is escaped where it becomes part of an address, and cannot choose the server.
 pub struct TeamFile {
     path: PathBuf,
+    folder: PathBuf,
     root: Node,
     pub(crate) plan: Plan,
     /// What was found that does not keep the team from running.
@@ -63,7 +65,8 @@ impl TeamFile {
     /// All that is wrong with it.
     pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, Problems> {
         let path = path.as_ref();
-        Self::understand(text, path, Files::In(folder(path)))
+        let folder = path.parent().unwrap_or(Path::new(""));
+        Self::understand(text, path, Files::In(folder))
     }
 
     /// The same from texts that are part of the program: the team file, and then the files it names. Its
@@ -93,6 +96,7 @@ impl TeamFile {
     }
 
     fn understand(text: &str, path: &Path, files: Files<'_>) -> Result<Self, Problems> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let source = Source::new(path, text);
         let mut problems = Problems::new(source.clone());
         let root = match Node::read(&source) {
@@ -103,23 +107,31 @@ impl TeamFile {
             }
         };
         fit::check(&root, &mut problems);
-        let mut problems = problems.or_errors()?;
+        // What a file of wrong form means is looked at as far as that can be told.
+        let (root, left_out) = match problems.is_empty() {
+            true => (root, HashSet::new()),
+            false => match fit::fitting(&root, &source) {
+                Some(fitting) => (fitting.root, fitting.left_out),
+                None => return Err(problems.sorted()),
+            },
+        };
         let shape: TeamShape = match serde_json::from_value(root.to_value()) {
             Ok(shape) => shape,
             // The check above knows the same form; this is for what it should have found.
             Err(error) => {
                 problems.add(Problem::of_file("form", path, error.to_string()));
-                return Err(problems);
+                return Err(problems.sorted());
             }
         };
-        let plan = Plan::new(shape, &root, files, &mut problems);
+        let plan = Plan::new(shape, &root, files, left_out, &mut problems);
         let mut found = problems.or_errors()?;
-        let sight = OpenTeam::in_sight(&plan, folder(path)).map_err(|problem| {
+        let sight = OpenTeam::in_sight(&plan).map_err(|problem| {
             found.add(*problem);
             found.clone()
         })?;
         Ok(Self {
             path: path.to_owned(),
+            folder: files.folder().to_owned(),
             root,
             plan,
             found,
@@ -157,7 +169,7 @@ impl TeamFile {
         let code = finding.code.as_str();
         let problem = self.found.source().problem(code, span, message);
         problem
-            .help(finding.advice.clone())
+            .help(advice(finding))
             .severity(match finding.severity {
                 switchboard_core::Severity::Error => Severity::Error,
                 switchboard_core::Severity::Warning => Severity::Warning,
@@ -214,8 +226,9 @@ impl TeamFile {
         &SCHEMA
     }
 
+    /// The folder of its programs.
     pub(crate) fn folder(&self) -> &Path {
-        folder(&self.path)
+        &self.folder
     }
 
     pub(crate) fn root(&self) -> &Node {
@@ -227,9 +240,22 @@ impl TeamFile {
     }
 }
 
-/// The folder that a file is in.
-fn folder(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
+/// What to do about a finding, in the words of a file.
+fn advice(finding: &Finding) -> String {
+    match finding.code {
+        FindingCode::EmptyDescription => {
+            "give the agent it leads to a description, or the handoff one of its own".to_owned()
+        }
+        FindingCode::NameTooLong | FindingCode::NameInvalid => {
+            "give the handoff a tool_name, or the tool another name, of letters, digits, _ and -"
+                .to_owned()
+        }
+        FindingCode::UnboundedCycle => {
+            "give one of the handoffs a condition with when, or keep max_turns of [run] low"
+                .to_owned()
+        }
+        _ => finding.advice.clone(),
+    }
 }
 
 impl fmt::Debug for TeamFile {

@@ -1,7 +1,7 @@
 //! Filters of a file.
 
 use switchboard_core::filters::{self, Filter, IntoFilter as _, InvalidPattern, Redaction};
-use switchboard_core::{HandoffInputData, ModelHandle};
+use switchboard_core::{BoxError, HandoffInputData, ModelHandle};
 
 use crate::context::Context;
 use crate::shape::{FilterShape, RedactShape};
@@ -31,8 +31,13 @@ fn one<E>(
         FilterShape::DropReasoning => filters::drop_reasoning(),
         FilterShape::NestHistory => filters::nest_history(),
         FilterShape::RedactPii => filters::redact_pii(),
-        // Its patterns were tried when the file was read.
-        FilterShape::Redact(shape) => redaction(shape).unwrap_or_default().into_filter(),
+        FilterShape::Redact(shape) => match redaction(shape) {
+            Ok(redaction) => redaction.into_filter(),
+            // Its patterns were tried when the file was read; should one fail now, nothing is carried.
+            Err(error) => Filter::new(move |_: HandoffInputData<Context>| {
+                Err::<HandoffInputData<Context>, BoxError>(error.clone().into())
+            }),
+        },
         FilterShape::KeepLast(count) => filters::keep_last(size(*count)),
         FilterShape::KeepFirstAndLast(both) => {
             filters::keep_first_and_last(size(both.first), size(both.last))

@@ -3,7 +3,13 @@
 //! The schema is our own and uses a part of JSON Schema; this knows that part, and says what is wrong
 //! in the words of the file. A test holds it against a validator of all of JSON Schema.
 
+mod fitting;
+mod place;
+
 use serde_json::{Map, Value};
+
+pub(crate) use fitting::fitting;
+use place::Place;
 
 use crate::document::{Entry, Kind, Node};
 use crate::problem::{Problem, Problems, Source};
@@ -18,85 +24,6 @@ pub(crate) fn check(root: &Node, problems: &mut Problems) {
     for problem in found {
         problems.add(problem);
     }
-}
-
-/// A part of the schema, and what its value is called.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    schema: &'a Value,
-    /// The name of the type: `agent`, `handoff`.
-    called: &'a str,
-    /// The field that holds the value.
-    field: Option<&'a Entry>,
-}
-
-impl<'a> Place<'a> {
-    fn top(schema: &'a Value) -> Self {
-        Self {
-            schema,
-            called: "team file",
-            field: None,
-        }
-    }
-
-    /// The schema behind a reference.
-    fn resolved(mut self) -> Self {
-        while let Some(reference) = self.schema.get("$ref").and_then(Value::as_str) {
-            let Some(name) = reference.strip_prefix("#/$defs/") else {
-                break;
-            };
-            // Names are percent-encoded in references.
-            let Some((name, schema)) = SCHEMA["$defs"]
-                .as_object()
-                .and_then(|all| all.iter().find(|(key, _)| encoded(key) == name))
-            else {
-                break;
-            };
-            self.called = name;
-            self.schema = schema;
-        }
-        self
-    }
-
-    fn to(self, schema: &'a Value, field: Option<&'a Entry>) -> Self {
-        Self {
-            schema,
-            field: field.or(self.field),
-            called: self.called,
-        }
-        .resolved()
-    }
-
-    fn properties(&self) -> Option<&'a Map<String, Value>> {
-        self.schema.get("properties").and_then(Value::as_object)
-    }
-
-    /// The forms a value may have; itself where there is but one.
-    fn forms(self) -> Vec<Self> {
-        for key in ["anyOf", "oneOf"] {
-            if let Some(forms) = self.schema.get(key).and_then(Value::as_array) {
-                let forms = forms.iter();
-                return forms.flat_map(|form| self.to(form, None).forms()).collect();
-            }
-        }
-        vec![self]
-    }
-
-    /// The JSON types a value may have; empty is any.
-    fn types(&self) -> Vec<&'a str> {
-        match self.schema.get("type") {
-            Some(Value::String(one)) => vec![one],
-            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-            _ => match (self.schema.get("const"), self.schema.get("enum")) {
-                (Some(Value::String(_)), _) | (_, Some(Value::Array(_))) => vec!["string"],
-                _ => Vec::new(),
-            },
-        }
-    }
-}
-
-fn encoded(name: &str) -> String {
-    name.replace(' ', "%20")
 }
 
 struct Checker<'s> {
@@ -204,9 +131,16 @@ impl Checker<'_> {
                 (None, _) => {}
             }
         }
+        // A field that was misspelt is missing too, and that is one mistake.
+        let unknown = entries
+            .iter()
+            .filter(|entry| !properties.contains_key(&entry.name));
+        let meant: Vec<&str> = unknown
+            .filter_map(|entry| closest(&entry.name, properties.keys().map(String::as_str)))
+            .collect();
         let required = place.schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if node.field(name).is_none() {
+            if node.field(name).is_none() && !meant.contains(&name) {
                 found.push(self.missing(node, name, place, properties));
             }
         }
@@ -234,6 +168,9 @@ impl Checker<'_> {
                 "{near}: {described}",
                 near = near.unwrap_or_default()
             )),
+            None if is_of_agent(&entry.name) && place.called != "agent" => problem.help(
+                "it is a field of an agent: write it above the tables that belong to the agent",
+            ),
             None => problem.help(format!("its fields are {}", listed(known()))),
         }
     }
@@ -330,9 +267,17 @@ impl Checker<'_> {
         let problem = self
             .source
             .problem("wrong-type", node.span.clone(), message);
-        match place.schema["description"].as_str() {
-            Some(described) => problem.help(described.to_owned()),
-            None => problem,
+        let described = place.schema["description"].as_str();
+        match (place.called, described) {
+            ("variable", _) => problem.help("write { env = \"NAME\" }: keys stay out of files"),
+            ("command", _) => problem.help("write it as in command.run = [\"date\", \"+%s\"]"),
+            ("http call", _) => problem.help("write it as in http.url = \"https://…\""),
+            ("knowledge", _) => {
+                problem.help("write { title = \"…\", text = \"…\" } or { file = \"faq.md\" }")
+            }
+            ("agent", _) => problem.help("write it as in [agents.Billing]"),
+            (_, Some(described)) => problem.help(described.to_owned()),
+            (_, None) => problem,
         }
     }
 
@@ -390,7 +335,9 @@ fn is_of_type(node: &Node, place: &Place<'_>) -> bool {
             Kind::Null => *kind == "null",
             Kind::Bool(_) => *kind == "boolean",
             Kind::Number(number) => {
-                *kind == "number" || *kind == "integer" && (number.is_i64() || number.is_u64())
+                // 3.0 is a whole number to JSON Schema.
+                let is_whole = number.as_f64().is_some_and(|number| number.fract() == 0.0);
+                *kind == "number" || *kind == "integer" && is_whole
             }
             Kind::Text(_) => *kind == "string",
             Kind::List(_) => *kind == "array",
@@ -428,4 +375,9 @@ fn with_article(name: &str) -> String {
         _ if name.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {name}"),
         _ => format!("a {name}"),
     }
+}
+
+/// Whether an agent has a field of this name.
+fn is_of_agent(name: &str) -> bool {
+    SCHEMA["$defs"]["agent"]["properties"].get(name).is_some()
 }

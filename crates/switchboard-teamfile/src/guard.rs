@@ -29,7 +29,7 @@ struct Inner {
 const HIDDEN: &str = "[removed]";
 
 /// The largest automaton of a pattern.
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 10 << 20;
 
 /// A pattern as the file writes it.
 pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
@@ -39,7 +39,8 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, regex::Error> {
 /// Patterns that find these words and phrases. Many words are few patterns: a text is searched once for
 /// all words of one.
 pub(crate) fn word_patterns(words: &[&str]) -> Vec<String> {
-    const IN_ONE: usize = 100;
+    // So few that even long phrases make no pattern that is too large.
+    const IN_ONE: usize = 50;
     let mut words = words.to_vec();
     // Of words that begin alike the longest is to be hidden.
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
@@ -53,7 +54,7 @@ pub(crate) fn word_patterns(words: &[&str]) -> Vec<String> {
 
 /// The pattern of a word or phrase that is not within another word.
 fn word_pattern(word: &str) -> String {
-    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c.is_ascii());
+    let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && !has_no_spaces(c));
     let word = word.trim();
     // Where words have no spaces between them, a boundary would keep them from being found.
     let start = if is_letter(word.chars().next()) {
@@ -68,6 +69,13 @@ fn word_pattern(word: &str) -> String {
     };
     let phrase: Vec<String> = word.split_whitespace().map(regex::escape).collect();
     format!("{start}{}{end}", phrase.join(r"\s+"))
+}
+
+/// Whether a character is of a script that writes words without spaces between them.
+fn has_no_spaces(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 impl Guard {

@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`TeamFile::read`] finds everything that is wrong in one go. Each [`Problem`] says where it is and
+//! [`TeamFile::read`] finds everything that is wrong in one go, unless the file is no TOML or JSON at all. Each [`Problem`] says where it is and
 //! what to do:
 //!
 //! ```
@@ -39,6 +39,8 @@
 //!   |
 //! 2 | handoffs = ["Biling"]
 //!   |             ^^^^^^^^ did you mean "Billing"?
+//!   |
+//!   = help: there are "Triage" and "Billing"
 //! "#
 //! );
 //! ```

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use switchboard_core::ModelHandle;
-use switchboard_models::{ChatModel, Endpoint, Providers, ResponsesModel};
+use switchboard_models::{ChatModel, Endpoint, OfflineModel, Providers, ResponsesModel};
 
 use crate::shape::{ApiShape, ModelShape, ValueShape};
 use crate::suggest::{did_you_mean, listed};
@@ -47,7 +47,9 @@ pub(crate) fn check(
 pub(crate) struct Models<'a> {
     described: &'a IndexMap<String, ModelShape>,
     vars: Vars<'a>,
-    providers: Providers,
+    /// Made when a model is named that the file does not describe: only then is the environment asked.
+    providers: Option<Providers>,
+    base_url: Option<&'a str>,
     made: BTreeMap<String, ModelHandle>,
 }
 
@@ -61,16 +63,13 @@ impl<'a> Models<'a> {
     pub(crate) fn new(
         described: &'a IndexMap<String, ModelShape>,
         vars: Vars<'a>,
-        base_url: Option<&str>,
+        base_url: Option<&'a str>,
     ) -> Self {
-        let providers = Providers::from_vars(|name| match (name, base_url) {
-            ("OPENAI_BASE_URL", Some(url)) => Some(url.to_owned()),
-            _ => vars(name),
-        });
         Self {
             described,
             vars,
-            providers,
+            providers: None,
+            base_url,
             made: BTreeMap::new(),
         }
     }
@@ -81,13 +80,24 @@ impl<'a> Models<'a> {
         }
         let model = match self.described.get(name) {
             Some(shape) => self.at_server(shape)?,
-            None => self.providers.model(name).map_err(|error| Unusable {
+            None if name == OFFLINE => OfflineModel::new().into(),
+            None => self.providers().model(name).map_err(|error| Unusable {
                 message: error.to_string(),
                 help: "or try the team with the model \"offline\", which needs no key".to_owned(),
             })?,
         };
         self.made.insert(name.to_owned(), model.clone());
         Ok(model)
+    }
+
+    fn providers(&mut self) -> &Providers {
+        let (vars, base_url) = (self.vars, self.base_url);
+        self.providers.get_or_insert_with(|| {
+            Providers::from_vars(|name| match (name, base_url) {
+                ("OPENAI_BASE_URL", Some(url)) => Some(url.to_owned()),
+                _ => vars(name),
+            })
+        })
     }
 
     fn at_server(&self, shape: &ModelShape) -> Result<ModelHandle, Unusable> {

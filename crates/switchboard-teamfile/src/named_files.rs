@@ -26,11 +26,19 @@ pub(crate) enum Files<'a> {
 }
 
 impl Files<'_> {
+    /// The folder on the disk; the current one for files in the program.
+    pub(crate) fn folder(&self) -> &Path {
+        match self {
+            Self::In(folder) => folder,
+            Self::Within(_) => Path::new(""),
+        }
+    }
+
     /// The text of a file.
     pub(crate) fn text(&self, name: &str) -> Result<String, Unreadable> {
         match self {
             Self::In(folder) => text(&folder.join(name)),
-            Self::Within(files) => match files.iter().find(|(known, _)| *known == name) {
+            Self::Within(files) => match files.iter().find(|(known, _)| is_same(known, name)) {
                 Some((_, text)) => Ok((*text).to_owned()),
                 None => Err((
                     format!("{name} is not among the files of the team"),
@@ -51,6 +59,12 @@ impl Files<'_> {
     }
 }
 
+/// Whether both are names of one file.
+fn is_same(known: &str, name: &str) -> bool {
+    let plain = |name: &str| name.trim_start_matches("./").to_owned();
+    plain(known) == plain(name)
+}
+
 /// The text of a file of the disk.
 pub(crate) fn text(path: &Path) -> Result<String, Unreadable> {
     let shown = path.display();
@@ -62,8 +76,8 @@ pub(crate) fn text(path: &Path) -> Result<String, Unreadable> {
         };
         (format!("{shown} cannot be read: {}", plain(&error)), help)
     };
-    let file = File::open(path).map_err(unreadable)?;
-    let kind = file.metadata().map_err(unreadable)?;
+    // Looked at first: opening a pipe would wait for somebody to write into it.
+    let kind = std::fs::metadata(path).map_err(unreadable)?;
     if !kind.is_file() {
         let what = if kind.is_dir() {
             "a folder"
@@ -75,6 +89,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Unreadable> {
             "give the path of a file of text",
         ));
     }
+    let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(LARGEST + 1)
         .read_to_end(&mut bytes)

@@ -10,11 +10,12 @@ use switchboard_models::OfflineModel;
 
 use crate::build::Builder;
 use crate::context::Context;
-use crate::document::way;
+use crate::document::{Node, way};
 use crate::file::TeamFile;
 use crate::models::{Models, Unusable};
 use crate::plan::{AgentPlan, Plan};
 use crate::problem::{Problem, Problems};
+use crate::tools::{SharedClient, UnusableTool};
 
 /// How a team is opened; see [`TeamFile::opening`].
 pub struct Opening<'a> {
@@ -94,7 +95,9 @@ impl<'a> Opening<'a> {
     pub fn open(self) -> Result<OpenTeam, Problems> {
         let plan = &self.file.plan;
         let mut problems = Problems::new(self.file.source().clone());
-        let mut models = Models::new(&plan.models, &*self.vars, self.base_url.as_deref());
+        // An empty variable is how many tools say that it is not set.
+        let vars = |name: &str| (self.vars)(name).filter(|value| !value.trim().is_empty());
+        let mut models = Models::new(&plan.models, &vars, self.base_url.as_deref());
         let chosen = match &self.model {
             Chosen::EachItsOwn => None,
             Chosen::Ready(model) => Some((model.clone(), model.name().to_owned())),
@@ -112,7 +115,8 @@ impl<'a> Opening<'a> {
         let mut builder = Builder {
             plan,
             folder: self.file.folder(),
-            vars: &*self.vars,
+            vars: &vars,
+            client: Some(SharedClient::default()),
             model: &mut |way_to_model, name| match &chosen {
                 Some((model, _)) => Ok(model.clone()),
                 None => models.model(name).map_err(|Unusable { message, help }| {
@@ -121,7 +125,10 @@ impl<'a> Opening<'a> {
                 }),
             },
             problem_of_tool: &|tool: &str, unusable| {
-                let span = root.name_span_of(way!["tools", tool]);
+                let span = match &unusable {
+                    UnusableTool::NotSet { header, .. } => header_span(root, tool, header),
+                    UnusableTool::NoClient(_) => root.name_span_of(way!["tools", tool]),
+                };
                 let (code, message, help) = unusable.told();
                 source.problem(code, span, message).help(help)
             },
@@ -139,13 +146,15 @@ impl<'a> Opening<'a> {
         };
         let models = plan.agents.iter();
         Ok(OpenTeam {
-            team,
+            team: Arc::new(team),
             start,
             config: Arc::new(config),
             context: Arc::new(self.context),
-            models: models
-                .map(|agent| (agent.name.clone(), shown(agent)))
-                .collect(),
+            models: Arc::new(
+                models
+                    .map(|agent| (agent.name.clone(), shown(agent)))
+                    .collect(),
+            ),
         })
     }
 }
@@ -163,23 +172,34 @@ impl fmt::Debug for Opening<'_> {
     }
 }
 
-/// A team of a file that can talk.
+/// Where a header of a tool's requests is written, however its name is.
+fn header_span(root: &Node, tool: &str, header: &str) -> std::ops::Range<usize> {
+    let at = way!["tools", tool, "http", "headers"];
+    let name = root.at(at).entries().iter();
+    let mut name = name.map(|entry| entry.name.as_str());
+    let name = name.find(|name| name.eq_ignore_ascii_case(header));
+    root.span_of(&[at, way![name.unwrap_or_default()]].concat())
+}
+
+/// A team of a file that can talk. Clones share everything.
+#[derive(Clone)]
 pub struct OpenTeam {
-    team: Team<Context>,
+    team: Arc<Team<Context>>,
     start: Agent<Context>,
     config: Arc<RunConfig<Context>>,
     context: Arc<Context>,
-    models: BTreeMap<String, String>,
+    models: Arc<BTreeMap<String, String>>,
 }
 
 impl OpenTeam {
     /// The team without anything of the environment: offline models, no secrets.
-    pub(crate) fn in_sight(plan: &Plan, folder: &Path) -> Result<Self, Box<Problem>> {
+    pub(crate) fn in_sight(plan: &Plan) -> Result<Self, Box<Problem>> {
         let mut problems = Problems::new(crate::problem::Source::new(Path::new(""), ""));
         let mut builder = Builder {
             plan,
-            folder,
-            vars: &|_| Some(String::new()),
+            folder: Path::new(""),
+            vars: &|_| Some("x".to_owned()),
+            client: None,
             model: &mut |_, _| Ok(OfflineModel::new().into()),
             problem_of_tool: &|_, unusable| {
                 let (code, message, help) = unusable.told();
@@ -192,10 +212,10 @@ impl OpenTeam {
         let start = team.get(&plan.start).cloned();
         Ok(Self {
             start: start.ok_or_else(|| Box::new(no_start(&plan.start)))?,
-            team,
+            team: Arc::new(team),
             config: Arc::new(config),
             context: Arc::new(plan.context.clone()),
-            models: BTreeMap::new(),
+            models: Arc::default(),
         })
     }
 
@@ -217,6 +237,25 @@ impl OpenTeam {
     /// The context of its runs.
     pub fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// The same team with another context: for each customer their own.
+    ///
+    /// ```
+    /// use switchboard_teamfile::TeamFile;
+    ///
+    /// let file = TeamFile::parse("[context]\ntier = 'basic'\n[agents.Desk]\n", "team.toml")?;
+    /// let team = file.open()?;
+    /// let premium = team.with_context(team.context().clone().with("tier", "premium")?);
+    /// assert_eq!(premium.context().get("tier").and_then(|tier| tier.as_str()), Some("premium"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_context(&self, context: Context) -> Self {
+        Self {
+            context: Arc::new(context),
+            ..self.clone()
+        }
     }
 
     /// The name of an agent's model, to be shown.

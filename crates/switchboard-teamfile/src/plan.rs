@@ -3,10 +3,14 @@
 
 mod agents;
 mod guardrails;
+mod programs;
+mod schemas;
 mod tools;
 
+use std::collections::HashSet;
+
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use switchboard_core::Knowledge;
 
 use crate::condition::Condition;
@@ -18,7 +22,7 @@ use crate::models;
 use crate::named_files::Files;
 use crate::problem::{Problem, Problems};
 use crate::shape::{
-    AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SchemaShape, SettingsShape, TeamShape,
+    AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SettingsShape, TeamShape,
 };
 use crate::suggest::{did_you_mean, listed};
 use crate::tools::ToolPlan;
@@ -68,6 +72,7 @@ impl Plan {
         shape: TeamShape,
         root: &Node,
         files: Files<'_>,
+        left_out: HashSet<String>,
         problems: &mut Problems,
     ) -> Self {
         let context = Context::new(shape.context.clone());
@@ -75,6 +80,7 @@ impl Plan {
             shape: &shape,
             root,
             files,
+            left_out,
             context: &context,
             problems,
         };
@@ -85,6 +91,7 @@ impl Plan {
         let tools = planner.tools();
         let agents = planner.agents();
         planner.check_used();
+        planner.check_used_by_tools();
         Self {
             start,
             agents,
@@ -105,6 +112,8 @@ struct Planner<'a> {
     shape: &'a TeamShape,
     root: &'a Node,
     files: Files<'a>,
+    /// Names that lead to something whose form is wrong, which is told already.
+    left_out: HashSet<String>,
     context: &'a Context,
     problems: &'a mut Problems,
 }
@@ -156,16 +165,19 @@ impl Planner<'_> {
         name: &str,
         known: impl Iterator<Item = &'n str> + Clone,
     ) {
-        if known.clone().any(|known| known == name) {
+        if self.left_out.contains(name) || known.clone().any(|known| known == name) {
+            return;
+        }
+        if self.problems.is_full() {
+            self.problems.add(self.problem(code, way, ""));
             return;
         }
         let suggestion = did_you_mean(name, known.clone());
         let problem = self.problem(code, way, format!("there is no {what} {name:?}"));
         let known: Vec<&str> = known.collect();
         let problem = match (&suggestion, known.is_empty()) {
-            (Some(_), _) => problem,
-            (None, true) => problem.help(format!("the file describes no {what}s")),
-            (None, false) => problem.help(format!("there are {}", listed(known))),
+            (_, true) => problem.help(format!("the file describes no {what}s")),
+            (_, false) => problem.help(format!("there are {}", listed(known))),
         };
         self.problems.add(problem.suggestion(suggestion));
     }
@@ -179,15 +191,22 @@ impl Planner<'_> {
 
     /// Keys of the context that conditions and templates could not name.
     fn check_context(&mut self) {
-        for name in self.shape.context.keys() {
+        let nested = self.shape.context.values().filter_map(Value::as_object);
+        let nested = nested.flat_map(|table| table.keys());
+        for name in self.shape.context.keys().chain(nested) {
             let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
             let is_taken =
                 ["and", "or", "not", "in", "true", "false", "context"].contains(&name.as_str());
-            if name.is_empty() || !name.chars().all(is_word) || is_taken {
+            let begins = name
+                .chars()
+                .next()
+                .is_some_and(|c| c.is_alphabetic() || c == '_');
+            if !begins || !name.chars().all(is_word) || is_taken {
                 let message = format!("a value of the context cannot be called {name:?}");
                 let problem = self.problem_of_name("bad-name", way!["context", name], message);
-                let problem =
-                    problem.help("use letters, digits, _ and -, and no word of conditions");
+                let problem = problem.help(
+                    "begin with a letter; use letters, digits, _ and -, and no word of conditions",
+                );
                 self.problems.add(problem);
             }
         }
@@ -243,7 +262,10 @@ impl Planner<'_> {
                     alone.patterns.retain(|other, _| other == pattern);
                     if let Err(error) = crate::filters::redaction(&alone) {
                         let way = [at, way!["redact", "patterns", pattern]].concat();
-                        let problem = self.problem_of_name("bad-pattern", &way, error.to_string());
+                        let error = error.to_string();
+                        let last = error.lines().last().unwrap_or_default();
+                        let message = format!("this pattern cannot be used: {}", last.trim());
+                        let problem = self.problem_of_name("bad-pattern", &way, message);
                         self.problems.add(problem);
                     }
                 }
@@ -265,30 +287,6 @@ impl Planner<'_> {
                 None
             }
         }
-    }
-
-    /// The schema at the end of a way.
-    fn schema(
-        &mut self,
-        way: &[Step<'_>],
-        shape: Option<&SchemaShape>,
-    ) -> Option<Map<String, Value>> {
-        let schema = match shape? {
-            SchemaShape::Inline(schema) => schema.clone(),
-            SchemaShape::File(file) => {
-                let read = self.files.table(&file.file);
-                self.named(&[way, way!["file"]].concat(), read)?
-            }
-        };
-        if schema.get("type").is_some_and(|kind| kind != "object") {
-            let problem = self.problem("bad-schema", way, "the schema must be one of an object");
-            let problem = problem.help("write type = \"object\", and what it holds as properties");
-            self.problems.add(problem);
-            return None;
-        }
-        let mut schema = schema;
-        schema.entry("type").or_insert_with(|| "object".into());
-        Some(schema)
     }
 
     /// What a file gave that is named at the end of a way.

@@ -22,7 +22,7 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// The file it is in; absent where it is in none, as with a variable of the environment.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown_path")]
     pub file: Option<PathBuf>,
     /// The line it is at, from 1; absent where the whole file is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +49,12 @@ pub enum Severity {
     Warning,
     /// It cannot work.
     Error,
+}
+
+/// A path as text, whatever its bytes.
+fn shown_path<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    let path = path.as_deref().unwrap_or(Path::new(""));
+    to.collect_str(&path.display())
 }
 
 impl Problem {
@@ -91,20 +97,27 @@ impl Problem {
     }
 }
 
-/// All that was found in a file, in its order.
+/// What was found in a file, in its order; of very many, the first that were found.
 ///
 /// `Display` draws each with the line it is about; `{:#}` does so in the colours of a terminal.
 #[derive(Clone)]
 pub struct Problems {
     list: Vec<Problem>,
+    /// How many are not in the list.
+    more: usize,
     source: Source,
 }
+
+/// How many problems are kept: nobody reads more, and each costs a line to draw.
+const MOST: usize = 200;
 
 /// The text that problems are about.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) path: Arc<Path>,
     pub(crate) text: Arc<str>,
+    /// Where its lines begin.
+    lines: Arc<[usize]>,
 }
 
 impl Source {
@@ -112,7 +125,20 @@ impl Source {
         Self {
             path: path.into(),
             text: text.into(),
+            lines: [0]
+                .into_iter()
+                .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+                .collect(),
         }
+    }
+
+    /// The line of a byte, from 0, and where it begins.
+    fn line(&self, at: usize) -> (usize, usize) {
+        let line = self
+            .lines
+            .partition_point(|start| *start <= at)
+            .saturating_sub(1);
+        (line, self.lines.get(line).copied().unwrap_or(0))
     }
 
     /// An error at these bytes.
@@ -125,11 +151,10 @@ impl Source {
         let start = floor(&self.text, span.start);
         // An empty stretch, such as the end of the file, is shown as one place.
         let end = floor(&self.text, span.end).max(start);
-        let before = &self.text[..start];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let (line, line_start) = self.line(start);
         Problem {
-            line: Some(before.matches('\n').count() + 1),
-            column: Some(before[line_start..].chars().count() + 1),
+            line: Some(line + 1),
+            column: Some(self.text[line_start..start].chars().count() + 1),
             span: Some(start..end),
             ..Problem::of_file(code, &self.path, message)
         }
@@ -149,6 +174,7 @@ impl Problems {
     pub(crate) fn new(source: Source) -> Self {
         Self {
             list: Vec::new(),
+            more: 0,
             source,
         }
     }
@@ -158,6 +184,7 @@ impl Problems {
         Self {
             source: Source::new(Path::new(""), ""),
             list: vec![problem],
+            more: 0,
         }
     }
 
@@ -166,7 +193,20 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, problem: Problem) {
-        self.list.push(problem);
+        match self.is_full() {
+            true => self.more += 1,
+            false => self.list.push(problem),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// Whether what is added now is only counted, so that nothing need be thought of to say of it.
+    pub(crate) fn is_full(&self) -> bool {
+        self.list.len() >= MOST
     }
 
     /// These as an error, in the order of the file, if there is one among them.
@@ -185,6 +225,11 @@ impl Problems {
         self.clone().ok_unless_errors().map(|()| self)
     }
 
+    pub(crate) fn sorted(mut self) -> Self {
+        self.sort();
+        self
+    }
+
     pub(crate) fn sort(&mut self) {
         self.list.sort_by_key(|problem| {
             let start = problem.span.as_ref().map_or(0, |span| span.start);
@@ -196,6 +241,11 @@ impl Problems {
     /// One by one.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.list.iter()
+    }
+
+    /// How many more there are than [`Problems::iter`] tells of.
+    pub fn more(&self) -> usize {
+        self.more
     }
 
     /// Whether nothing was found.
@@ -224,10 +274,6 @@ impl fmt::Display for Problems {
             true => Renderer::styled(),
             false => Renderer::plain(),
         };
-        // The renderer makes the older control characters visible, and not these, which some terminals
-        // act on; what stands for them is as long, so that places stay where they are.
-        let is_control = |c: char| ('\u{80}'..'\u{a0}').contains(&c);
-        let shown = self.source.text.replace(is_control, "·");
         for (at, problem) in self.list.iter().enumerate() {
             if at > 0 {
                 writeln!(f)?;
@@ -245,8 +291,22 @@ impl fmt::Display for Problems {
             let group = match &problem.span {
                 Some(span) => {
                     let label = problem.suggestion.as_deref().map(printable);
-                    let mark = AnnotationKind::Primary.span(span.clone()).label(label);
-                    title.element(Snippet::source(&*shown).path(path).annotation(mark))
+                    // Only the lines it is about, so that drawing costs what is drawn.
+                    let (line, from) = self.source.line(span.start);
+                    let to = self.source.text[span.end..].find('\n');
+                    let to = to.map_or(self.source.text.len(), |at| span.end + at);
+                    // The renderer makes the older control characters visible, and not these, which some
+                    // terminals act on; what stands for them is as long, so that places stay.
+                    let is_control = |c: char| ('\u{80}'..'\u{a0}').contains(&c);
+                    let shown = self.source.text[from..to].replace(is_control, "·");
+                    let place = span.start - from..span.end - from;
+                    let mark = AnnotationKind::Primary.span(place).label(label);
+                    title.element(
+                        Snippet::source(shown)
+                            .line_start(line + 1)
+                            .path(path)
+                            .annotation(mark),
+                    )
                 }
                 None if problem.file.is_some() => {
                     title.element(annotate_snippets::Origin::path(path))
@@ -258,6 +318,9 @@ impl fmt::Display for Problems {
                 None => group,
             };
             writeln!(f, "{}", renderer.render(&[group]))?;
+        }
+        if self.more > 0 {
+            writeln!(f, "\nand {} more", self.more)?;
         }
         Ok(())
     }

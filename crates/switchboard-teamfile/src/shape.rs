@@ -285,7 +285,7 @@ fn many() -> u32 {
 }
 
 /// A request to a server. `{name}` stands for an argument and `{context.name}` for a value of the
-/// context; what they hold is escaped for where it stands.
+/// context; what they hold stays within the part of the address or the text it is put into.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "http call")]
 #[serde(deny_unknown_fields)]
@@ -299,7 +299,7 @@ pub(crate) struct HttpShape {
     /// Parameters behind the `?`. One whose argument is absent is left out.
     #[serde(default)]
     pub(crate) query: IndexMap<String, String>,
-    /// Headers.
+    /// Headers. Nothing that a model sends can be filled into `Authorization` and `Cookie`.
     #[serde(default)]
     pub(crate) headers: IndexMap<String, ValueShape>,
     /// The JSON to send. A text that is only `{name}` becomes the argument as it is, a number too.
@@ -354,7 +354,7 @@ pub(crate) struct CommandShape {
     pub(crate) run: Vec<String>,
     /// What the program reads: text like that of an argument. Without it, nothing.
     pub(crate) stdin: Option<String>,
-    /// Variables of the environment that the program gets beside `PATH`.
+    /// Variables of the environment that the program gets beside `PATH`, where they are set.
     #[serde(default)]
     pub(crate) env: Vec<String>,
 }
@@ -388,7 +388,7 @@ pub(crate) struct GuardrailShape {
     pub(crate) patterns: Vec<String>,
     /// Words and phrases, in any case, or a file with one a line.
     pub(crate) deny: Option<DenyShape>,
-    /// The longest text, in characters.
+    /// The longest text, in characters. With `then = "redact"` what is longer is cut off.
     pub(crate) max_length: Option<u32>,
     /// What then happens.
     pub(crate) then: ThenShape,

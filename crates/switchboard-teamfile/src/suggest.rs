@@ -6,7 +6,11 @@ pub(crate) fn closest<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let folded = fold(written);
-    let limit = (folded.len() / 3).clamp(1, 3);
+    // Of a name of one or two letters any other would be close.
+    let limit = match folded.len() {
+        0..=2 if folded.iter().all(char::is_ascii) => 0,
+        length => (length / 3).clamp(1, 3),
+    };
     let near = known.into_iter().filter_map(|name| {
         let distance = distance(&folded, &fold(name), limit)?;
         Some((distance, name))

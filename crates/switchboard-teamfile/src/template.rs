@@ -85,11 +85,37 @@ impl Template {
         &self.0
     }
 
+    /// Whether it has a place.
+    pub(crate) fn has_place(&self) -> bool {
+        self.0.iter().any(|part| matches!(part, Part::Place(_)))
+    }
+
+    /// Whether it has a place for something that a model sends.
+    pub(crate) fn has_argument(&self) -> bool {
+        let is_argument = |part: &Part| matches!(part, Part::Place(Place::Argument(_)));
+        self.0.iter().any(is_argument)
+    }
+
     /// The place, where the text is nothing else.
     pub(crate) fn only_place(&self) -> Option<&Place> {
         match self.0.as_slice() {
             [Part::Place(place)] => Some(place),
             _ => None,
+        }
+    }
+
+    /// The text with its places filled.
+    ///
+    /// # Errors
+    /// What the model is told where a value is absent.
+    pub(crate) fn fill_all(&self, filling: Filling<'_>) -> Result<String, String> {
+        let absent = self.0.iter().find_map(|part| match part {
+            Part::Place(place) if filling.value(place).is_none() => Some(place.name()),
+            _ => None,
+        });
+        match absent {
+            Some(name) => Err(format!("{name:?} is missing")),
+            None => Ok(self.fill(filling).unwrap_or_default()),
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Debug)]
 pub(crate) enum UnusableTool {
     /// A variable that the file names and the environment does not have.
-    NotSet(String),
+    NotSet { variable: String, header: String },
     /// No request can be made on this machine.
     NoClient(String),
 }
@@ -60,7 +60,7 @@ impl UnusableTool {
     /// The code of the problem, what is wrong, and what to do.
     pub(crate) fn told(&self) -> (&'static str, String, String) {
         match self {
-            Self::NotSet(variable) => (
+            Self::NotSet { variable, .. } => (
                 "variable",
                 format!("the environment has no variable {variable} that could be sent"),
                 format!("set it, as in export {variable}=…"),
@@ -87,17 +87,19 @@ impl SharedClient {
         let no_client = |error: &dyn std::fmt::Display| UnusableTool::NoClient(error.to_string());
         let builder = switchboard_models::__private::trusting_system();
         let builder = builder.map_err(|error| no_client(&error))?;
-        let client = builder.build().map_err(|error| no_client(&error))?;
+        // The environment's proxies are not the file's.
+        let client = builder.no_proxy().build();
+        let client = client.map_err(|error| no_client(&error))?;
         Ok(self.0.insert(client).clone())
     }
 }
 
 impl ToolPlan {
-    /// The tool, with what it needs of the environment.
+    /// The tool, with what it needs of the environment; without a client it is only to be looked at.
     pub(crate) fn open(
         &self,
         folder: &Path,
-        client: &mut SharedClient,
+        client: Option<&mut SharedClient>,
         vars: Vars<'_>,
     ) -> Result<Tool<Context>, UnusableTool> {
         let parameters = match &self.parameters {
@@ -114,8 +116,13 @@ impl ToolPlan {
         }
         let limits = self.limits;
         Ok(match &self.does {
+            Does::Http(_) if client.is_none() => {
+                builder.run_checked(parameters, |_ctx, _arguments| String::new())
+            }
             Does::Http(call) => {
-                let call = Arc::new(call.open(client.get()?, vars)?);
+                let client =
+                    client.map_or_else(|| SharedClient::default().get(), SharedClient::get)?;
+                let call = Arc::new(call.open(client, vars)?);
                 builder.run_checked(parameters, move |ctx, arguments| {
                     let call = call.clone();
                     async move { call.run(filling(&ctx, &arguments)?, limits).await }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, FinalOutput, Item, RunConfig, Runner, Tool, ToolOutput, ToolUse, UnknownTool, tool,
@@ -85,6 +85,63 @@ async fn a_failure_is_told_to_the_model_in_the_tools_own_words_or_none() {
             "output of call_2: open failed: no account 2".to_owned(),
             format!("output of call_3: {plain}"),
         ]
+    );
+}
+
+#[tokio::test]
+async fn arguments_are_checked_against_a_schema_known_only_at_run_time() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "account": { "type": "integer" } },
+        "required": ["account"],
+    });
+    let agent: Agent = Agent::new("A").tool(
+        tool("find").run_checked(schema.clone(), |_ctx, found: Value| {
+            found["account"].to_string()
+        }),
+    );
+    let model = ScriptedModel::new()
+        .calls([
+            ("find", r#"{"account": 1}"#),
+            ("find", r#"{"account": "secret"}"#),
+            ("find", ""),
+            ("find", "[1]"),
+        ])
+        .say("ok");
+    let result = Runner::new(&agent)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    let outputs = told(&result.to_input_list())[5..9].to_vec();
+    assert_eq!(outputs[0], "output of call_1: 1");
+    // What is wrong is told, and not what was sent.
+    for (output, wrong) in
+        outputs[1..]
+            .iter()
+            .zip(["at /account: ", "account", "not a JSON object"])
+    {
+        assert!(
+            output.contains(wrong) && !output.contains("secret"),
+            "{output}"
+        );
+    }
+    let offered: Value =
+        serde_json::from_str(model.requests()[0].tools[0].parameters.get()).unwrap();
+    assert_eq!(offered, schema);
+
+    let wrong: Agent = Agent::new("A")
+        .tool(tool("find").run_checked(json!({ "type": "strng" }), |_ctx, _: Value| "never"));
+    let error = Runner::new(&wrong)
+        .model(ScriptedModel::new())
+        .run("x")
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the schema of its arguments is wrong"),
+        "{error}"
     );
 }
 

@@ -222,6 +222,11 @@ impl Parser<'_> {
             (">", Operator::More),
             ("in", Operator::In),
         ];
+        // `not in`, where `not` is not the beginning of something else.
+        let next = self.tokens.get(self.at..self.at + 2);
+        let not_in = matches!(next, Some([(Token::Word(not), _), (Token::Word(within), _)])
+            if not == "not" && within == "in");
+        self.at += usize::from(not_in);
         let Some((_, operator)) = operators.into_iter().find(|(sign, _)| self.take(sign)) else {
             return Ok(left);
         };
@@ -229,6 +234,10 @@ impl Parser<'_> {
         let span = left.2.start..right.2.end;
         comparable(&left, operator, &right, &span)?;
         let compared = Expr::Compare(Box::new(left.0), operator, Box::new(right.0));
+        let compared = match not_in {
+            true => Expr::Not(Box::new(compared)),
+            false => compared,
+        };
         Ok((compared, Type::Truth, span))
     }
 
@@ -253,6 +262,7 @@ impl Parser<'_> {
                     Some(value) => Ok((Expr::Path(path.to_owned()), Type::of(value), span)),
                     None => {
                         let (message, suggestion, help) = self.context.no_such(path);
+                        let help = format!("texts stand in quotes, as in '{path}'; {help}");
                         Err(Mistake {
                             suggestion,
                             ..Mistake::new(span, message).help(help)
@@ -324,7 +334,18 @@ fn comparable(
 ) -> Result<(), Mistake> {
     use Type::{List, Number, Text, Unknown};
     let fits = match (operator, left.1, right.1) {
-        (Operator::In, _, List | Unknown) => true,
+        (Operator::In, _, List | Unknown) => match &right.0 {
+            // In a list that is written here, there must be something it could be.
+            Expr::Literal(Value::Array(items)) => {
+                let could_be = |item: &Value| left.1 == Unknown || Type::of(item) == left.1;
+                if !items.iter().any(could_be) {
+                    let message = format!("no entry of this list is {}", left.1.word());
+                    return Err(Mistake::new(right.2.clone(), message));
+                }
+                true
+            }
+            _ => true,
+        },
         (Operator::In, ..) => {
             let message = format!(
                 "\"in\" needs a list behind it, and this is {}",

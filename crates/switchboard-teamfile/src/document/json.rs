@@ -177,7 +177,7 @@ mod tests {
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
-            any::<i32>().prop_map(|eighths| Value::from(f64::from(eighths) / 8.0)),
+            any::<i32>().prop_map(|eighths| Value::from(f64::from(eighths) + 0.125)),
             any::<String>().prop_map(Value::from),
         ];
         leaf.prop_recursive(4, 40, 6, |inner| {

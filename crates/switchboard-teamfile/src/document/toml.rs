@@ -15,16 +15,33 @@ pub(super) fn read(source: &Source) -> Result<Node, Box<Problem>> {
     errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
     if let Some(error) = errors.first() {
         let span = error.span().unwrap_or_default();
+        let help = help(source, &span, error.message());
         let problem = source.problem("syntax", span, error.message().trim());
-        return Err(Box::new(problem.help(
-            "this is not TOML; a file of JSON has a name that ends in .json",
-        )));
+        return Err(Box::new(problem.help(help)));
     }
     let span = table.span();
     entries(table.into_inner(), source).map(|entries| Node {
         span,
         kind: Kind::Table(entries),
     })
+}
+
+/// What to do about a mistake of syntax.
+fn help(source: &Source, span: &Range<usize>, message: &str) -> &'static str {
+    let line = source.text[..span.end.min(source.text.len())].rfind('\n');
+    let line = source.text[line.map_or(0, |at| at + 1)..].lines().next();
+    let line = line.unwrap_or_default();
+    if source.text.trim_start().starts_with('{') {
+        "this looks like JSON: give the file a name that ends in .json"
+    } else if line.contains(['“', '”', '‘', '’']) {
+        "write straight quotes"
+    } else if message.contains("escape") {
+        "write patterns in 'single quotes', where a \\ is only a \\"
+    } else if message.contains("recursion") {
+        "it is nested too deeply"
+    } else {
+        "in TOML texts stand in \"quotes\", those of several lines in \"\"\"three\"\"\", and each table is written once"
+    }
 }
 
 fn entries(table: DeTable<'_>, source: &Source) -> Result<Vec<Entry>, Box<Problem>> {

@@ -37,7 +37,9 @@ impl Planner<'_> {
         let tools = self.shape.tools.keys().map(String::as_str);
         for (number, tool) in shape.tools.iter().enumerate() {
             let way = way!["agents", name, "tools", number];
-            self.check_name("unknown-tool", way, "tool", tool, tools.clone());
+            if !self.shape.tools.contains_key(tool) {
+                self.check_name("unknown-tool", way, "tool", tool, tools.clone());
+            }
             self.check_twice(way, "tool", tool, &shape.tools[..number]);
         }
         if let AfterToolsShape::StopAt(names) = &shape.after_tools {
@@ -132,7 +134,9 @@ impl Planner<'_> {
                 HandoffShape::Edge(edge) => ((**edge).clone(), [at, way!["to"]].concat()),
             };
             let agents = self.shape.agents.keys().map(String::as_str);
-            self.check_name("unknown-agent", &to, "agent", &edge.to, agents);
+            if !self.shape.agents.contains_key(&edge.to) {
+                self.check_name("unknown-agent", &to, "agent", &edge.to, agents);
+            }
             if !seen.insert((edge.to.clone(), edge.tool_name.clone())) {
                 let message = format!("{name:?} hands over to {:?} twice", edge.to);
                 let problem = self

@@ -8,7 +8,7 @@ use super::Planner;
 use crate::document::{Step, way};
 use crate::guard::{Guard, pattern, word_patterns};
 use crate::problem::Severity;
-use crate::shape::{DenyShape, GuardrailShape, HandoffShape, ThenShape};
+use crate::shape::{DenyShape, FilterShape, GuardrailShape, HandoffShape, ThenShape};
 
 impl Planner<'_> {
     pub(super) fn guards(&mut self) -> IndexMap<String, Guard> {
@@ -53,7 +53,7 @@ impl Planner<'_> {
         let words = words.iter().map(|word| word.trim());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         patterns.extend(word_patterns(&words));
-        if patterns.is_empty() && shape.max_length.is_none() {
+        if patterns.is_empty() && shape.patterns.is_empty() && shape.max_length.is_none() {
             let message = format!("the guardrail {name:?} looks for nothing");
             let problem =
                 self.problem_of_name("empty-guardrail", way!["guardrails", name], message);
@@ -77,7 +77,9 @@ impl Planner<'_> {
         let known = self.shape.guardrails.keys().map(String::as_str);
         for (number, name) in names.iter().enumerate() {
             let way = [at, way![number]].concat();
-            self.check_name("unknown-guardrail", &way, "guardrail", name, known.clone());
+            if !self.shape.guardrails.contains_key(name) {
+                self.check_name("unknown-guardrail", &way, "guardrail", name, known.clone());
+            }
         }
     }
 
@@ -98,7 +100,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Warns of tools, guardrails, models and programs that nothing uses.
+    /// Warns of tools and guardrails that nothing uses.
     pub(super) fn check_used(&mut self) {
         let shape = self.shape;
         let agents = || shape.agents.values();
@@ -135,6 +137,39 @@ impl Planner<'_> {
             .filter(|name| !guardrails.contains(name))
         {
             self.unused(way!["guardrails", name], "guardrail", name);
+        }
+    }
+
+    /// The same for models and for programs that may be started.
+    pub(super) fn check_used_by_tools(&mut self) {
+        let shape = self.shape;
+        let of_agents = shape
+            .agents
+            .values()
+            .filter_map(|agent| agent.model.as_ref());
+        let edges = shape.agents.values().flat_map(|agent| &agent.handoffs);
+        let filters = edges.filter_map(|handoff| match handoff {
+            HandoffShape::Edge(edge) => edge.filters.as_ref(),
+            HandoffShape::To(_) => None,
+        });
+        let filters = filters.flatten().chain(&shape.run.filters);
+        let of_filters = filters.filter_map(|filter| match filter {
+            FilterShape::Summarize(summary) => Some(&summary.model),
+            _ => None,
+        });
+        let models: HashSet<&String> = of_agents.chain(of_filters).chain(&shape.model).collect();
+        for name in shape.models.keys().filter(|name| !models.contains(name)) {
+            self.unused(way!["models", name], "model", name);
+        }
+        let tools = shape
+            .tools
+            .values()
+            .filter_map(|tool| tool.command.as_ref());
+        let programs: HashSet<&String> = tools.filter_map(|command| command.run.first()).collect();
+        for (number, name) in shape.commands.allow.iter().enumerate() {
+            if !programs.contains(name) {
+                self.unused(way!["commands", "allow", number], "program", name);
+            }
         }
     }
 

@@ -10,16 +10,14 @@ use serde_json::{Map, Value};
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::shape::{CommandShape, HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
-use crate::suggest::{did_you_mean, listed};
+use crate::shape::{HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
 use crate::template::{Names, Template};
 use crate::tools::{
-    Body, CommandTool, Does, Filled, HeaderPlan, HttpTool, Limits, RecordsTool, ToolPlan,
-    UrlTemplate,
+    Body, Does, Filled, HeaderPlan, HttpTool, Limits, RecordsTool, ToolPlan, UrlTemplate,
 };
 
 /// The names of a tool's arguments; `None` where its schema does not list them.
-type Arguments = Option<Vec<String>>;
+pub(super) type Arguments = Option<Vec<String>>;
 
 impl Planner<'_> {
     pub(super) fn tools(&mut self) -> IndexMap<String, ToolPlan> {
@@ -80,7 +78,12 @@ impl Planner<'_> {
         })
     }
 
-    fn template(&mut self, at: &[Step<'_>], text: &str, arguments: &Arguments) -> Option<Template> {
+    pub(super) fn template(
+        &mut self,
+        at: &[Step<'_>],
+        text: &str,
+        arguments: &Arguments,
+    ) -> Option<Template> {
         let names = Names {
             arguments: arguments.as_deref(),
             context: self.context,
@@ -148,9 +151,20 @@ impl Planner<'_> {
         arguments: &Arguments,
     ) -> Option<(HeaderName, HeaderPlan)> {
         // These say where a request ends and whom it is for.
-        const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
+        const OURS: [&str; 9] = [
+            "host",
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "te",
+            "trailer",
+            "upgrade",
+            "expect",
+            "keep-alive",
+        ];
         let name = HeaderName::from_bytes(key.as_bytes()).ok();
-        let name = name.filter(|name| !OURS.contains(&name.as_str()));
+        let name = name
+            .filter(|name| !OURS.contains(&name.as_str()) && !name.as_str().starts_with("proxy-"));
         let Some(name) = name else {
             let message = format!("{key:?} is not a header that can be set");
             let problem = self.problem_of_name("bad-header", at, message);
@@ -165,7 +179,17 @@ impl Planner<'_> {
                     self.problems.add(problem);
                     return None;
                 }
-                HeaderPlan::Text(self.template(at, text, arguments)?)
+                let template = self.template(at, text, arguments)?;
+                // These have parts, which a value could add to.
+                let has_parts = ["authorization", "cookie"].contains(&name.as_str());
+                if has_parts && template.has_argument() {
+                    let message = format!("nothing of a model can be filled into {key:?}");
+                    let problem = self.problem("bad-header", at, message);
+                    let help = "use { env = \"NAME\" } or {context.name}";
+                    self.problems.add(problem.help(help));
+                    return None;
+                }
+                HeaderPlan::Text(template)
             }
             ValueShape::Env(variable) => HeaderPlan::Env(variable.clone()),
         };
@@ -191,52 +215,6 @@ impl Planner<'_> {
                 Filled::Table(filled)
             }
             other => Filled::As(other.clone()),
-        })
-    }
-
-    fn command(
-        &mut self,
-        name: &str,
-        shape: &CommandShape,
-        arguments: &Arguments,
-    ) -> Option<CommandTool> {
-        let at = way!["tools", name, "command"];
-        let run = [at, way!["run"]].concat();
-        let Some((program, given)) = shape.run.split_first() else {
-            let problem = self.problem("bad-tool", &run, "the program is missing");
-            self.problems
-                .add(problem.help("write run = [\"program\", \"argument\"]"));
-            return None;
-        };
-        let allowed = &self.shape.commands.allow;
-        if !allowed.contains(program) {
-            let way = [&run[..], way![0]].concat();
-            let message = format!("{program:?} is not among the programs that may be started");
-            let problem = self.problem("not-allowed", &way, message);
-            let near = did_you_mean(program, allowed.iter().map(String::as_str));
-            let help = match allowed.is_empty() {
-                true => format!("allow it: [commands] allow = [{program:?}]"),
-                false => {
-                    let allowed = listed(allowed.iter().map(String::as_str));
-                    format!("[commands] allows {allowed}; add it there")
-                }
-            };
-            self.problems.add(problem.suggestion(near).help(help));
-        }
-        let mut templates = Vec::new();
-        for (number, text) in given.iter().enumerate() {
-            let way = [&run[..], way![number + 1]].concat();
-            templates.push(self.template(&way, text, arguments)?);
-        }
-        let stdin = match &shape.stdin {
-            Some(text) => Some(self.template(&[at, way!["stdin"]].concat(), text, arguments)?),
-            None => None,
-        };
-        Some(CommandTool {
-            program: program.clone(),
-            arguments: templates,
-            stdin,
-            env: shape.env.clone(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! Tools that start a program.
 
+use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -20,28 +22,31 @@ pub(crate) struct CommandTool {
 }
 
 /// A command that can be started.
-#[derive(Debug)]
 pub(super) struct OpenCommand {
     command: CommandTool,
     program: PathBuf,
     folder: PathBuf,
-    env: Vec<(String, String)>,
+    env: Vec<(OsString, OsString)>,
 }
 
 impl CommandTool {
     pub(super) fn open(&self, folder: &Path, vars: Vars<'_>) -> OpenCommand {
+        // The program is started from that folder, so a path that leads there must not lead on.
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         // A name is looked for in PATH, a path is one from the folder of the file.
         let program = match self.program.contains(['/', '\\']) {
             true => folder.join(&self.program),
             false => PathBuf::from(&self.program),
         };
-        let names = self.env.iter().map(String::as_str).chain(["PATH"]);
-        let env = names.filter_map(|name| Some((name.to_owned(), vars(name)?)));
+        let env = self.env.iter();
+        let env = env.filter_map(|name| Some((name.into(), vars(name)?.into())));
+        // Where programs are found is the machine's to say.
+        let path = std::env::var_os("PATH").map(|path| ("PATH".into(), path));
         OpenCommand {
             command: self.clone(),
             program,
-            folder: folder.to_owned(),
-            env: env.collect(),
+            folder,
+            env: env.chain(path).collect(),
         }
     }
 }
@@ -52,6 +57,10 @@ impl OpenCommand {
         filling: Filling<'_>,
         limits: Limits,
     ) -> Result<String, BoxError> {
+        let input = self.command.stdin.as_ref();
+        let input = input
+            .map(|template| template.fill_all(filling))
+            .transpose()?;
         let mut command = Command::new(&self.program);
         for template in &self.command.arguments {
             command.arg(argument(template, filling)?);
@@ -74,8 +83,6 @@ impl OpenCommand {
             .spawn()
             .map_err(|error| format!("{name} cannot be started: {error}"))?;
         let mut child = Group(child);
-        let input = self.command.stdin.as_ref();
-        let input = input.and_then(|template| template.fill(filling));
         let stdin = child.0.stdin.take();
         let write = async {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
@@ -100,10 +107,16 @@ impl OpenCommand {
             }
             Ok::<_, std::io::Error>(errors)
         };
-        let (output, errors, ()) = tokio::join!(output, errors, write);
+        let ended = async {
+            let status = child.0.wait().await;
+            // What it leaves behind would hold its output open, and live on.
+            end_group(group);
+            status
+        };
+        let (output, errors, status, ()) = tokio::join!(output, errors, ended, write);
         let (output, is_all) = output?;
         let errors = errors?;
-        let status = child.0.wait().await?;
+        let status = status?;
         let text = shown(&output, is_all, limits);
         match status.success() || !is_all {
             true => Ok(text),
@@ -116,6 +129,13 @@ impl OpenCommand {
                 Err(format!("{name} failed with {status}: {said}").into())
             }
         }
+    }
+}
+
+/// Without the values of variables, which may be secrets.
+impl fmt::Debug for OpenCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenCommand").field(&self.program).finish()
     }
 }
 
@@ -137,8 +157,9 @@ fn argument(template: &Template, filling: Filling<'_>) -> Result<String, BoxErro
                 if value.contains('\0') {
                     return Err(format!("{name:?} cannot hold a zero byte").into());
                 }
-                if text.is_empty() && value.starts_with('-') {
-                    return Err(format!("{name:?} cannot begin with -").into());
+                // Options, and files to be read in the place of a text.
+                if text.is_empty() && value.starts_with(['-', '@']) {
+                    return Err(format!("{name:?} cannot begin with - or @").into());
                 }
                 text.push_str(&value);
             }

@@ -86,7 +86,10 @@ impl HttpTool {
             let HeaderPlan::Env(variable) = value else {
                 continue;
             };
-            let not_set = || UnusableTool::NotSet(variable.env.clone());
+            let not_set = || UnusableTool::NotSet {
+                variable: variable.env.clone(),
+                header: name.as_str().to_owned(),
+            };
             let value = vars(&variable.env).ok_or_else(not_set)?;
             let value = format!("{}{}", variable.prefix, value.trim());
             let mut value = HeaderValue::from_str(&value).map_err(|_| not_set())?;
@@ -115,9 +118,8 @@ impl OpenHttp {
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &self.tool.headers {
-            if let HeaderPlan::Text(template) = value
-                && let Some(value) = template.fill(filling)
-            {
+            if let HeaderPlan::Text(template) = value {
+                let value = template.fill_all(filling)?;
                 let value = HeaderValue::from_str(&value)
                     .map_err(|_| format!("{name} cannot hold line breaks or control characters"))?;
                 headers.insert(name, value);

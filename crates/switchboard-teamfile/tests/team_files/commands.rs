@@ -35,7 +35,7 @@ async fn what_a_model_sends_stays_within_its_argument() {
 async fn what_a_model_sends_is_no_option() {
     let text = command(r#"run = ["printf", "{a}"]"#);
     let told = output(&text, r#"{"a":"--help"}"#).await;
-    assert!(told.contains(r#""a" cannot begin with -"#), "{told}");
+    assert!(told.contains(r#""a" cannot begin with - or @"#), "{told}");
     let told = output(&text, r#"{"a":"a\u0000b"}"#).await;
     assert!(told.contains(r#""a" cannot hold a zero byte"#), "{told}");
     let told = output(&text, "{}").await;
@@ -95,4 +95,101 @@ async fn time_ends_a_program_with_all_that_it_started() {
     // Were the inner program alive, it would leave its mark.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_behind_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    // One that holds the output open, one that does not.
+    for redirect in ["", ">/dev/null 2>&1"] {
+        let script = format!(
+            "(sleep 2; touch {0}) {redirect} & echo done",
+            mark.display()
+        );
+        let text = with_tool(&format!(
+            "{ONE}command = {{ run = [\"sh\", \"-c\", {script:?}] }}\ntimeout_seconds = 60"
+        ));
+        assert_eq!(output(&text, "{}").await, "done\n");
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(!mark.exists());
+}
+
+#[tokio::test]
+async fn a_program_beside_the_team_file_is_started_from_wherever_one_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let here = std::env::current_dir().unwrap();
+    let folder = tempfile::tempdir_in(&here).unwrap();
+    let script = folder.path().join("here.sh");
+    std::fs::write(&script, "#!/bin/sh\necho \"$1 in $(basename \"$PWD\")\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = command(r#"run = ["./here.sh", "{a}"]"#);
+    // A path that is not absolute, as people write it.
+    let relative = folder.path().strip_prefix(&here).unwrap();
+    let file = switchboard_teamfile::TeamFile::parse(&text, relative.join("team.toml")).unwrap();
+    let model = switchboard_core::testing::ScriptedModel::new()
+        .call("t", r#"{"a":"run"}"#)
+        .say("Done.");
+    let team = file.opening().model_handle(model).open().unwrap();
+    let result = team.runner().run("Go").await.unwrap();
+    let told: Vec<_> = result
+        .new_items()
+        .iter()
+        .filter_map(|item| Some(item.item().output()?.into_owned()))
+        .collect();
+    assert_eq!(told, [format!("run in {}\n", relative.display())]);
+}
+
+#[tokio::test]
+async fn input_whose_argument_is_absent_is_not_left_out() {
+    let text = command(r#"run = ["cat"], stdin = "refund because {a}""#);
+    let told = output(&text, "{}").await;
+    assert!(told.contains(r#""a" is missing"#), "{told}");
+}
+
+#[test]
+fn what_a_model_sends_is_no_code() {
+    let wrong = |command: &str| {
+        let text = format!(
+            "[commands]\nallow = ['sh', 'env', 'python3.12', 'ssh', 'awk', 'ls', '/bin/bash', 'node']\n\
+             [agents.A]\ntools = ['t']\n[tools.t]\ndescription = 'd'\n{ONE}command = {{ {command} }}"
+        );
+        match switchboard_teamfile::TeamFile::parse(&text, "team.toml") {
+            Ok(_) => None,
+            Err(problems) => problems
+                .iter()
+                .find(|problem| problem.code == "bad-tool")
+                .map(|problem| problem.message.clone()),
+        }
+    };
+    for command in [
+        r#"run = ["sh", "-c", "echo {a}"]"#,
+        r#"run = ["/bin/bash", "-lc", "echo {a}"]"#,
+        r#"run = ["env", "X=1", "sh", "-c", "echo {a}"]"#,
+        r#"run = ["python3.12", "-c", "print('{a}')"]"#,
+        r#"run = ["node", "--eval", "{a}"]"#,
+        r#"run = ["awk", "/{a}/"]"#,
+        r#"run = ["ssh", "host", "ls {a}"]"#,
+        r#"run = ["sh"], stdin = "echo {a}""#,
+        r#"run = ["python3.12", "-"], stdin = "print({a})""#,
+        r#"run = ["ls", "-{a}"]"#,
+        r#"run = ["ls", "--{a}"]"#,
+        r#"run = ["ls", "-l{a}"]"#,
+    ] {
+        let told = wrong(command).unwrap_or_default();
+        assert!(
+            told.starts_with("what a model sends would be part of"),
+            "{command}: {told}"
+        );
+    }
+    for command in [
+        r#"run = ["sh", "-c", 'echo "$1"', "sh", "{a}"]"#,
+        r#"run = ["sh", "./script.sh", "{a}"]"#,
+        r#"run = ["python3.12", "script.py", "{a}"], stdin = "{a}""#,
+        r#"run = ["ls", "--sort={a}", "--", "x{a}"]"#,
+    ] {
+        assert_eq!(wrong(command), None, "{command}");
+    }
 }

@@ -49,14 +49,6 @@ error[unknown-field]: an agent has no field "instructons"
   |
   = help: instructions: What the agent's model is told to do.
 
-error[missing-field]: a handoff table needs "to"
- --> team.toml:5:24
-  |
-5 | handoffs = ["Billing", { too = "Billing" }]
-  |                        ^^^^^^^^^^^^^^^^^^^
-  |
-  = help: to: The agent that gets the conversation.
-
 error[unknown-field]: a handoff table has no field "too"
  --> team.toml:5:26
   |
@@ -165,6 +157,7 @@ patterns = ['(unclosed', 'fine']
     assert_eq!(
         places(text),
         [
+            ("unused", 5, 10, None),
             ("bad-condition", 8, 33, meant("tier")),
             ("bad-condition", 8, 94, None),
             ("bad-template", 12, 33, meant("number")),
@@ -180,14 +173,14 @@ patterns = ['(unclosed', 'fine']
 fn syntax_is_told_in_toml_and_json() {
     assert_eq!(
         told("[agents.A]\ninstructions = Route.\n"),
-        "error[syntax]: string values must be quoted, expected literal string
+        r#"error[syntax]: string values must be quoted, expected literal string
  --> team.toml:2:16
   |
 2 | instructions = Route.
   |                ^^^^^^
   |
-  = help: this is not TOML; a file of JSON has a name that ends in .json
-"
+  = help: in TOML texts stand in "quotes", those of several lines in """three""", and each table is written once
+"#
     );
     let json = "{\n  \"agents\": { \"A\": {} },\n}";
     let problems = TeamFile::parse(json, "team.json").unwrap_err();
@@ -216,6 +209,8 @@ fn wide_characters_line_up() {
   |
 3 | handoffs = ["账単"]
   |             ^^^^^^ did you mean "账单"?
+  |
+  = help: there are "分诊" and "账单"
 "#
     );
 }
@@ -251,13 +246,101 @@ max_length = 5
 
 #[test]
 fn problems_are_data_for_machines() {
-    let problems = TeamFile::parse("[agents.A]\nhandoffs = [\"a\"]\n", "team.toml").unwrap_err();
+    let problems =
+        TeamFile::parse("[agents.Anna]\nhandoffs = [\"ann\"]\n", "team.toml").unwrap_err();
     let problem = serde_json::to_value(problems.iter().next().unwrap()).unwrap();
     assert_eq!(
         problem,
         serde_json::json!({
-            "severity": "error", "code": "unknown-agent", "message": "there is no agent \"a\"",
-            "file": "team.toml", "line": 2, "column": 13, "suggestion": "did you mean \"A\"?",
+            "severity": "error", "code": "unknown-agent", "message": "there is no agent \"ann\"", "help": "there are \"Anna\"",
+            "file": "team.toml", "line": 2, "column": 13, "suggestion": "did you mean \"Anna\"?",
         })
     );
+}
+
+#[test]
+fn a_wrong_form_does_not_hide_what_else_is_wrong() {
+    let text = r#"
+colour = "red"
+[agents.A]
+instrctions = "x"
+handoffs = ["Bob", { too = "Carl" }, { to = "Bib", when = "x ==" }]
+tools = ["broken", "misspelt"]
+[agents.Bib]
+description = 5
+[tools.broken]
+http.url = 5
+"#;
+    let codes: Vec<_> = places(text)
+        .into_iter()
+        .map(|(code, line, ..)| (code, line))
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            ("unknown-field", 2),
+            ("unknown-field", 4),
+            ("unknown-agent", 5),
+            ("unknown-field", 5),
+            ("bad-condition", 5),
+            // The tool that is broken is there, and what it leaves unsaid is no further mistake.
+            ("unknown-tool", 6),
+            ("wrong-type", 8),
+            ("missing-field", 9),
+            ("wrong-type", 10),
+        ]
+    );
+}
+
+#[test]
+fn schemas_are_looked_into() {
+    let with = |parameters: &str| {
+        format!(
+            "[agents.A]\ntools = ['t']\n[tools.t]\ndescription = 'd'\nhttp.url = 'https://example.com'\nparameters = {parameters}\n"
+        )
+    };
+    for (parameters, at, message) in [
+        (
+            "{ properties = { n = { type = 'strng' } } }",
+            "'strng'",
+            "this is not a schema: ",
+        ),
+        (
+            "{ properties = { n = { type = 'string', required = true } } }",
+            "true",
+            "this is not a schema: ",
+        ),
+        (
+            "{ number = { type = 'string' } }",
+            "number",
+            "\"number\" means nothing in a schema",
+        ),
+        (
+            "{ flie = 'p.json' }",
+            "flie",
+            "\"flie\" means nothing in a schema",
+        ),
+        (
+            "{ properties = { number = {} }, required = ['numbr'] }",
+            "'numbr'",
+            "no property is called \"numbr\"",
+        ),
+        (
+            "{ type = 'string' }",
+            "{ type",
+            "the schema must be one of an object",
+        ),
+    ] {
+        let text = with(parameters);
+        let problems = TeamFile::parse(&text, "team.toml").unwrap_err();
+        let problem = problems.iter().next().unwrap();
+        assert_eq!(problem.code, "bad-schema");
+        assert!(
+            problem.message.starts_with(message),
+            "{parameters}: {problems}"
+        );
+        let line = text.lines().nth(problem.line.unwrap() - 1).unwrap();
+        let found: String = line.chars().skip(problem.column.unwrap() - 1).collect();
+        assert!(found.starts_with(at), "{parameters}: {problems}");
+    }
 }

@@ -45,7 +45,8 @@ fn deep_and_wide_files_are_refused_or_read_in_time() {
         .map(|at| format!("[agents.a{at}]\nhandofs = 1\n"))
         .collect();
     let problems = TeamFile::parse(&wrong, "t.toml").unwrap_err();
-    assert_eq!(problems.iter().count(), 5_000);
+    assert_eq!(problems.iter().count() + problems.more(), 5_000);
+    assert!(problems.to_string().ends_with("and 4800 more\n"));
 }
 
 #[test]
@@ -74,6 +75,26 @@ fn files_that_are_none_are_named_with_what_to_do() {
         let problems = TeamFile::read(path(name)).unwrap_err().to_string();
         assert!(problems.contains(told), "{problems}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let problems = TeamFile::read(&pipe).unwrap_err().to_string();
+    assert!(problems.contains("is not a file"), "{problems}");
+    let text = format!(
+        "[agents.A]\ninstructions = {{ file = {:?} }}\n",
+        pipe.display().to_string()
+    );
+    let problems = TeamFile::parse(&text, "team.toml").unwrap_err().to_string();
+    assert!(problems.contains("is not a file"), "{problems}");
 }
 
 #[tokio::test]

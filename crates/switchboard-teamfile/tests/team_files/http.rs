@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{call, output, with_tool};
+use super::{call_traced, output, with_tool};
 
 /// A server that gives every request the same answer, and the requests it got.
 async fn server(answer: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -69,7 +69,7 @@ async fn arguments_are_put_where_the_file_says_and_escaped_there() {
         http.headers = {{ Authorization = {{ env = "TOKEN", prefix = "Bearer " }}, X-Note = "for {{context.customer}}" }}
         "#
     ));
-    assert_eq!(output(&text, r#"{"a":"../1?x&y","n":3}"#).await, "found");
+    assert_eq!(output(&text, r#"{"a":"_/1?x&y","n":3}"#).await, "found");
     assert_eq!(output(&text, r#"{"a":"7"}"#).await, "found");
     let requests = requests.lock().unwrap().clone();
     let lines: Vec<&str> = requests
@@ -79,7 +79,7 @@ async fn arguments_are_put_where_the_file_says_and_escaped_there() {
     assert_eq!(
         lines,
         [
-            "GET /customers/C-1/invoices/..%2F1%3Fx%26y?limit=3&of=x+..%2F1%3Fx%26y HTTP/1.1",
+            "GET /customers/C-1/invoices/_%2F1%3Fx%26y?limit=3&of=x+_%2F1%3Fx%26y HTTP/1.1",
             "GET /customers/C-1/invoices/7?of=x+7 HTTP/1.1",
         ]
     );
@@ -192,13 +192,45 @@ async fn a_dead_server_is_told_without_its_address_and_a_slow_one_ends() {
 
 #[tokio::test]
 async fn secrets_are_in_nothing_that_is_told() {
-    let (address, _) = server("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n").await;
+    // Nothing of the request is in what is told, whatever went wrong with it.
+    let (address, requests) = server("HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nsad!").await;
     let text = with_tool(&format!(
         "http = {{ url = \"{address}/\", headers = {{ X-Key = {{ env = \"TOKEN\" }} }} }}"
     ));
-    let result = call(&text, "{}").await.unwrap();
-    assert!(!format!("{result:?}").contains("s3cret"));
+    let tracer = switchboard_core::MemoryTracer::new();
+    let result = call_traced(&text, "{}", tracer.clone()).await.unwrap();
+    assert!(requests.lock().unwrap()[0].contains("s3cret"));
+    let spans = serde_json::to_string(&tracer.spans()).unwrap();
+    assert!(
+        spans.contains("sad!") && !spans.contains("s3cret"),
+        "{spans}"
+    );
     for item in result.new_items() {
         assert!(!item.item().as_json().contains("s3cret"));
     }
+}
+
+#[tokio::test]
+async fn a_model_adds_no_fields_of_its_own() {
+    let (address, requests) = server(OK).await;
+    let text = with_tool(&format!(
+        "parameters = {{ properties = {{ a = {{ type = 'string' }} }} }}\nhttp = {{ url = \"{address}/\", method = 'POST' }}"
+    ));
+    let told = output(&text, r#"{"a":"1","admin":true}"#).await;
+    assert!(told.contains("The tool failed"), "{told}");
+    assert_eq!(output(&text, r#"{"a":"1"}"#).await, "found");
+    assert_eq!(requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_header_whose_argument_is_absent_is_not_left_out() {
+    let (address, requests) = server(OK).await;
+    let text = with_tool(&format!(
+        "parameters = {{ properties = {{ a = {{}} }} }}\nhttp = {{ url = \"{address}/\", headers = {{ X-Scope = '{{a}}' }} }}"
+    ));
+    let told = output(&text, "{}").await;
+    assert!(told.contains(r#""a" is missing"#), "{told}");
+    let told = output(&text, r#"{"a":"x\r\nX-Admin: 1"}"#).await;
+    assert!(told.contains("cannot hold line breaks"), "{told}");
+    assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
 }

@@ -16,29 +16,37 @@ mod running;
 mod schema;
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Error, RunResult};
+use switchboard_core::{Error, MemoryTracer, RunResult};
 use switchboard_teamfile::{Context, TeamFile};
 
 /// A team with one agent, which has one tool; `tool` is what the tool does.
 fn with_tool(tool: &str) -> String {
     format!(
-        "[context]\ncustomer = \"C-1\"\n[commands]\nallow = [\"sh\", \"cat\", \"printf\", \"env\", \"./missing\"]\n\
+        "[context]\ncustomer = \"C-1\"\n[commands]\nallow = [\"sh\", \"cat\", \"printf\", \"env\", \"./missing\", \"./here.sh\"]\n\
          [agents.A]\ntools = [\"t\"]\n[tools.t]\ndescription = \"Does it.\"\n{tool}"
     )
 }
 
 /// Runs the team of a text with a model that calls the tool `t` with these arguments.
 async fn call(text: &str, arguments: &str) -> Result<RunResult<Context>, Error> {
+    call_traced(text, arguments, MemoryTracer::new()).await
+}
+
+/// The same, told to a tracer.
+async fn call_traced(
+    text: &str,
+    arguments: &str,
+    tracer: MemoryTracer,
+) -> Result<RunResult<Context>, Error> {
     let file = TeamFile::parse(text, "team.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let model = ScriptedModel::new().call("t", arguments).say("Done.");
     let opening = file.opening().model_handle(model);
     let vars = |name: &str| match name {
         "TOKEN" => Some("s3cret".to_owned()),
-        "PATH" => std::env::var("PATH").ok(),
         _ => None,
     };
     let team = opening.vars(vars).open().unwrap();
-    team.runner().run("Go").await
+    team.runner().tracer(tracer).run("Go").await
 }
 
 /// What the model was told of the call.

@@ -280,6 +280,17 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
             ),
         ]
     );
+    // An empty variable is none.
+    let empty = |name: &str| (name == "LOCAL_KEY").then(String::new);
+    assert_eq!(
+        file.opening()
+            .vars(empty)
+            .open()
+            .unwrap_err()
+            .iter()
+            .count(),
+        3
+    );
     // Chosen for all, nothing else is needed.
     let team = file
         .opening()
@@ -300,4 +311,22 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
             .starts_with("error[model]: there is no model \"nobody/x\""),
         "{wrong}"
     );
+}
+
+#[tokio::test]
+async fn a_file_that_names_no_variable_asks_for_none() {
+    let text = "model = 'offline'\n[context]\ntier = 'basic'\n[agents.A]\n";
+    let file = file(text);
+    let opening = file.opening().vars(|name| panic!("{name} was looked up"));
+    let team = opening.open().unwrap();
+    let context = team.context().clone();
+    assert_eq!(
+        context.clone().with("tier", 5).unwrap_err(),
+        "\"tier\" is \"basic\" in the file, and 5 is of another type"
+    );
+    let premium = team.with_context(context.with("tier", "premium").unwrap());
+    assert_eq!(premium.context().get("tier"), Some(&json!("premium")));
+    assert_eq!(team.context().get("tier"), Some(&json!("basic")));
+    // Values of a context may be secrets.
+    assert!(!format!("{:?}", premium.context()).contains("premium"));
 }

@@ -60,7 +60,7 @@ fn sample() -> Value {
             "A": {
                 "instructions": "Go.",
                 "knowledge": [{ "title": "t", "text": "x" }],
-                "tools": ["t"],
+                "tools": ["t", "u"],
                 "after_tools": { "stop_at": ["t"] },
                 "handoffs": ["B", { "to": "B", "tool_name": "b", "filters": ["redact_pii", { "keep_last": 3 },
                     { "keep_first_and_last": { "first": 1, "last": 2 } }], "when": "x == 1" }],
@@ -68,10 +68,14 @@ fn sample() -> Value {
             "B": { "description": "B.", "after_tools": "stop_on_first_tool", "instructions": "x" },
         },
         "tools": { "t": { "description": "d", "http": { "url": "http://localhost/", "method": "POST",
-            "headers": { "a": "b", "c": { "env": "X" } } }, "timeout_seconds": 1.5 } },
+            "headers": { "a": "b", "c": { "env": "X" } } }, "timeout_seconds": 1.5,
+            "parameters": { "properties": { "p": { "type": "string" } } } },
+            "u": { "description": "d", "command": { "run": ["date"], "env": ["X"] } } },
         "guardrails": { "g": { "deny": ["x"], "max_length": 5, "then": "redact" } },
         "models": { "m": { "name": "n", "api": "chat" } },
-        "run": { "max_turns": 3 },
+        "commands": { "allow": ["date"] },
+        "run": { "max_turns": 3, "filters": ["nest_history", { "summarize": { "model": "m", "keep_last": 1 } },
+            { "redact": { "emails": true, "patterns": { "a": "b" } } }], "session_limit": 5 },
     })
 }
 
@@ -101,6 +105,7 @@ fn other_values() -> impl Strategy<Value = Value> {
         Just(json!(0)),
         Just(json!(-1)),
         Just(json!(1.5)),
+        Just(json!(3.0)),
         Just(json!(5_000_000_000_u64)),
         Just(json!("stop")),
         Just(json!("x")),
