@@ -1,70 +1,90 @@
-//! CPU time, allocations and memory.
+//! CPU time and memory of this process.
 
-use cpu_time::ThreadTime;
-use switchboard_core::{Agent, Runner};
+use std::time::{Duration, Instant};
 
-use crate::work::{Parked, history};
+use cpu_time::ProcessTime;
+use serde_json::{Value, json};
 
-/// What one piece of work costs.
-pub(crate) struct Cost {
-    pub(crate) micros: f64,
-    pub(crate) allocations: f64,
-    pub(crate) bytes: f64,
+/// What some runs cost.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// How many there were.
+    pub runs: u32,
+    /// CPU time of the process, user and system, in seconds.
+    pub cpu: f64,
+    /// How long each took on the clock, where that was noted.
+    pub waits: Vec<Duration>,
 }
 
-/// Does the work until the figures are steady: the median of several rounds of CPU time.
-pub(crate) fn cost_of(work: impl Fn()) -> Cost {
-    work();
-    let once = {
-        let start = ThreadTime::now();
-        work();
-        start.elapsed().as_secs_f64()
-    };
-    // About 50 ms a round.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small count"
-    )]
-    let times = (0.05 / once.max(1e-7)).clamp(1.0, 100_000.0) as u32;
-    let mut rounds: Vec<f64> = (0..9)
-        .map(|_| {
-            let start = ThreadTime::now();
-            for _ in 0..times {
-                work();
+impl Measured {
+    /// As the programs of all peers print it.
+    pub fn to_json(&self) -> Value {
+        let mut told = json!({"runs": self.runs, "cpu_s": self.cpu});
+        let mut waits = self.waits.clone();
+        waits.sort();
+        for (name, percent) in [("p50_us", 50), ("p99_us", 99)] {
+            let at = (waits.len() * percent / 100).min(waits.len().saturating_sub(1));
+            if let Some(wait) = waits.get(at) {
+                told[name] = (wait.as_secs_f64() * 1e6).into();
             }
-            start.elapsed().as_secs_f64() * 1e6 / f64::from(times)
-        })
-        .collect();
-    rounds.sort_by(f64::total_cmp);
-    let counted = allocation_counter::measure(&work);
-    #[expect(clippy::cast_precision_loss, reason = "for a table")]
-    Cost {
-        micros: rounds[rounds.len() / 2],
-        allocations: counted.count_total as f64,
-        bytes: counted.bytes_total as f64,
+        }
+        told
     }
 }
 
-/// Bytes of heap that a run holds while it waits for its model, after a handoff and with a
-/// shared history of 20 items.
-pub(crate) fn parked_bytes(runs: usize) -> i64 {
-    let billing: Agent = Agent::new("Billing").instructions("You handle bills.");
-    let triage = Agent::new("Triage")
-        .instructions("Route.")
-        .handoff(&billing);
-    let runner = Runner::new(&triage).model(Parked).tracing_off();
-    let history = history(20, 500);
-    let mut parked = Vec::with_capacity(runs);
-    let counted = allocation_counter::measure(|| {
-        for _ in 0..runs {
-            let mut run = Box::pin(runner.run(&history));
-            let waker = futures_util::task::noop_waker();
-            let mut cx = std::task::Context::from_waker(&waker);
-            assert!(run.as_mut().poll(&mut cx).is_pending());
-            parked.push(run);
+/// Does the work again and again for about this many seconds of CPU time, after a tenth of that
+/// which does not count.
+pub fn repeated(seconds: f64, work: impl Fn()) -> Measured {
+    let warm = spend(seconds / 10.0, &work);
+    spend_runs(runs_in(seconds, &warm), &work)
+}
+
+/// How many runs take this many seconds, going by some that were measured.
+pub fn runs_in(seconds: f64, measured: &Measured) -> u32 {
+    let once = measured.cpu / f64::from(measured.runs.max(1));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped"
+    )]
+    let runs = (seconds / once.max(1e-9)).clamp(1.0, 1e9) as u32;
+    runs
+}
+
+/// Doubles the number of runs until they took this long.
+fn spend(seconds: f64, work: &impl Fn()) -> Measured {
+    let mut runs = 1;
+    loop {
+        let measured = spend_runs(runs, work);
+        if measured.cpu >= seconds || runs > 1 << 28 {
+            return measured;
         }
-    });
-    let runs = i64::try_from(runs).unwrap_or(i64::MAX);
-    counted.bytes_current / runs
+        runs *= 2;
+    }
+}
+
+fn spend_runs(runs: u32, work: &impl Fn()) -> Measured {
+    let start = ProcessTime::now();
+    for _ in 0..runs {
+        work();
+    }
+    Measured {
+        runs,
+        cpu: start.elapsed().as_secs_f64(),
+        waits: Vec::new(),
+    }
+}
+
+/// Notes how long something takes on the clock.
+pub(crate) async fn clocked<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let start = Instant::now();
+    let made = work.await;
+    (made, start.elapsed())
+}
+
+/// The memory of this process that is in use, in bytes; `None` where the system does not tell.
+pub fn resident_bytes() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = told.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * 4096)
 }

@@ -1,97 +1,194 @@
-//! What runs cost over HTTP on loopback: the CPU time of the client's thread, with a provider on a
-//! thread of its own.
+//! Runs over HTTP on loopback, and the same requests without an engine: ready-made bytes sent with the
+//! same HTTP client.
+
+mod bare;
 
 use std::error::Error;
+use std::sync::Arc;
 
-use cpu_time::ThreadTime;
-use fake_provider::{FakeProvider, Reply, Rules};
+use cpu_time::ProcessTime;
+use fake_provider::{FakeProvider, Protocol, Reply, Rules};
 use switchboard_core::{Agent, Input, ModelHandle, Runner};
-use switchboard_models::{ChatModel, Client, Endpoint, ResponsesModel};
+use switchboard_models::{ChatModel, Endpoint, ResponsesModel};
 
-use crate::work::history;
+use crate::history::history;
+use crate::measure::{Measured, clocked, runs_in};
+use bare::Bare;
 
 const KEY: &str = "bench";
 
 /// How many pieces a streamed answer has.
 const PIECES: usize = 200;
 
-/// Prints the table.
-pub(crate) fn table() -> Result<(), Box<dyn Error>> {
-    let provider = FakeProvider::on_thread_with(Rules::none())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let client = Endpoint::at(provider.url()).key(KEY).connect()?;
-    println!("{:<34} {:>12}", "one handoff over HTTP", "CPU µs/run");
-    for (protocol, model) in models(&client) {
-        let cases: [(&str, Input, bool, u32); 3] = [
-            ("", "Hi".into(), false, 400),
-            (", streamed, 200 pieces", "Hi".into(), true, 100),
-            (", 1,000 items", history(1000, 500).into(), false, 40),
-        ];
-        for (what, input, streamed, times) in cases {
-            let case = Case {
-                provider: &provider,
-                model: model.clone(),
-                input,
-                streamed,
-            };
-            runtime.block_on(case.rounds(times / 10))?;
-            let micros = runtime.block_on(case.rounds(times))?;
-            println!("{:<34} {micros:>12.0}", format!("{protocol}{what}"));
-        }
-    }
-    Ok(())
+/// What only the second agent says, so that the provider knows whose turn it is.
+const SECOND: &str = "You handle bills.";
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+/// Starts the provider of these cases. It belongs in a process of its own: its CPU time is not what
+/// is measured.
+///
+/// # Errors
+/// Where there is no free port.
+pub fn provider() -> std::io::Result<FakeProvider> {
+    let [first, second] = replies();
+    FakeProvider::ready_on_thread([(SECOND, second), ("", first)])
 }
 
-fn models(client: &Client) -> [(&'static str, ModelHandle); 2] {
+fn replies() -> [Reply; 2] {
+    let text = "word ".repeat(PIECES);
     [
-        ("Responses", ResponsesModel::new(client, "m").into()),
-        ("Chat Completions", ChatModel::new(client, "m").into()),
+        Reply::call("call_1", "transfer_to_billing", "{}"),
+        Reply::text(&text).pieces(5),
     ]
 }
 
-struct Case<'a> {
-    provider: &'a FakeProvider,
-    model: ModelHandle,
-    input: Input,
-    streamed: bool,
+/// One handoff over HTTP, in one of the forms of it.
+pub struct WireCase {
+    is_bare: bool,
+    protocol: Protocol,
+    is_streamed: bool,
+    items: usize,
+    at_once: u32,
 }
 
-impl Case<'_> {
-    /// CPU time of a run, in microseconds: the median of five rounds.
-    async fn rounds(&self, times: u32) -> Result<f64, Box<dyn Error>> {
-        let mut rounds = Vec::new();
-        for _ in 0..5 {
-            self.provider.clear();
-            for _ in 0..times {
-                let text = "word ".repeat(PIECES);
-                self.provider.script(
-                    KEY,
-                    [
-                        Reply::call("call_1", "transfer_to_billing", "{}"),
-                        Reply::text(&text).pieces(5),
-                    ],
-                );
-            }
-            let start = ThreadTime::now();
-            for _ in 0..times {
-                self.run().await?;
-            }
-            rounds.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(times.max(1)));
-        }
-        rounds.sort_by(f64::total_cmp);
-        Ok(rounds[rounds.len() / 2])
+impl WireCase {
+    /// The case of this name, like `responses_streamed_20_x64` or `bare_chat_plain_1000_x1`.
+    pub fn named(name: &str) -> Option<Self> {
+        let (is_bare, name) = match name.strip_prefix("bare_") {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
+        let [protocol, form, items, at_once] = name.split('_').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        Some(Self {
+            is_bare,
+            protocol: match protocol {
+                "responses" => Protocol::Responses,
+                "chat" => Protocol::Chat,
+                _ => return None,
+            },
+            is_streamed: match form {
+                "plain" => false,
+                "streamed" => true,
+                _ => return None,
+            },
+            items: items.parse().ok()?,
+            at_once: at_once.strip_prefix('x')?.parse().ok()?,
+        })
     }
 
-    async fn run(&self) -> Result<(), Box<dyn Error>> {
-        let billing: Agent = Agent::new("Billing").instructions("You handle bills.");
+    /// Runs it for about this many seconds of CPU time against a provider at `url`.
+    ///
+    /// # Errors
+    /// Where the provider is not there, or a run fails.
+    pub fn measured(&self, url: &str, seconds: f64) -> Result<Measured, Failed> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let doer = Arc::new(self.doer(url).await?);
+            // Connections are opened, and it shows how long a run takes.
+            batch(&doer, self.at_once, self.at_once * 2).await?;
+            let warm = batch(&doer, self.at_once, self.at_once * 4).await?;
+            batch(&doer, self.at_once, runs_in(seconds, &warm)).await
+        })
+    }
+
+    async fn doer(&self, url: &str) -> Result<Doer, Failed> {
+        let engine = Engine::new(self, url)?;
+        if !self.is_bare {
+            return Ok(Doer::Engine(engine));
+        }
+        let path = match self.protocol {
+            Protocol::Responses => "responses",
+            Protocol::Chat => "chat/completions",
+        };
+        let bodies = self.bodies().await?;
+        Ok(Doer::Bare(Bare::new(url, path, bodies, self.is_streamed)?))
+    }
+
+    /// What the engine sends, as a provider that writes everything down got it.
+    async fn bodies(&self) -> Result<Vec<String>, Failed> {
+        let provider = FakeProvider::start_with(Rules::none()).await?;
+        provider.script(KEY, replies());
+        Engine::new(self, &provider.url())?.run().await?;
+        let requests = provider.requests();
+        Ok(requests.iter().map(|r| r.body.to_string()).collect())
+    }
+}
+
+/// Does one run after another in each of `at_once` tasks, `runs` in all.
+async fn batch(doer: &Arc<Doer>, at_once: u32, runs: u32) -> Result<Measured, Failed> {
+    let each = runs.div_ceil(at_once);
+    let start = ProcessTime::now();
+    let tasks: Vec<_> = (0..at_once)
+        .map(|_| {
+            let doer = doer.clone();
+            tokio::spawn(async move {
+                let mut waits = Vec::with_capacity(each as usize);
+                for _ in 0..each {
+                    let (done, wait) = clocked(doer.run()).await;
+                    done?;
+                    waits.push(wait);
+                }
+                Ok::<_, Failed>(waits)
+            })
+        })
+        .collect();
+    let mut measured = Measured::default();
+    for task in tasks {
+        measured.waits.extend(task.await??);
+    }
+    measured.runs = each * at_once;
+    measured.cpu = start.elapsed().as_secs_f64();
+    Ok(measured)
+}
+
+enum Doer {
+    Engine(Engine),
+    Bare(Bare),
+}
+
+impl Doer {
+    async fn run(&self) -> Result<(), Failed> {
+        match self {
+            Self::Engine(engine) => engine.run().await,
+            Self::Bare(bare) => bare.run().await,
+        }
+    }
+}
+
+/// Runs of Switchboard.
+struct Engine {
+    runner: Runner,
+    input: Input,
+    is_streamed: bool,
+}
+
+impl Engine {
+    fn new(case: &WireCase, url: &str) -> Result<Self, Failed> {
+        let client = Endpoint::at(url).key(KEY).connect()?;
+        let model: ModelHandle = match case.protocol {
+            Protocol::Responses => ResponsesModel::new(&client, "m").into(),
+            Protocol::Chat => ChatModel::new(&client, "m").into(),
+        };
+        let billing: Agent = Agent::new("Billing").instructions(SECOND);
         let triage = Agent::new("Triage").instructions("Route.").handoff(billing);
-        let runner = Runner::new(&triage).model(&self.model).tracing_off();
-        match self.streamed {
-            false => runner.run(self.input.clone()).await?,
+        Ok(Self {
+            runner: Runner::new(&triage).model(model).tracing_off(),
+            input: history(case.items).into(),
+            is_streamed: case.is_streamed,
+        })
+    }
+
+    async fn run(&self) -> Result<(), Failed> {
+        let input = self.input.clone();
+        match self.is_streamed {
+            false => self.runner.run(input).await?,
             true => {
-                let mut stream = runner.stream(self.input.clone());
+                let mut stream = self.runner.stream(input);
                 while stream.next().await.is_some() {}
                 stream.finish().await?
             }

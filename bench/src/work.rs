@@ -1,54 +1,56 @@
-//! The work that is measured.
+//! Runs in this process, on a model that answers at once.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use switchboard_core::{
-    Agent, BoxError, Input, Item, Items, Model, ModelHandle, ModelRequest, ModelResponse, Runner,
-    filters,
+    Agent, Input, Item, Items, MemoryTracer, ModelHandle, ModelResponse, Runner, filters,
 };
 
+use crate::history::{LONG, history};
+use crate::models::Replay;
+
 /// One piece of work, ready to be done again and again.
-pub(crate) struct Work {
+pub struct Work {
     runner: Runner,
     history: Option<Items>,
     forget: Box<dyn Fn()>,
 }
 
 impl Work {
-    pub(crate) const NAMES: [&str; 10] = [
+    /// What there is to do.
+    pub const NAMES: [&str; 13] = [
         "triage",
+        "triage_traced",
         "chain_10",
         "chain_50",
         "chain_100",
         "chain_200",
+        "chain_1000",
         "chain_200_recorded",
         "history_1000",
         "history_1000_without_tools",
+        "history_1000_redacted",
         "history_1000_nested",
         "history_1000_recorded",
     ];
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        let history_of = || Some(history(1000, 500));
+    /// The work of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let over_history = || Self::chain(1, Some(history(LONG)), false);
         Some(match name {
             "triage" => Self::chain(1, None, false),
+            "triage_traced" => Self::chain(1, None, false).traced(),
             "chain_200_recorded" => Self::chain(200, None, true),
-            "history_1000" => Self::chain(1, history_of(), false),
-            "history_1000_recorded" => Self::chain(1, history_of(), true),
-            "history_1000_without_tools" => {
-                let mut work = Self::chain(1, history_of(), false);
-                work.runner = work
-                    .runner
-                    .handoff_input_filter(filters::remove_all_tools());
-                work
+            "history_1000" => over_history(),
+            "history_1000_recorded" => Self::chain(1, Some(history(LONG)), true),
+            "history_1000_without_tools" => over_history()
+                .with(|runner| runner.handoff_input_filter(filters::remove_all_tools())),
+            "history_1000_redacted" => {
+                over_history().with(|runner| runner.handoff_input_filter(filters::redact_pii()))
             }
             "history_1000_nested" => {
-                let mut work = Self::chain(1, history_of(), false);
-                work.runner = work.runner.nest_handoff_history(true);
-                work
+                over_history().with(|runner| runner.nest_handoff_history(true))
             }
             _ => Self::chain(name.strip_prefix("chain_")?.parse().ok()?, None, false),
         })
@@ -68,11 +70,7 @@ impl Work {
         }
         answers.reverse();
         answers.push(ModelResponse::new([Item::output_message("msg_1", "Done.")]));
-        let model = std::sync::Arc::new(Replay {
-            answers,
-            next: AtomicUsize::new(0),
-            kept: recorded.then(Mutex::default),
-        });
+        let model = Arc::new(Replay::new(answers, recorded));
         let forgotten = model.clone();
         Self {
             runner: Runner::new(&agent)
@@ -84,8 +82,24 @@ impl Work {
         }
     }
 
+    fn with(mut self, change: impl FnOnce(Runner) -> Runner) -> Self {
+        self.runner = change(self.runner);
+        self
+    }
+
+    /// The same with its spans kept in memory, until the run is over.
+    fn traced(self) -> Self {
+        let tracer = MemoryTracer::new();
+        let mut work = self.with(|runner| runner.tracer(tracer.clone()));
+        work.forget = Box::new(move || drop(tracer.take()));
+        work
+    }
+
     /// Does the work once.
-    pub(crate) fn run(&self) {
+    ///
+    /// # Panics
+    /// Where the run fails: then nothing was measured.
+    pub fn run(&self) {
         let input: Input = match &self.history {
             Some(history) => history.into(),
             None => "My bill is wrong".into(),
@@ -93,65 +107,5 @@ impl Work {
         let result = self.runner.run(input).now_or_never();
         assert!(matches!(result, Some(Ok(_))), "{result:?}");
         (self.forget)();
-    }
-}
-
-/// A model that answers the same again and again, and may keep what it is asked.
-struct Replay {
-    answers: Vec<ModelResponse>,
-    next: AtomicUsize,
-    kept: Option<Mutex<Vec<ModelRequest>>>,
-}
-
-impl Replay {
-    fn forget(&self) {
-        if let Some(kept) = &self.kept {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
-    }
-}
-
-impl Model for Replay {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        if let Some(kept) = &self.kept {
-            kept.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(request);
-        }
-        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.answers.len();
-        Ok(self.answers[at].clone())
-    }
-}
-
-/// A conversation of `items` items of about `size` bytes: messages, calls and their outputs.
-pub(crate) fn history(items: usize, size: usize) -> Items {
-    let text = "All work and no play makes for a long history. ".repeat(size / 47 + 1);
-    let item = |n: usize| {
-        let call_id = format!("history_{}", n / 4);
-        match n % 4 {
-            0 => Item::user(&text[..size - 30]),
-            1 => Item::function_call(
-                &call_id,
-                "lookup",
-                &format!("{{\"q\":\"{}\"}}", &text[..size - 100]),
-            ),
-            2 => Item::function_call_output(&call_id, &text[..size - 70]),
-            _ => Item::output_message(&format!("msg_{n}"), &text[..size - 130]),
-        }
-    };
-    (0..items).map(item).collect()
-}
-
-/// A model that never answers.
-pub(crate) struct Parked;
-
-impl Model for Parked {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let first = !request.handoffs.is_empty();
-        if first {
-            let call = Item::function_call("call_1", &request.handoffs[0].tool_name, "{}");
-            return Ok(ModelResponse::new([call]));
-        }
-        std::future::pending().await
     }
 }

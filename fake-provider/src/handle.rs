@@ -28,6 +28,16 @@ pub(crate) async fn handle(
     let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let path = head.uri.path().to_owned();
     let protocol = protocol(&path, &head.method);
+    if let Some(ready) = &shared.ready {
+        let rendered = protocol.and_then(|protocol| ready.answer(protocol, &bytes));
+        return Ok(match rendered {
+            Ok(rendered) => {
+                let response = response(rendered.status, &rendered.content_type, 0);
+                response.map(|()| ReplyBody::new(rendered, None, None))
+            }
+            Err(problem) => refusal(&problem, 0),
+        });
+    }
     let body = parse(&bytes);
     let number = note(&shared, &head.headers, &path, &body, &bytes);
     let mut watch = Watch::new(shared.clone(), number);

@@ -28,6 +28,7 @@ mod error;
 mod handle;
 mod memory;
 mod quirk;
+mod ready;
 mod record;
 mod render;
 mod reply;

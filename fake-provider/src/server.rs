@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::handle::handle;
+use crate::ready::Ready;
 use crate::record::{Request, Violation};
 use crate::reply::Reply;
 use crate::rules::Rules;
@@ -54,7 +55,7 @@ impl FakeProvider {
     /// Where there is no free port.
     pub async fn start_with(rules: Rules) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let (provider, stopped) = Self::at(listener.local_addr()?, rules);
+        let (provider, stopped) = Self::at(listener.local_addr()?, Shared::new(rules));
         tokio::spawn(serve(listener, provider.shared.clone(), stopped));
         Ok(provider)
     }
@@ -72,9 +73,25 @@ impl FakeProvider {
     /// # Errors
     /// Where there is no free port, or no thread.
     pub fn on_thread_with(rules: Rules) -> io::Result<Self> {
+        Self::thread(Shared::new(rules))
+    }
+
+    /// Starts a provider for benches on a thread of its own: it answers with the first reply whose
+    /// text is in the body of a request, as often as it is asked, and neither checks nor keeps
+    /// anything. An empty text is in every body.
+    ///
+    /// # Errors
+    /// Where there is no free port, or no thread.
+    pub fn ready_on_thread<'a>(
+        answers: impl IntoIterator<Item = (&'a str, Reply)>,
+    ) -> io::Result<Self> {
+        Self::thread(Shared::answering(Ready::new(answers)))
+    }
+
+    fn thread(shared: Shared) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
-        let (provider, stopped) = Self::at(listener.local_addr()?, rules);
+        let (provider, stopped) = Self::at(listener.local_addr()?, shared);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -90,11 +107,11 @@ impl FakeProvider {
         Ok(provider)
     }
 
-    fn at(address: SocketAddr, rules: Rules) -> (Self, oneshot::Receiver<()>) {
+    fn at(address: SocketAddr, shared: Shared) -> (Self, oneshot::Receiver<()>) {
         let (stop, stopped) = oneshot::channel();
         let provider = Self {
             address,
-            shared: Arc::new(Shared::new(rules)),
+            shared: Arc::new(shared),
             _stop: stop,
         };
         (provider, stopped)

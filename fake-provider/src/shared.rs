@@ -7,12 +7,15 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Problem;
 use crate::memory::Memory;
+use crate::ready::Ready;
 use crate::record::{Request, Violation};
 use crate::reply::Reply;
 use crate::rules::Rules;
 
 pub(crate) struct Shared {
     pub(crate) rules: Rules,
+    /// Where there are any, nothing is scripted, checked or kept.
+    pub(crate) ready: Option<Ready>,
     state: Mutex<State>,
 }
 
@@ -28,6 +31,15 @@ impl Shared {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             rules,
+            ready: None,
+            state: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn answering(ready: Ready) -> Self {
+        Self {
+            rules: Rules::none(),
+            ready: Some(ready),
             state: Mutex::default(),
         }
     }

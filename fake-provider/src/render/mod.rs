@@ -44,6 +44,7 @@ impl Asked<'_> {
 }
 
 /// An answer as it goes over the wire.
+#[derive(Clone)]
 pub(crate) struct Rendered {
     pub(crate) status: u16,
     pub(crate) content_type: String,
@@ -54,6 +55,7 @@ pub(crate) struct Rendered {
 }
 
 /// What follows the last frame.
+#[derive(Clone)]
 pub(crate) enum Tail {
     End,
     Close,

@@ -1,0 +1,79 @@
+//! The same requests without an engine: what the HTTP client alone costs.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Url};
+
+use super::{Failed, KEY};
+
+/// Sends ready-made bodies one after the other and reads the answers.
+pub(super) struct Bare {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    bodies: Vec<Bytes>,
+    is_streamed: bool,
+}
+
+impl Bare {
+    pub(super) fn new(
+        url: &str,
+        path: &str,
+        bodies: Vec<String>,
+        is_streamed: bool,
+    ) -> Result<Self, Failed> {
+        // Another client may have done so already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {KEY}"))?,
+        );
+        // Nobody should wait for a server for ever; the models do not either.
+        let client = Client::builder()
+            .connect_timeout(Duration::from_secs(10))
+            .read_timeout(Duration::from_secs(600))
+            .build()?;
+        Ok(Self {
+            client,
+            url: Url::parse(&format!("{url}/{path}"))?,
+            headers,
+            bodies: bodies.into_iter().map(Bytes::from).collect(),
+            is_streamed,
+        })
+    }
+
+    pub(super) async fn run(&self) -> Result<(), Failed> {
+        for body in &self.bodies {
+            let request = self.client.post(self.url.clone());
+            let request = request.headers(self.headers.clone()).body(body.clone());
+            let response = request.send().await?.error_for_status()?;
+            match self.is_streamed {
+                false => drop(black_box(response.bytes().await?)),
+                true => drop(black_box(lines(response).await?)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a stream and splits it into lines, each given on as it is complete; how many there were.
+async fn lines(mut response: reqwest::Response) -> Result<usize, Failed> {
+    let mut rest: Vec<u8> = Vec::new();
+    let mut lines = 0;
+    while let Some(chunk) = response.chunk().await? {
+        rest.extend_from_slice(&chunk);
+        let Some(last) = memchr::memrchr(b'\n', &rest) else {
+            continue;
+        };
+        for line in rest[..last].split(|&byte| byte == b'\n') {
+            lines += usize::from(!black_box(line).is_empty());
+        }
+        rest.drain(..=last);
+    }
+    Ok(lines)
+}
