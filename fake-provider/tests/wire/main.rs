@@ -6,6 +6,7 @@ mod chat;
 mod faults;
 mod http;
 mod memory;
+mod ready;
 mod responses;
 
 use fake_provider::FakeProvider;
