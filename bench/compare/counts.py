@@ -1,0 +1,74 @@
+"""Instructions per run, by callgrind: a figure that a busy machine does not change.
+
+`counts.json` has what is usual. Another compiler makes other instructions, so the figures hold for the one they
+were counted with; allocations are checked by `cargo test -p bench` with any.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+
+from . import programs
+
+FILE = programs.BENCH / "counts.json"
+TOLERANCE = 1.05
+
+# Each case, and how many runs of it are counted.
+RUNS = {
+    "triage": 1000,
+    "triage_traced": 500,
+    "chain_10": 200,
+    "chain_100": 20,
+    "chain_200": 10,
+    "chain_200_recorded": 10,
+    "history_1000": 200,
+    "history_1000_without_tools": 100,
+    "history_1000_redacted": 5,
+    "history_1000_nested": 10,
+    "history_1000_recorded": 200,
+    "serialise_1000": 50,
+    "parse_1000": 10,
+}
+
+
+def check(write):
+    """Counts, and compares with what is usual or writes it down. What the process is to exit with."""
+    if not shutil.which("valgrind"):
+        programs.say("no valgrind here: instructions are not counted")
+        return 1 if write else 0
+    rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.strip()
+    known = json.loads(FILE.read_text())
+    if not write and known.get("rustc") != rustc:
+        programs.say(f"counts.json is of {known.get('rustc')}, this is {rustc}: instructions are not compared")
+        return 0
+    programs.build_own()
+    counted = {case: instructions(case, runs) for case, runs in RUNS.items()}
+    if write:
+        FILE.write_text(json.dumps(known | {"rustc": rustc, "instructions": counted}, indent=2) + "\n")
+        return 0
+    more = 0
+    for case, count in counted.items():
+        usual = known["instructions"].get(case)
+        change = (count / usual - 1) * 100 if usual else float("inf")
+        is_more = not usual or count > usual * TOLERANCE
+        more += is_more
+        print(f"{case:<28} {count:>12,} instructions {change:>+7.1f} %{'  too many' if is_more else ''}")
+    if more:
+        print("Where that is meant: bench/run --write-counts")
+        return 1
+    return 0
+
+
+def instructions(case, runs):
+    """Instructions of one run: what twice as many runs take more, so that starting does not count."""
+    return round((total(case, 2 * runs) - total(case, runs)) / runs)
+
+
+def total(case, runs):
+    with tempfile.NamedTemporaryFile() as out:
+        program = [*programs.command("switchboard"), "once", case, str(runs)]
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out.name}", *program]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    return int(re.search(r"Collected : (\d+)", told).group(1))

@@ -1,0 +1,101 @@
+"""Plots as SVG, readable in light and dark: colours of their own for each, text in the reader's."""
+
+import math
+
+from . import programs
+from .figures import middle
+
+COLOURS = {"switchboard": "#2f81f7", "openai-agents-rs": "#3fb950", "rig": "#d29922", "node": "#db61a2", "python": "#a371f7"}
+
+STYLE = """<style>
+ text { font: 12px system-ui, sans-serif; fill: #1f2328 }
+ .title { font-size: 14px; font-weight: 600 }
+ .line { stroke: #1f232833; stroke-width: 1 }
+ @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .line { stroke: #e6edf344 } }
+</style>"""
+
+
+def plots(results):
+    """Names and contents of the plots for which there are figures."""
+    chain = [(n, f"chain_{n}") for n in (10, 50, 100, 200, 1000)]
+    yield "chains", lines(results, "CPU time of a run by the number of its handoffs (both scales logarithmic)", chain)
+    bars_of = [
+        ("in_process", "One handoff in process: CPU time of a run, logarithmic",
+         [("triage", "triage"), ("over 1,000 items", "history_1000"), ("… remove_all_tools", "history_1000_without_tools"),
+          ("… nested history", "history_1000_nested")]),
+        ("over_http", "One handoff over HTTP: CPU time of the client for a run, logarithmic",
+         [("Responses", "responses_plain_20_x1"), ("Responses, streamed", "responses_streamed_20_x1"),
+          ("Responses, 1,000 items", "responses_plain_1000_x1"), ("Chat", "chat_plain_20_x1"),
+          ("Chat, streamed", "chat_streamed_20_x1"), ("Chat, 1,000 items", "chat_plain_1000_x1")]),
+    ]
+    for name, title, rows in bars_of:
+        yield name, bars(results, title, rows)
+
+
+def shown(micros):
+    return f"{micros / 1000:,.3g} ms" if micros >= 1000 else f"{micros:.3g} µs"
+
+
+def svg(width, height, title, parts):
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
+    return "\n".join([head, STYLE, text(10, 20, title, "title"), *parts, "</svg>"]) + "\n"
+
+
+def text(x, y, words, kind="", anchor="start"):
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{words}</text>'
+
+
+def legend(names, x, y):
+    for name in names:
+        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" rx="2" fill="{COLOURS[name]}"/>'
+        yield text(x + 15, y, programs.NAMES[name])
+        x += 30 + 6.6 * len(programs.NAMES[name])
+
+
+def scale(values, start, end):
+    """Where a value is on a logarithmic axis, and the powers of ten on it."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    at = lambda value: start + (math.log10(value) - low) / max(high - low, 1) * (end - start)
+    return at, [10.0 ** power for power in range(low, high + 1)]
+
+
+def lines(results, title, cases):
+    points = {name: [(n, found) for n, case in cases if (found := middle(results, case, name))] for name in programs.NAMES}
+    points = {name: found for name, found in points.items() if found}
+    if not points:
+        return svg(760, 60, title, [text(10, 45, "not measured")])
+    across, _ = scale([n for n, _ in cases], 80, 720)
+    up, powers = scale([value for found in points.values() for _, value in found], 340, 70)
+    parts = list(legend(points, 10, 45))
+    for power in powers:
+        parts.append(f'<line x1="80" x2="720" y1="{up(power):.1f}" y2="{up(power):.1f}" class="line"/>')
+        parts.append(text(72, up(power) + 4, shown(power), anchor="end"))
+    parts += [text(across(n), 360, f"{n:,}", anchor="middle") for n, _ in cases]
+    for name, found in points.items():
+        path = " ".join(f"{across(n):.1f},{up(value):.1f}" for n, value in found)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2"/>')
+        parts += [f'<circle cx="{across(n):.1f}" cy="{up(value):.1f}" r="3" fill="{COLOURS[name]}"/>' for n, value in found]
+    return svg(760, 375, title, parts)
+
+
+def bars(results, title, rows):
+    found = [(label, [(name, value) for name in programs.NAMES if (value := middle(results, case, name))]) for label, case in rows]
+    values = [value for _, bar in found for _, value in bar]
+    if not values:
+        return svg(760, 60, title, [text(10, 45, "not measured")])
+    # A bar for the smallest figure too.
+    along, powers = scale([min(values) / 2, *values], 190, 660)
+    names = [name for name in programs.NAMES if any(name == measured for _, bar in found for measured, _ in bar)]
+    parts, y = list(legend(names, 10, 45)), 65
+    body = []
+    for label, bar in found:
+        body.append(text(182, y + 7 * len(bar) + 4, label, anchor="end"))
+        for name, value in bar:
+            body.append(f'<rect x="190" y="{y}" width="{along(value) - 190:.1f}" height="11" rx="2" fill="{COLOURS[name]}"/>')
+            body.append(text(along(value) + 5, y + 10, shown(value)))
+            y += 14
+        y += 12
+    for power in powers:
+        parts.append(f'<line x1="{along(power):.1f}" x2="{along(power):.1f}" y1="58" y2="{y}" class="line"/>')
+        parts.append(text(along(power), y + 15, shown(power), anchor="middle"))
+    return svg(760, y + 30, title, parts + body)
