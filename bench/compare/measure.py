@@ -99,5 +99,5 @@ def machine():
     """What it was measured on, as far as it matters for figures."""
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.strip()
     node = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip()
-    return {"cores": os.cpu_count(), "system": platform.system(), "architecture": platform.machine(),
+    return {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "system": platform.system(), "architecture": platform.machine(),
             "rustc": rustc, "node": node, "python": platform.python_version()}

@@ -34,6 +34,16 @@ def document(results):
     yield "extremes; in brackets how many times Switchboard's. `–`: the peer cannot do it; `minutes`: left out, because"
     yield "it would take that long."
     yield ""
+    # A measurement of its own keeps a core busy.
+    if machine["load"] > machine["cores"] / 2:
+        yield (f"**The machine was busy** (a load of {machine['load']} when it began): caches are shared, so figures are too "
+               "high and ratios may be far off.")
+        yield ""
+    missing = [words for name, words in programs.NAMES.items()
+               if not any(name in found for found in results["samples"].values())]
+    if missing:
+        yield f"Not measured in this run: {', '.join(missing)}."
+        yield ""
     yield from target_table(results)
     for heading, group in cases.groups():
         yield from case_table(results, heading, group)
