@@ -11,7 +11,7 @@ use switchboard_core::{
     Agent, Error, Graph, HooksHandle, Item, RunConfig, RunResult, RunStatus, RunStream, Runner,
     Tracing,
 };
-use switchboard_teamfile::{Context, OpenTeam};
+use switchboard_teamfile::{Context, OpenTeam, closest};
 
 use crate::audience::Audience;
 use crate::event::{Cost, Event, Line, rounded};
@@ -19,7 +19,6 @@ use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::reasons;
 use crate::signals::{Signal, Signals};
-use crate::suggest;
 use crate::trace_file::TraceFile;
 use crate::watch::{Eyes, Hooks, Teller};
 
@@ -83,7 +82,7 @@ impl Desk {
             return Ok(agent);
         }
         let names = self.names();
-        let help = match suggest::nearest(name, names.iter().map(String::as_str)) {
+        let help = match closest(name, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("the agents of {} are: {}", self.name, names.join(", ")),
         };

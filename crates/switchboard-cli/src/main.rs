@@ -16,7 +16,6 @@ mod open;
 mod reasons;
 mod screen;
 mod signals;
-mod suggest;
 mod teams;
 mod trace_file;
 mod watch;

@@ -106,7 +106,7 @@ impl TeamFile {
                 return Err(problems);
             }
         };
-        fit::check(&root, &mut problems);
+        fit::check(&root, &SCHEMA, &mut problems);
         // What a file of wrong form means is looked at as far as that can be told.
         let (root, left_out) = match problems.is_empty() {
             true => (root, HashSet::new()),

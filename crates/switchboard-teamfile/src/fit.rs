@@ -16,11 +16,11 @@ use crate::problem::{Problem, Problems, Source};
 use crate::schema::SCHEMA;
 use crate::suggest::{closest, listed};
 
-/// Adds a problem for everything in which the file has not the form of a team file.
-pub(crate) fn check(root: &Node, problems: &mut Problems) {
+/// Adds a problem for everything in which the file has not the form of a schema of ours.
+pub(crate) fn check(root: &Node, schema: &Value, problems: &mut Problems) {
     let source = problems.source().clone();
     let mut found = Vec::new();
-    Checker { source: &source }.check(root, Place::top(&SCHEMA), &mut found);
+    Checker { source: &source }.check(root, Place::top(schema), &mut found);
     for problem in found {
         problems.add(problem);
     }

@@ -50,6 +50,7 @@
 //! part of a command line or an address as it is; see [`TeamFile`].
 
 mod build;
+mod cases;
 mod condition;
 mod context;
 mod document;
@@ -69,7 +70,9 @@ mod suggest;
 mod template;
 mod tools;
 
+pub use cases::Case;
 pub use context::Context;
 pub use file::TeamFile;
 pub use open::{OpenTeam, Opening};
 pub use problem::{Problem, Problems, Severity};
+pub use suggest::closest;

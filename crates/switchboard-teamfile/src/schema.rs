@@ -2,19 +2,22 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde_json::Value;
 
 use crate::shape::TeamShape;
 
-/// The schema, made once.
-pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+/// The schema of team files, made once.
+pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(of::<TeamShape>);
+
+/// The schema of a type, as files are checked against it and editors read it.
+pub(crate) fn of<T: JsonSchema>() -> Value {
     let mut schema = schemars::SchemaGenerator::default()
-        .into_root_schema_for::<TeamShape>()
+        .into_root_schema_for::<T>()
         .to_value();
-    schema["title"] = json!("Switchboard team file");
     settle(&mut schema);
     schema
-});
+}
 
 /// Says of absent values that they are absent and not null, which TOML does not have, and of numbers
 /// how large they may be.

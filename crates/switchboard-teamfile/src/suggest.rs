@@ -1,19 +1,28 @@
 //! What somebody probably meant to write.
 
-/// The name of `known` that is closest to `written`, if one is close enough to be meant.
-pub(crate) fn closest<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+/// The name that somebody probably meant: the one of `known` that is closest to what was written, if
+/// one is close enough.
+///
+/// ```
+/// use switchboard_teamfile::closest;
+///
+/// assert_eq!(closest("Biling", ["Triage", "Billing"]), Some("Billing"));
+/// assert_eq!(closest("Shipping", ["Triage", "Billing"]), None);
+/// ```
+pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(written);
     // Of a name of one or two letters any other would be close.
-    let limit = match folded.len() {
-        0..=2 if folded.iter().all(char::is_ascii) => 0,
+    let limit = match folded.chars().count() {
+        0..=2 if folded.is_ascii() => 0,
         length => (length / 3).clamp(1, 3),
     };
     let near = known.into_iter().filter_map(|name| {
-        let distance = distance(&folded, &fold(name), limit)?;
-        Some((distance, name))
+        let name_folded = fold(name);
+        if folded.len().abs_diff(name_folded.len()) > limit * 4 {
+            return None;
+        }
+        let distance = strsim::osa_distance(&folded, &name_folded);
+        (distance <= limit).then_some((distance, name))
     });
     near.min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -45,35 +54,10 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// Letters and digits in lower case: case, spaces and the kind of dash are what people mix up first.
 /// Names longer than any that is worth a suggestion are cut.
-fn fold(name: &str) -> Vec<char> {
+fn fold(name: &str) -> String {
     let name = name.chars().take(64);
     let name = name.filter(|c| c.is_alphanumeric());
     name.flat_map(char::to_lowercase).collect()
-}
-
-/// How many letters must be put in, left out, changed or swapped with their neighbour; `None` if more
-/// than `limit`.
-fn distance(a: &[char], b: &[char], limit: usize) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > limit {
-        return None;
-    }
-    // Three rows of the usual table: a swap looks two rows back.
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut cost = (last[j] + usize::from(x != y))
-                .min(last[j + 1] + 1)
-                .min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                cost = cost.min(before[j - 1] + 1);
-            }
-            row.push(cost);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]

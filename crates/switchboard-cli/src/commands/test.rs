@@ -9,7 +9,7 @@ use std::time::Instant;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_teamfile::TeamFile;
+use switchboard_teamfile::{Case, TeamFile};
 
 use crate::args;
 use crate::conversation::{Answered, Conversation, Desk};
@@ -19,20 +19,16 @@ use crate::kept::Kept;
 use crate::open;
 use crate::screen::style::Look;
 use crate::signals::{Signal, Signals};
-use cases::{Case, Cases};
+use cases::failures as failures_of;
 
 pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
-    let cases = Cases::read(&args.cases)?;
-    let desks = cases.list.iter().map(|case| {
-        let desk = open::desk(&file, &args.team, &case.context)?;
-        case.fits(&desk, &args.cases)?;
-        Ok(desk)
-    });
+    let cases = Case::read_all(&args.cases, &file)?;
+    let desks = cases.iter();
+    let desks = desks.map(|case| open::desk(&file, &args.team, &case.context));
     let desks = desks.collect::<Result<Vec<Desk>, Failure>>()?;
     let began = Instant::now();
     let tried = cases
-        .list
         .iter()
         .zip(desks)
         .map(|(case, desk)| tried(case, desk));
@@ -148,7 +144,7 @@ async fn tried(case: &Case, desk: Desk) -> Result<Outcome, Failure> {
             _ => {}
         }
     }
-    failures.extend(case.failures(&path, payload.as_ref()));
+    failures.extend(failures_of(case, &path, payload.as_ref()));
     Ok(Outcome {
         name: case.name.clone(),
         path,

@@ -3,12 +3,13 @@
 use serde_json::{Map, Value};
 
 use crate::document::Entry;
-use crate::schema::SCHEMA;
 
 /// A part of the schema, and what its value is called.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) schema: &'a Value,
+    /// The whole schema, which has what is referred to.
+    pub(super) whole: &'a Value,
     /// The name of the type: `agent`, `handoff`.
     pub(super) called: &'a str,
     /// The field that holds the value.
@@ -19,7 +20,8 @@ impl<'a> Place<'a> {
     pub(super) fn top(schema: &'a Value) -> Self {
         Self {
             schema,
-            called: "team file",
+            whole: schema,
+            called: schema["title"].as_str().unwrap_or("file"),
             field: None,
         }
     }
@@ -31,7 +33,7 @@ impl<'a> Place<'a> {
                 break;
             };
             // Names are percent-encoded in references.
-            let Some((name, schema)) = SCHEMA["$defs"]
+            let Some((name, schema)) = self.whole["$defs"]
                 .as_object()
                 .and_then(|all| all.iter().find(|(key, _)| encoded(key) == name))
             else {
@@ -47,7 +49,7 @@ impl<'a> Place<'a> {
         Self {
             schema,
             field: field.or(self.field),
-            called: self.called,
+            ..self
         }
         .resolved()
     }

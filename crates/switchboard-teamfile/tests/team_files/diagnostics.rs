@@ -1,6 +1,6 @@
 //! What people are told of their mistakes.
 
-use switchboard_teamfile::{Severity, TeamFile};
+use switchboard_teamfile::{Case, Severity, TeamFile};
 
 /// What is said of a text that cannot be read.
 fn told(text: &str) -> String {
@@ -343,4 +343,67 @@ fn schemas_are_looked_into() {
         let found: String = line.chars().skip(problem.column.unwrap() - 1).collect();
         assert!(found.starts_with(at), "{parameters}: {problems}");
     }
+}
+
+#[test]
+fn files_of_cases_are_looked_into_as_well() {
+    let team = "[context]\ntier = 'basic'\nage = 5\n[agents.Triage]\n[agents.Billing]\n";
+    let team = TeamFile::parse(team, "team.toml").unwrap();
+    let text = r#"
+[[cases]]
+message = "Hi"
+expect = "Biling"
+context = { tier = "gold", age = "old" }
+[[cases]]
+messages = ["a"]
+message = "b"
+[[cases]]
+expect = "Triage"
+"#;
+    let problems = Case::parse_all(text, "cases.toml", &team).unwrap_err();
+    let found: Vec<_> = problems
+        .iter()
+        .map(|problem| {
+            (
+                problem.code,
+                problem.line.unwrap(),
+                problem.message.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("unknown-agent", 4, "the team has no agent \"Biling\""),
+            ("bad-context", 5, "\"age\" must be a number, and is \"old\""),
+            ("bad-case", 6, "the case has both message and messages"),
+            (
+                "bad-case",
+                6,
+                "the case asks for nothing, so it could not fail"
+            ),
+            ("bad-case", 9, "the case says nothing"),
+        ]
+    );
+    let problems = Case::parse_all("[[cases]]\nmesage = 'Hi'\n", "cases.toml", &team).unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        r#"error[unknown-field]: a case has no field "mesage"
+ --> cases.toml:2:1
+  |
+2 | mesage = 'Hi'
+  | ^^^^^^ did you mean "message"?
+  |
+  = help: message: What is said.
+"#
+    );
+    let none = Case::parse_all("", "cases.toml", &team).unwrap_err();
+    assert_eq!(none.iter().next().unwrap().code, "no-cases");
+    let text = "[[cases]]\nmessages = ['a', 'b']\ncontext = { tier = 'gold' }\npath = ['Triage']\n";
+    let cases = Case::parse_all(text, "cases.toml", &team).unwrap();
+    assert_eq!(
+        (cases[0].name.as_str(), cases[0].messages.len()),
+        ("a / b", 2)
+    );
+    assert_eq!(cases[0].context, [("tier".to_owned(), "gold".to_owned())]);
 }

@@ -1,6 +1,6 @@
 //! What a line means that was typed into a chat.
 
-use crate::suggest;
+use switchboard_teamfile::closest;
 
 /// A line that was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl<'a> From<&'a str> for Typed<'a> {
             Some(command) => Self::Command(command, rest.trim()),
             None => Self::Unknown {
                 written,
-                meant: suggest::nearest(written, COMMANDS.iter().map(|command| command.name)),
+                meant: closest(written, COMMANDS.iter().map(|command| command.name)),
             },
         }
     }
