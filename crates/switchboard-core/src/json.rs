@@ -2,57 +2,16 @@
 //!
 //! Items keep the bytes they arrived in, so most of this works on text and never builds a tree.
 
+mod blocks;
+mod quote;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Appends `text` as a JSON string literal.
-pub(crate) fn quote_into(out: &mut String, text: &str) {
-    out.push('"');
-    let mut rest = text;
-    let must_escape = |byte: &u8| matches!(byte, b'"' | b'\\' | 0x00..=0x1f);
-    while let Some(at) = rest.as_bytes().iter().position(must_escape) {
-        out.push_str(&rest[..at]);
-        match rest.as_bytes()[at] {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            0x08 => out.push_str("\\b"),
-            0x0c => out.push_str("\\f"),
-            control => push_unicode_escape(out, u16::from(control)),
-        }
-        rest = &rest[at + 1..];
-    }
-    out.push_str(rest);
-    out.push('"');
-}
-
-/// Appends `text` as a JSON string literal with everything outside ASCII escaped.
-pub(crate) fn quote_ascii_into(out: &mut String, text: &str) {
-    if text.is_ascii() {
-        return quote_into(out, text);
-    }
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quote_into(&mut quoted, text);
-    let mut units = [0; 2];
-    for character in quoted.chars() {
-        if character.is_ascii() {
-            out.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut units) {
-            push_unicode_escape(out, *unit);
-        }
-    }
-}
-
-fn push_unicode_escape(out: &mut String, unit: u16) {
-    // Writing to a String cannot fail.
-    let _ = write!(out, "\\u{unit:04x}");
-}
+pub(crate) use blocks::{any_byte, first_byte};
+pub(crate) use quote::{Quoted, quote_ascii_into, quote_into};
 
 /// The text of a JSON string token, or `None` where `token` is not a string.
 ///
@@ -269,8 +228,12 @@ impl<'a> Scalars<'a> {
         let start = self.at;
         let bytes = self.raw.as_bytes();
         let mut end = start + 1;
-        while *bytes.get(end)? != b'"' {
-            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        loop {
+            end += first_byte(bytes.get(end..)?, |byte| (byte == b'"') | (byte == b'\\'));
+            match bytes.get(end)? {
+                b'"' => break,
+                _ => end += 2,
+            }
         }
         self.at = end + 1;
         let token = self.raw.get(start..=end)?;
@@ -297,19 +260,9 @@ impl<'a> Scalars<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::prelude::*;
 
-    #[test]
-    fn quoting_and_unquoting_are_inverse() {
-        let text = "tab\t quote\" back\\ line\n bell\u{7} 账单 😀";
-        let mut quoted = String::new();
-        quote_into(&mut quoted, text);
-        assert_eq!(unquote(&quoted).unwrap(), text);
-        let mut ascii = String::new();
-        quote_ascii_into(&mut ascii, text);
-        assert_eq!(unquote(&ascii).unwrap(), text);
-        assert!(ascii.is_ascii());
-    }
+    use super::*;
 
     #[test]
     fn a_lone_surrogate_becomes_the_replacement_character() {
@@ -318,6 +271,22 @@ mod tests {
             unquote(r#""\ud83d\ude00 \udc00\n""#).unwrap(),
             "😀 \u{fffd}\n"
         );
+    }
+
+    proptest! {
+        #[test]
+        fn every_string_is_found_where_it_stands(
+            texts in prop::collection::vec("([ -~]{0,20}|[\"\\\\\n账]){0,4}", 0..5),
+        ) {
+            let raw = serde_json::to_string(&texts).unwrap();
+            let mut scalars = Scalars::new(&raw);
+            for text in &texts {
+                let scalar = scalars.next_scalar().unwrap();
+                prop_assert_eq!(unquote(scalar.token).unwrap(), text.as_str());
+                prop_assert!(raw[scalar.at..].starts_with(scalar.token));
+            }
+            prop_assert!(scalars.next_scalar().is_none());
+        }
     }
 
     #[test]

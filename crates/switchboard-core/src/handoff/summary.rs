@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::history::HistoryMarkers;
 use crate::items::{Item, Items};
-use crate::json;
+use crate::json::{self, Quoted};
 
 const PREAMBLE: &str =
     "For context, here is the conversation so far between the user and the previous agent:";
@@ -19,60 +19,101 @@ const OLDER_PREAMBLE: &str = "For context, here is the conversation so far:";
 const KNOWN_ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 
 /// The message that holds `transcript`.
+///
+/// Its text is escaped record by record as it is written: a history of 1,000 items costs about what
+/// one serialisation of it does, where writing the text and quoting it afterwards cost six.
 pub(super) fn write(transcript: &[Item], markers: &HistoryMarkers) -> Item {
-    let size: usize = transcript.iter().map(|item| item.as_json().len() + 8).sum();
-    let mut text = String::with_capacity(size + 256);
-    text.push_str(PREAMBLE);
-    text.push('\n');
-    text.push_str(&markers.start);
-    if transcript.is_empty() {
-        text.push_str("\n(no previous turns recorded)");
-    }
-    write_records(&mut text, transcript.iter());
-    text.push('\n');
-    text.push_str(&markers.end);
-    Item::assistant(text)
+    Item::written_message("assistant", size_of(transcript) + 256, |text| {
+        text.push(PREAMBLE);
+        text.push("\n");
+        text.push(&markers.start);
+        if transcript.is_empty() {
+            text.push("\n(no previous turns recorded)");
+        }
+        write_records(text, transcript);
+        text.push("\n");
+        text.push(&markers.end);
+    })
 }
 
 /// The records alone.
 pub(super) fn transcript(items: &Items) -> String {
-    let mut text = String::new();
-    write_records(&mut text, items.iter());
+    let items: Vec<Item> = items.iter().cloned().collect();
+    let mut quoted = String::with_capacity(size_of(&items));
+    Quoted::write(&mut quoted, |text| write_records(text, &items));
+    let text = json::unquote(&quoted).unwrap_or_default();
     text.trim_start().to_owned()
 }
 
-fn write_records<'a>(text: &mut String, items: impl Iterator<Item = &'a Item>) {
-    for (index, item) in items.enumerate() {
+/// About how long the records get: a tenth more than the items, for what is escaped once more.
+fn size_of(items: &[Item]) -> usize {
+    let size: usize = items.iter().map(|item| item.as_json().len() + 8).sum();
+    size + size / 10
+}
+
+fn write_records(text: &mut Quoted<'_>, items: &[Item]) {
+    let mut start = String::new();
+    for (index, item) in items.iter().enumerate() {
+        start.clear();
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n{}. ", index + 1);
+        let _ = write!(start, "\n{}. ", index + 1);
+        text.push(&start);
         write_record(text, item);
     }
 }
 
-fn write_record(text: &mut String, item: &Item) {
-    let item = item.without_internal_fields();
-    if let Some(role) = item.role() {
-        let content = match item.field("content") {
-            None | Some("null") => Some("".into()),
-            Some(token) => json::unquote(token).filter(|text| !text.contains(['\n', '\r'])),
-        };
-        if let Some(content) = content {
-            text.push_str(&role);
-            if let Some(name) = item.name().filter(|name| !name.is_empty()) {
-                let _ = write!(text, " ({name})");
-            }
-            text.push_str(": ");
-            text.push_str(&content);
-            return;
+fn write_record(text: &mut Quoted<'_>, item: &Item) {
+    let item = &match item.has_internal_fields() {
+        true => Cow::Owned(item.without_internal_fields()),
+        false => Cow::Borrowed(item),
+    };
+    if let Some(role) = item.role()
+        && let Some(content) = Content::of(item)
+    {
+        text.push(&role);
+        if let Some(name) = item.name().filter(|name| !name.is_empty()) {
+            text.push(" (");
+            text.push(&name);
+            text.push(")");
         }
+        text.push(": ");
+        match content {
+            Content::Plain(content) => text.push_plain(content),
+            Content::Escaped(content) => text.push(&content),
+        }
+        return;
     }
     let item = item.without_provider_data();
-    text.push_str(&one_line(item.as_json()));
+    text.push(&one_line(item.as_json()));
+}
+
+/// What a message of one line says.
+enum Content<'a> {
+    /// The inside of a literal without escapes, which is copied as it is.
+    Plain(&'a str),
+    Escaped(Cow<'a, str>),
+}
+
+impl<'a> Content<'a> {
+    fn of(item: &'a Item) -> Option<Self> {
+        let token = match item.field("content") {
+            None | Some("null") => return Some(Self::Plain("")),
+            Some(token) => token,
+        };
+        match json::unquote(token)? {
+            // A literal holds no line break but an escaped one.
+            Cow::Borrowed(plain) => Some(Self::Plain(plain)),
+            Cow::Owned(text) => (!text.contains(['\n', '\r'])).then(|| Self::Escaped(text.into())),
+        }
+    }
 }
 
 /// JSON on one line. Where a string holds what ends a line for Python, the record will be read
 /// back in pieces, and then its exact form shows: it is written as Python writes JSON.
 fn one_line(raw: &str) -> Cow<'_, str> {
+    if !may_end_lines(raw) {
+        return Cow::Borrowed(raw);
+    }
     let ends_lines = [
         "\u{85}", "\u{2028}", "\u{2029}", "\\u0085", "\\u2028", "\\u2029",
     ];
@@ -84,12 +125,23 @@ fn one_line(raw: &str) -> Cow<'_, str> {
     json::on_one_line(raw)
 }
 
+/// Whether a record needs a closer look, which is eight passes over it.
+fn may_end_lines(raw: &str) -> bool {
+    // The last two begin what ends lines outside ASCII.
+    let is_odd = |byte| (byte == b'\n') | (byte == b'\r') | (byte == 0xc2) | (byte == 0xe2);
+    json::any_byte(raw.as_bytes(), is_odd) || raw.contains("\\u")
+}
+
 /// The items in `item` where it is such a message.
 pub(super) fn read(item: &Item, markers: &HistoryMarkers) -> Option<Vec<Item>> {
     if item.role()? != "assistant" {
         return None;
     }
-    let content = json::unquote(item.field("content")?)?;
+    let content = item.field("content")?;
+    if !may_begin_with_preamble(content) {
+        return None;
+    }
+    let content = json::unquote(content)?;
     let (preamble, wrapped) = content.split_once('\n')?;
     if preamble != PREAMBLE && preamble != OLDER_PREAMBLE {
         return None;
@@ -111,6 +163,14 @@ pub(super) fn read(item: &Item, markers: &HistoryMarkers) -> Option<Vec<Item>> {
             .filter_map(|record| parse(record))
             .collect(),
     )
+}
+
+/// Whether a literal may be such a message. Most messages are done with after this, and need not be
+/// unquoted.
+fn may_begin_with_preamble(literal: &str) -> bool {
+    let shared = &OLDER_PREAMBLE[..OLDER_PREAMBLE.len() - 1];
+    let start = literal.as_bytes().get(1..=shared.len());
+    start.is_some_and(|start| start == shared.as_bytes() || start.contains(&b'\\'))
 }
 
 /// Splits a body into records: a record goes on until a line starts with the next number.
@@ -286,6 +346,8 @@ const DIGITS: [(u32, u32); 81] = [
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn markers() -> HistoryMarkers {
@@ -314,6 +376,67 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(values(&back), values(&items));
+    }
+
+    /// A summary put together as text and quoted afterwards.
+    fn written_slowly(items: &[Item]) -> Item {
+        let mut text = format!("{PREAMBLE}\n{}", markers().start);
+        for (index, item) in items.iter().enumerate() {
+            let _ = write!(text, "\n{}. ", index + 1);
+            let item = item.without_internal_fields();
+            let content = match item.field("content") {
+                None | Some("null") => Some("".into()),
+                Some(token) => json::unquote(token),
+            };
+            match (
+                item.role(),
+                content.filter(|said| !said.contains(['\n', '\r'])),
+            ) {
+                (Some(role), Some(content)) => {
+                    let name = item.name().filter(|name| !name.is_empty());
+                    let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+                    let _ = write!(text, "{role}{name}: {content}");
+                }
+                _ => {
+                    let item = item.without_provider_data();
+                    let raw = item.as_json();
+                    let ends = ["\u{85}", "\u{2028}", "\\u0085", "\\u2028"];
+                    text.push_str(&match ends.iter().any(|end| raw.contains(end)) {
+                        true => json::as_python_writes(&item.to_value().unwrap()),
+                        false => json::on_one_line(raw).into_owned(),
+                    });
+                }
+            }
+        }
+        Item::assistant(format!("{text}\n{}", markers().end))
+    }
+
+    proptest! {
+        #[test]
+        fn escaping_along_the_way_changes_nothing(
+            said in prop::collection::vec(
+                "([ -~]{0,30}|[\n\r\t\"\\\\\u{1}\u{85}\u{2028}é账“]){0,4}", 1..6,
+            ),
+            forms in prop::collection::vec(0..8_usize, 6),
+        ) {
+            let items: Vec<Item> = said.iter().zip(forms).map(|(said, form)| {
+                let quoted = serde_json::to_string(said).unwrap();
+                match form {
+                    0 => Item::user(said),
+                    1 => Item::named_message("user", said, said),
+                    2 => Item::function_call("c", "f", said),
+                    3 => Item::output_message("m", said),
+                    4 => Item::from_json(format!("{{\n \"type\": \"x\",\r\n \"y\": {quoted}}}")).unwrap(),
+                    5 => Item::from_json(format!(r#"{{"type":"x","created_by":1,"provider_data":{quoted}}}"#)).unwrap(),
+                    6 => Item::from_json(format!(r#"{{"role":"user","content":"\u2028\/{}"}}"#, &quoted[1..quoted.len() - 1])).unwrap(),
+                    _ => Item::from_json(format!(r#"{{"type":"x","y":"\u2028\u00e9","z":{quoted}}}"#)).unwrap(),
+                }
+            }).collect();
+            let written = write(&items, &markers());
+            let slowly = written_slowly(&items);
+            prop_assert_eq!(written.as_json(), slowly.as_json());
+            prop_assert_eq!(written.text(), slowly.text());
+        }
     }
 
     #[test]

@@ -86,6 +86,18 @@ impl Item {
         Self::built(&[("role", role), ("content", text.as_ref())])
     }
 
+    /// A message whose text is written as it is escaped; `size` is about how long it gets.
+    pub(crate) fn written_message(
+        role: &str,
+        size: usize,
+        write: impl FnOnce(&mut json::Quoted<'_>),
+    ) -> Self {
+        let mut building = Building::of(size);
+        building.add("role", |quoted| quoted.push(role));
+        building.add("content", write);
+        building.built()
+    }
+
     pub(crate) fn named_message(role: &str, name: &str, text: &str) -> Self {
         Self::built(&[("role", role), ("name", name), ("content", text)])
     }
@@ -127,23 +139,14 @@ impl Item {
         Self::trusted(raw)
     }
 
-    /// An item of these string fields. The head is made along the way: reading back what was just
-    /// written would be half the cost of a handoff.
+    /// An item of these string fields.
     fn built(fields: &[(&str, &str)]) -> Self {
         let size: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
-        let mut raw = String::with_capacity(size);
-        let mut head = Head::default();
+        let mut building = Building::of(size);
         for (name, value) in fields {
-            raw.push_str(if raw.is_empty() { "{\"" } else { ",\"" });
-            raw.push_str(name);
-            raw.push_str("\":");
-            let start = raw.len();
-            json::quote_into(&mut raw, value);
-            head.note(name, start..raw.len());
+            building.add(name, |quoted| quoted.push(value));
         }
-        raw.push('}');
-        head.find_identity(&raw);
-        Self(Arc::new(Inner { raw, head }))
+        building.built()
     }
 
     /// An item from text this crate has written itself.
@@ -381,6 +384,39 @@ impl Item {
 
     fn text_at(&self, place: super::head::Place) -> Option<Cow<'_, str>> {
         place.token(&self.0.raw).and_then(json::unquote)
+    }
+}
+
+/// An item of string fields under way. The head is made along the way: reading back what was just
+/// written would be half the cost of a handoff.
+struct Building {
+    raw: String,
+    head: Head,
+}
+
+impl Building {
+    fn of(size: usize) -> Self {
+        Self {
+            raw: String::with_capacity(size + 2),
+            head: Head::default(),
+        }
+    }
+
+    fn add(&mut self, name: &str, write: impl FnOnce(&mut json::Quoted<'_>)) {
+        let raw = &mut self.raw;
+        raw.push_str(if raw.is_empty() { "{\"" } else { ",\"" });
+        raw.push_str(name);
+        raw.push_str("\":");
+        let start = raw.len();
+        json::Quoted::write(raw, write);
+        self.head.note(name, start..raw.len());
+    }
+
+    fn built(self) -> Item {
+        let Self { mut raw, mut head } = self;
+        raw.push('}');
+        head.find_identity(&raw);
+        Item(Arc::new(Inner { raw, head }))
     }
 }
 
