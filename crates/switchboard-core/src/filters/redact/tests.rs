@@ -1,5 +1,7 @@
 //! What is found and what stays.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn all() -> Redaction {
@@ -282,5 +284,19 @@ fn long_text_takes_no_longer_than_it_is_long() {
     ] {
         let text = piece.repeat(50_000);
         all().text(&text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_a_text_has_no_signs_of_is_not_in_it(
+        text in "([0-9]{1,7}|[０-９]{1,4}|[-+. @＠]|\\(|\\)|ssn |a|b\\.com|\u{200b}){0,14}",
+    ) {
+        let signs = Signs::of(&text);
+        for rule in &all().rules {
+            if !rule.what.may_be_among(signs) {
+                prop_assert!(rule.what.places(&text, 0).is_empty());
+            }
+        }
     }
 }
