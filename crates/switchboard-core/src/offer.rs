@@ -1,7 +1,7 @@
 //! What an agent's model is offered in a turn: tools and handoffs, each name once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::agent::Agent;
 use crate::callback::BoxError;
@@ -29,7 +29,11 @@ pub(crate) struct Inner {
     collision: Option<String>,
     /// What is wrong with how the agent was built.
     problem: Option<String>,
+    told: OnceLock<Told>,
 }
+
+/// The agents that handoffs lead to, and the names of the tools, for traces.
+type Told = (Arc<[Arc<str>]>, Arc<[Arc<str>]>);
 
 impl Offer {
     /// What `agent`'s model is offered now; conditions are asked.
@@ -115,7 +119,17 @@ impl Offer {
                 .or_else(|| agent.problems(policy).first().map(ToString::to_string)),
             names,
             collision,
+            told: OnceLock::new(),
         }))
+    }
+
+    /// What traces tell of it, made once where a run is traced.
+    pub(crate) fn told(&self) -> &Told {
+        self.told.get_or_init(|| {
+            let agents = self.handoffs.iter().map(|spec| spec.agent_name.clone());
+            let tools = self.tools.iter().map(|spec| spec.name.clone());
+            (agents.collect(), tools.collect())
+        })
     }
 
     /// What shares a name with what, in words.

@@ -5,17 +5,19 @@
 //! a [`MemoryTracer`]; or wherever an own tracer takes them. What a trace holds never enters a
 //! conversation.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::callback::caught;
 use crate::guardrail::GuardrailOutcome;
+use crate::items::Item;
 use crate::model::Usage;
 
 /// Takes the spans of runs.
@@ -26,8 +28,8 @@ pub trait Tracer: Send + Sync + 'static {
     /// A span begins. Some of its data is only known later.
     fn start(&self, span: &Span);
 
-    /// A span has ended, with all its data.
-    fn end(&self, span: &Span);
+    /// A span has ended, with all its data, which is the tracer's to keep.
+    fn end(&self, span: Span);
 }
 
 /// Where the spans of a run go.
@@ -93,11 +95,11 @@ pub enum SpanData {
         /// Its name.
         name: Arc<str>,
         /// The agents it can hand off to.
-        handoffs: Vec<Arc<str>>,
+        handoffs: Arc<[Arc<str>]>,
         /// Its tools.
-        tools: Vec<Arc<str>>,
+        tools: Arc<[Arc<str>]>,
         /// The form of its answer.
-        output_type: String,
+        output_type: Cow<'static, str>,
     },
     /// One model call and what follows from it.
     Turn {
@@ -109,13 +111,13 @@ pub enum SpanData {
     /// A model answers.
     Generation {
         /// The model's name.
-        model: String,
+        model: Arc<str>,
         /// How many items it was given.
         input_items: usize,
         /// What it cost.
         usage: Usage,
         /// What it answered, unless sensitive data is left out.
-        output: Option<Value>,
+        output: Option<Vec<Item>>,
     },
     /// A tool runs.
     Function {
@@ -181,7 +183,7 @@ pub struct MemoryTracer(Arc<Mutex<Recorded>>);
 #[derive(Debug, Default)]
 struct Recorded {
     spans: Vec<Span>,
-    open: HashMap<u64, usize>,
+    open: FxHashMap<u64, usize>,
 }
 
 impl MemoryTracer {
@@ -217,11 +219,11 @@ impl Tracer for MemoryTracer {
         });
     }
 
-    fn end(&self, span: &Span) {
+    fn end(&self, span: Span) {
         self.with(|recorded| {
             let at = recorded.open.remove(&span.id);
             if let Some(place) = at.and_then(|at| recorded.spans.get_mut(at)) {
-                *place = span.clone();
+                *place = span;
             }
         });
     }
@@ -232,11 +234,11 @@ impl Tracer for MemoryTracer {
 struct SubscriberTracer {
     /// What the application was doing when the run began; the run's spans are part of it.
     outer: tracing::Span,
-    open: Mutex<HashMap<u64, tracing::Span>>,
+    open: Mutex<FxHashMap<u64, tracing::Span>>,
 }
 
 impl SubscriberTracer {
-    fn with<T>(&self, use_it: impl FnOnce(&mut HashMap<u64, tracing::Span>) -> T) -> T {
+    fn with<T>(&self, use_it: impl FnOnce(&mut FxHashMap<u64, tracing::Span>) -> T) -> T {
         use_it(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -269,7 +271,7 @@ impl Tracer for SubscriberTracer {
                 model, input_items, ..
             } => open!(
                 "generation",
-                model = model.as_str(),
+                model = &**model,
                 input_items,
                 input_tokens = empty,
                 output_tokens = empty,
@@ -305,7 +307,7 @@ impl Tracer for SubscriberTracer {
         self.with(|open| open.insert(span.id, opened));
     }
 
-    fn end(&self, span: &Span) {
+    fn end(&self, span: Span) {
         let Some(opened) = self.with(|open| open.remove(&span.id)) else {
             return;
         };
@@ -435,9 +437,10 @@ impl OpenSpan {
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if let Some(mut open) = self.0.take() {
-            open.1.ended = Some(SystemTime::now());
-            ignoring_panics(|| open.0.end(&open.1));
+        if let Some(open) = self.0.take() {
+            let (tracer, mut span) = *open;
+            span.ended = Some(SystemTime::now());
+            ignoring_panics(|| tracer.end(span));
         }
     }
 }

@@ -6,6 +6,7 @@ mod hooks;
 mod model;
 mod tools;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -321,11 +322,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let agent = &self.agent;
         self.agent_span = self.trace.span(None, || SpanData::Agent {
             name: agent.name_arc().clone(),
-            handoffs: Vec::new(),
-            tools: Vec::new(),
-            output_type: agent
-                .output_type()
-                .map_or_else(|| "str".to_owned(), |output| output.name().to_owned()),
+            handoffs: Arc::default(),
+            tools: Arc::default(),
+            output_type: match agent.output_type() {
+                None => Cow::Borrowed("str"),
+                Some(output) => Cow::Owned(output.name().to_owned()),
+            },
         });
     }
 

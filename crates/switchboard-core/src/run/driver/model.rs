@@ -158,9 +158,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     handoffs, tools, ..
                 } = data
                 {
-                    let specs = offer.handoffs.iter();
-                    *handoffs = specs.map(|spec| spec.agent_name.clone()).collect();
-                    *tools = offer.tools.iter().map(|spec| spec.name.clone()).collect();
+                    (*handoffs, *tools) = offer.told().clone();
                 }
             });
         }
@@ -277,7 +275,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let mut span = self
             .trace
             .span(self.parent_span(), || SpanData::Generation {
-                model: model.name().to_owned(),
+                model: model.name().into(),
                 input_items: request.input.len(),
                 usage: Usage::default(),
                 output: None,
@@ -297,8 +295,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 span.update(|data| {
                     if let SpanData::Generation { usage, output, .. } = data {
                         *usage = response.usage;
-                        let told = sensitive.then(|| serde_json::to_value(&response.output).ok());
-                        *output = told.flatten();
+                        *output = sensitive.then(|| response.output.clone());
                     }
                 });
                 Ok(response)
