@@ -466,13 +466,13 @@ impl<C> Agent<C> {
 
     pub(crate) async fn resolve_instructions(
         &self,
-        ctx: &RunContext<C>,
+        ctx: impl FnOnce() -> RunContext<C>,
     ) -> Result<Option<Arc<str>>, BoxError> {
         match &self.def.instructions {
             None => Ok(None),
             Some(Instructions::Text(text)) => Ok(Some(text.clone())),
             Some(Instructions::Function(make)) => {
-                let text = call(|| make(ctx.clone(), self.clone())).await?;
+                let text = call(|| make(ctx(), self.clone())).await?;
                 Ok(Some(text.into()))
             }
         }

@@ -36,12 +36,8 @@ pub(crate) struct Inner {
 type Told = (Arc<[Arc<str>]>, Arc<[Arc<str>]>);
 
 impl Offer {
-    /// What `agent`'s model is offered now; conditions are asked.
-    pub(crate) async fn of<C>(
-        agent: &Agent<C>,
-        ctx: &RunContext<C>,
-        names: ToolNames,
-    ) -> Result<Self, BoxError> {
+    /// What `agent`'s model is always offered, where no condition is involved.
+    pub(crate) fn cached<C>(agent: &Agent<C>, names: ToolNames) -> Option<Self> {
         let always = agent.tools().iter().all(|tool| tool.enabled().is_always())
             && agent
                 .handoffs()
@@ -49,14 +45,24 @@ impl Offer {
                 .all(|edge| edge.enabled().is_always());
         // What a name leads to is the team's to say, and an agent may be in several.
         let by_name = |edge: &Handoff<C>| matches!(edge.target(), Target::Name(_));
-        if always && !agent.handoffs().iter().any(by_name) {
-            let offer = agent.cached_offer(names).get_or_init(|| {
-                let tools = 0..agent.tools().len();
-                let handoffs = 0..agent.handoffs().len();
-                Self::resolve(agent, names, tools.collect(), handoffs.collect())
-            });
-            return Ok(offer.clone());
+        if !always || agent.handoffs().iter().any(by_name) {
+            return None;
         }
+        let offer = agent.cached_offer(names).get_or_init(|| {
+            let tools = 0..agent.tools().len();
+            let handoffs = 0..agent.handoffs().len();
+            Self::resolve(agent, names, tools.collect(), handoffs.collect())
+        });
+        Some(offer.clone())
+    }
+
+    /// What `agent`'s model is offered now; conditions are asked.
+    pub(crate) async fn made<C>(
+        agent: &Agent<C>,
+        ctx: RunContext<C>,
+        names: ToolNames,
+    ) -> Result<Self, BoxError> {
+        let ctx = &ctx;
         let mut tools = Vec::with_capacity(agent.tools().len());
         for (index, tool) in agent.tools().iter().enumerate() {
             if tool.enabled().check(ctx, agent).await? {

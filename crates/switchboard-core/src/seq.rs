@@ -94,6 +94,16 @@ impl<T> Seq<T> {
         None
     }
 
+    /// Whether both are the same list in memory, not merely equal.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let ends = (self.last.as_ref(), other.last.as_ref());
+        match ends {
+            (Some(end), Some(other_end)) => self.len == other.len && Arc::ptr_eq(end, other_end),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
     /// The elements from `start` on, found from the end.
     pub(crate) fn tail(&self, start: usize) -> Vec<&T> {
         let mut tail = Vec::with_capacity(self.len.saturating_sub(start));

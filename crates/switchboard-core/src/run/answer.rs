@@ -23,8 +23,9 @@ pub(super) fn classify(
     offer: &Offer,
     facts: Facts<'_>,
     next_item: &mut u32,
-) -> Result<Turn, Error> {
-    let mut turn = Turn::default();
+) -> Result<Box<Turn>, Error> {
+    let mut turn = Box::<Turn>::default();
+    turn.items.reserve_exact(response.output.len());
     for item in &response.output {
         let kind = match item.kind() {
             ItemKind::FunctionCall => classify_call(item, offer, facts, &mut turn)?,

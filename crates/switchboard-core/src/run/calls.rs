@@ -67,10 +67,11 @@ impl Calls {
     /// `answer_is` tells where the output of an identity still is.
     pub(super) fn admit(
         &self,
-        mut turn: Turn,
+        mut turn: Box<Turn>,
         answer_is: impl Fn(u64, Where) -> bool,
-    ) -> Result<(Turn, bool), Error> {
+    ) -> Result<(Box<Turn>, bool), Error> {
         let mut repeated: FxHashSet<usize> = FxHashSet::default();
+        let are_several = turn.calls().nth(1).is_some();
         let mut in_response: FxHashMap<u64, (&Item, Role)> = FxHashMap::default();
         for (item, role) in turn.calls() {
             if item.call_id().is_none_or(|id| id.is_empty()) {
@@ -94,7 +95,9 @@ impl Calls {
                     known.was_answered(&answer_is)?
                 }
             };
-            in_response.entry(identity).or_insert((item, role));
+            if are_several {
+                in_response.entry(identity).or_insert((item, role));
+            }
             if is_repeated {
                 repeated.insert(item.address());
             }

@@ -294,8 +294,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(offer.clone());
         }
         let names = self.config.tool_names;
-        let offer = Offer::of(&self.agent, &self.ctx(), names).await;
-        let offer = offer.map_err(|error| self.user_error("a condition", error))?;
+        let offer = match Offer::cached(&self.agent, names) {
+            Some(offer) => offer,
+            None => {
+                let made = Box::pin(Offer::made(&self.agent, self.ctx(), names)).await;
+                made.map_err(|error| self.user_error("a condition", error))?
+            }
+        };
         self.offer = Some(offer.clone());
         Ok(offer)
     }

@@ -88,13 +88,15 @@ pub(super) enum InputChecks {
 }
 
 /// Where a run stands within a turn.
+///
+/// A turn is boxed: a run that waits for its model has none, and would keep room for it.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     Model,
-    Tools(Turn),
-    Judge(Turn),
-    Handoff(Turn),
-    Output(Turn, FinalOutput),
+    Tools(Box<Turn>),
+    Judge(Box<Turn>),
+    Handoff(Box<Turn>),
+    Output(Box<Turn>, FinalOutput),
     Done(FinalOutput),
 }
 
@@ -273,6 +275,10 @@ impl Run {
         self.calls.note(&turn);
         self.made_items = made_items;
         self.turn = self.turn.saturating_add(1);
+        if self.responses.is_empty() {
+            // Most runs hand off once; a vector would begin with room for four.
+            self.responses.reserve_exact(2);
+        }
         self.responses.push(response);
         if turn.made_calls() && !self.has_used_tools() {
             self.tool_users.insert(self.agent.clone());
@@ -332,7 +338,7 @@ impl Run {
     }
 
     /// Ends a turn in which the agent stayed: with the final output, or with the model asked again.
-    fn end_turn(&mut self, mut turn: Turn, output: Option<FinalOutput>) {
+    fn end_turn(&mut self, mut turn: Box<Turn>, output: Option<FinalOutput>) {
         match output {
             Some(output) => {
                 turn.ends_at_tool = !turn.results.is_empty();
@@ -449,11 +455,19 @@ impl Run {
         if let Some(view) = &mut self.view {
             view.extend(&items);
         }
-        self.generated.extend(items.iter().cloned());
         if self.has_session {
             self.note_unsaved(items.iter());
         }
-        self.record.extend(items);
+        if !self.record.is_same(&self.generated) {
+            self.record.extend(items.iter().cloned());
+            self.generated.extend(items);
+            return;
+        }
+        // As long as no filter has parted them they are one list. It grows in place, as nobody else
+        // has it at this point.
+        self.record = RunItems::new();
+        self.generated.extend(items);
+        self.record = self.generated.clone();
     }
 
     fn answer(&mut self, call: &Item, text: &str, agent: &Arc<str>, output: Value) -> RunItem {

@@ -359,7 +359,7 @@ impl Found {
             .collect()
     }
 
-    fn turn(&self, turn: SavedTurn) -> Result<Turn, String> {
+    fn turn(&self, turn: SavedTurn) -> Result<Box<Turn>, String> {
         let handoffs = turn.handoffs.into_iter().map(|(tool, agent, at)| {
             let call = self.item(at)?;
             Ok::<_, String>(HandoffCall { tool, agent, call })
@@ -368,7 +368,7 @@ impl Found {
         are_places("tools that ran", done, turn.tools.len())?;
         let started = turn.started.iter().copied();
         are_places("tools that began", started, turn.tools.len())?;
-        Ok(Turn {
+        Ok(Box::new(Turn {
             items: self.run_items(&turn.items)?,
             tools: self.tools(turn.tools)?,
             unknown_tools: self.tools(turn.unknown_tools)?,
@@ -381,7 +381,7 @@ impl Found {
             used_tools: turn.used_tools,
             ends_at_tool: turn.ends_at_tool,
             end_told: turn.end_told,
-        })
+        }))
     }
 }
 

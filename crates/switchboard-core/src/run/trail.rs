@@ -58,6 +58,10 @@ impl Run {
             arguments => arguments,
         };
         let payload = serde_json::from_str(arguments);
+        if self.trail.is_empty() {
+            // Most runs hand off once; a vector would begin with room for four, 600 bytes.
+            self.trail.reserve_exact(1);
+        }
         self.trail.push(HandoffRecord {
             from: from.clone(),
             to: to.clone(),

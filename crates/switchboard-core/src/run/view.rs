@@ -4,6 +4,8 @@
 //! shared list that grows by what each turn adds. Only where a call lacks its output or an item
 //! comes up twice is the list made anew.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::items::{Item, ItemKind, Items, RunItem, RunItems, Ties};
@@ -19,18 +21,27 @@ pub(super) struct View {
 #[derive(Debug, Clone, Default)]
 struct Noted {
     in_input: FxHashSet<u64>,
-    made: FxHashSet<u64>,
-    /// Calls that have no output yet, by the identity that output will have.
-    open: FxHashSet<u64>,
+    made: FxHashMap<u64, Made>,
+    /// How many calls have no output yet.
+    open: usize,
     /// Something that only the whole list can settle.
     needs_care: bool,
+}
+
+/// What a run has of an item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Made {
+    Itself,
+    /// The call that it will be the output of.
+    ItsCall,
 }
 
 impl View {
     /// The view of an input that a run starts from or a handoff leads to.
     pub(super) fn new(input: &Items, made: &RunItems) -> Self {
         let mut noted = Noted::default();
-        noted.in_input.reserve(input.len());
+        let with_identity = input.iter().filter(|item| item.identity() != 0);
+        noted.in_input.reserve(with_identity.count());
         let mut as_is = true;
         for item in input {
             as_is &= !item.has_internal_fields();
@@ -58,7 +69,7 @@ impl View {
 
     /// The list as it is, where it can be shown so.
     pub(super) fn ready(&self) -> Option<&Items> {
-        (!self.noted.needs_care && self.noted.open.is_empty()).then_some(&self.items)
+        (!self.noted.needs_care && self.noted.open == 0).then_some(&self.items)
     }
 }
 
@@ -71,20 +82,22 @@ impl Noted {
     fn add_made(&mut self, item: &Item) {
         let identity = item.identity();
         if identity != 0 {
-            let new = self.made.insert(identity) && !self.in_input.contains(&identity);
-            self.needs_care |= !new;
+            let before = self.made.insert(identity, Made::Itself);
+            self.open -= usize::from(before == Some(Made::ItsCall));
+            let is_again = before == Some(Made::Itself) || self.in_input.contains(&identity);
+            self.needs_care |= is_again;
         }
-        let kind = item.kind();
-        if kind.output_kind().is_some() {
-            match item.output_identity() {
-                0 => self.needs_care = true,
-                output if !self.made.contains(&output) => {
-                    self.open.insert(output);
+        if item.kind().output_kind().is_none() {
+            return;
+        }
+        match item.output_identity() {
+            0 => self.needs_care = true,
+            output => {
+                if let Entry::Vacant(place) = self.made.entry(output) {
+                    place.insert(Made::ItsCall);
+                    self.open += 1;
                 }
-                _ => {}
             }
-        } else if kind.is_output() {
-            self.open.remove(&identity);
         }
     }
 }

@@ -251,11 +251,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         payload: Option<Value>,
     ) -> Result<HandoffDecision, Error> {
-        let ctx = self.ctx();
         let outcome = match handoff.callback() {
             Callback::None => return Ok(HandoffDecision::Proceed),
-            Callback::Plain(code) => call(|| code(ctx)).await,
-            Callback::WithPayload(code) => call(|| code(ctx, payload.unwrap_or_default())).await,
+            Callback::Plain(code) => call(|| code(self.ctx())).await,
+            Callback::WithPayload(code) => {
+                call(|| code(self.ctx(), payload.unwrap_or_default())).await
+            }
         };
         outcome.map_err(|error| self.user_error("the on_handoff callback", error))
     }

@@ -170,7 +170,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                  run with Runner::model",
             )
         })?;
-        let instructions = self.agent.resolve_instructions(&self.ctx()).await;
+        let instructions = self.agent.resolve_instructions(|| self.ctx()).await;
         let instructions = instructions
             .map_err(|error| self.user_error("the function that makes the instructions", error))?;
         let instructions = match self.agent.explains_handoffs() {
