@@ -464,18 +464,25 @@ impl<C> Agent<C> {
         problems
     }
 
-    pub(crate) async fn resolve_instructions(
-        &self,
-        ctx: impl FnOnce() -> RunContext<C>,
-    ) -> Result<Option<Arc<str>>, BoxError> {
+    /// The instructions, or that there are none; `None` where code makes them.
+    pub(crate) fn fixed_instructions(&self) -> Option<Option<&Arc<str>>> {
         match &self.def.instructions {
-            None => Ok(None),
-            Some(Instructions::Text(text)) => Ok(Some(text.clone())),
-            Some(Instructions::Function(make)) => {
-                let text = call(|| make(ctx(), self.clone())).await?;
-                Ok(Some(text.into()))
-            }
+            None => Some(None),
+            Some(Instructions::Text(text)) => Some(Some(text)),
+            Some(Instructions::Function(_)) => None,
         }
+    }
+
+    /// The instructions that code makes.
+    pub(crate) async fn make_instructions(
+        &self,
+        ctx: RunContext<C>,
+    ) -> Result<Option<Arc<str>>, BoxError> {
+        let Some(Instructions::Function(make)) = &self.def.instructions else {
+            return Ok(self.fixed_instructions().flatten().cloned());
+        };
+        let text = call(|| make(ctx, self.clone())).await?;
+        Ok(Some(text.into()))
     }
 }
 

@@ -71,7 +71,7 @@ pub struct Span {
     /// What it is.
     pub data: SpanData,
     /// What went wrong in it.
-    pub error: Option<SpanError>,
+    pub error: Option<Box<SpanError>>,
 }
 
 /// What went wrong in a span.
@@ -214,6 +214,10 @@ impl MemoryTracer {
 impl Tracer for MemoryTracer {
     fn start(&self, span: &Span) {
         self.with(|recorded| {
+            if recorded.spans.is_empty() {
+                // A run with one handoff makes seven.
+                recorded.spans.reserve(8);
+            }
             recorded.open.insert(span.id, recorded.spans.len());
             recorded.spans.push(span.clone());
         });
@@ -392,27 +396,35 @@ impl Trace {
         let Some(tracer) = &self.tracer else {
             return OpenSpan(None);
         };
-        let span = Span {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            parent,
-            trace: self.id,
-            started: SystemTime::now(),
-            ended: None,
-            data: data(),
-            error: None,
-        };
-        ignoring_panics(|| tracer.start(&span));
-        OpenSpan(Some(Box::new((tracer.clone(), span))))
+        let open = Box::new(Open {
+            tracer: tracer.clone(),
+            span: Span {
+                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                parent,
+                trace: self.id,
+                started: SystemTime::now(),
+                ended: None,
+                data: data(),
+                error: None,
+            },
+        });
+        ignoring_panics(|| tracer.start(&open.span));
+        OpenSpan(Some(open))
     }
 }
 
 /// A span that ends when this is dropped, also when a run is cancelled.
 #[derive(Default)]
-pub(crate) struct OpenSpan(Option<Box<(Arc<dyn Tracer>, Span)>>);
+pub(crate) struct OpenSpan(Option<Box<Open>>);
+
+struct Open {
+    tracer: Arc<dyn Tracer>,
+    span: Span,
+}
 
 impl OpenSpan {
     pub(crate) fn id(&self) -> Option<u64> {
-        self.0.as_ref().map(|open| open.1.id)
+        self.0.as_ref().map(|open| open.span.id)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -421,26 +433,43 @@ impl OpenSpan {
 
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut SpanData)) {
         if let Some(open) = &mut self.0 {
-            change(&mut open.1.data);
+            change(&mut open.span.data);
+        }
+    }
+
+    /// Ends two spans at once, the inner one first.
+    pub(crate) fn end_both(inner: &mut Self, outer: &mut Self) {
+        if inner.is_open() || outer.is_open() {
+            let now = SystemTime::now();
+            inner.end(now);
+            outer.end(now);
+        }
+    }
+
+    fn end(&mut self, now: SystemTime) {
+        if let Some(mut open) = self.0.take() {
+            open.span.ended = Some(now);
+            ignoring_panics(|| {
+                let Open { tracer, span } = *open;
+                tracer.end(span);
+            });
         }
     }
 
     pub(crate) fn fail(&mut self, message: &str, requested_agents: Vec<Arc<str>>) {
         if let Some(open) = &mut self.0 {
-            open.1.error = Some(SpanError {
+            open.span.error = Some(Box::new(SpanError {
                 message: message.to_owned(),
                 requested_agents,
-            });
+            }));
         }
     }
 }
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if let Some(open) = self.0.take() {
-            let (tracer, mut span) = *open;
-            span.ended = Some(SystemTime::now());
-            ignoring_panics(|| tracer.end(span));
+        if self.is_open() {
+            self.end(SystemTime::now());
         }
     }
 }

@@ -130,11 +130,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
+    /// What not every run does is boxed, here and in what is called: a run keeps room for the
+    /// largest step. Past 1,000 bytes the allocator takes a slower way, too.
     async fn take_step(&mut self) -> Result<(), Error> {
         let outcome = match self.run.step() {
             Step::CallModel => self.call_model().await,
-            Step::RunTools(_) => self.run_tools().await,
-            Step::JudgeTools(_) => self.judge_tools().await,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await,
+            Step::JudgeTools(_) => Box::pin(self.judge_tools()).await,
             Step::TakeHandoff(_) => self.take_handoff().await,
             Step::Conclude(_) => self.conclude().await,
             Step::Done(_) => Ok(()),
@@ -152,8 +154,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.mark_failure(error);
             self.keep_completed_tools().await;
         }
-        self.turn_span = OpenSpan::default();
-        self.agent_span = OpenSpan::default();
+        OpenSpan::end_both(&mut self.turn_span, &mut self.agent_span);
     }
 
     /// Puts what the session holds in front of a run that is new.

@@ -87,8 +87,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         drop(span);
         self.tell_recorded_since(recorded).await;
-        self.turn_span = OpenSpan::default();
-        self.agent_span = OpenSpan::default();
+        OpenSpan::end_both(&mut self.turn_span, &mut self.agent_span);
         self.save().await?;
         self.tell(|driver| StreamEvent::AgentUpdated(driver.agent.clone()))
             .await;
@@ -110,8 +109,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
         })?;
         let progress = self.run.handoff_progress();
-        if progress == Progress::Nothing {
-            self.still_enabled(handoff).await?;
+        let may_have_changed = self.run.ran_tools_this_turn() && !handoff.enabled().is_always();
+        if progress == Progress::Nothing && may_have_changed {
+            Box::pin(self.still_enabled(handoff)).await?;
         }
         self.fits_server_history(handoff)?;
         let known_target = self.known_target(handoff)?;
@@ -140,9 +140,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     Checked::Allowed(handover) => handover,
                 };
             }
-            let decision = self.call_back(handoff, payload.clone()).await?;
-            if let HandoffDecision::Refuse(reason) = decision {
-                return Ok(Handed::Refused(target, reason));
+            if !matches!(handoff.callback(), Callback::None) {
+                let decision = Box::pin(self.call_back(handoff, payload.clone())).await?;
+                if let HandoffDecision::Refuse(reason) = decision {
+                    return Ok(Handed::Refused(target, reason));
+                }
             }
             let is_picked = matches!(handoff.target(), Target::Custom(_));
             let picked = is_picked.then(|| roster::key(&self.start, &target));
@@ -218,9 +220,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
     async fn still_enabled(&self, handoff: &Handoff<C>) -> Result<(), Error> {
-        if !self.run.ran_tools_this_turn() || handoff.enabled().is_always() {
-            return Ok(());
-        }
         let enabled = handoff.enabled().check(&self.ctx(), &self.agent).await;
         match enabled.map_err(|error| self.user_error("the handoff's condition", error))? {
             true => Ok(()),

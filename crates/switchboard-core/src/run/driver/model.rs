@@ -17,6 +17,7 @@ use crate::prompt::naming_colleagues;
 use crate::run::config::{NameCollision, ServerHistory};
 use crate::run::events::StreamEvent;
 use crate::run::machine::{InputChecks, Rejected, Step};
+use crate::run::model_filter::ModelFilter;
 use crate::run::recovery::RunProblem;
 use crate::run::view;
 use crate::trace::{OpenSpan, SpanData};
@@ -170,9 +171,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
                  run with Runner::model",
             )
         })?;
-        let instructions = self.agent.resolve_instructions(|| self.ctx()).await;
-        let instructions = instructions
-            .map_err(|error| self.user_error("the function that makes the instructions", error))?;
+        let instructions = match self.agent.fixed_instructions() {
+            Some(fixed) => fixed.cloned(),
+            None => {
+                let made = Box::pin(self.agent.make_instructions(self.ctx())).await;
+                made.map_err(|error| {
+                    self.user_error("the function that makes the instructions", error)
+                })?
+            }
+        };
         let instructions = match self.agent.explains_handoffs() {
             true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
             false => instructions,
@@ -194,13 +201,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             added: self.added_usage.clone(),
         };
         if let Some(filter) = &self.config.model_filter {
-            let (ctx, agent) = (self.ctx(), self.agent.clone());
-            let filtered = call(|| filter.apply(ctx, agent, request)).await;
-            request =
-                filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
-            // A filter may have begun anew, and who asks is not its to say.
-            request.agent = Some(self.agent.name_arc().clone());
-            request.input = view::latest_only(request.input.into_iter().collect()).into();
+            request = Box::pin(self.filtered(filter, request)).await?;
         }
         // What the provider keeps holds the calls that outputs here belong to.
         if self.config.pair_calls && self.config.server_history.is_none() {
@@ -211,6 +212,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             model,
             request: Some(request),
         })
+    }
+
+    /// A request as the filter on model calls leaves it.
+    async fn filtered(
+        &self,
+        filter: &ModelFilter<C>,
+        request: ModelRequest,
+    ) -> Result<ModelRequest, Error> {
+        let (ctx, agent) = (self.ctx(), self.agent.clone());
+        let filtered = call(|| filter.apply(ctx, agent, request)).await;
+        let mut request =
+            filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
+        // A filter may have begun anew, and who asks is not its to say.
+        request.agent = Some(self.agent.name_arc().clone());
+        request.input = view::latest_only(request.input.into_iter().collect()).into();
+        Ok(request)
     }
 
     /// The agent's settings, overridden by the run's, with a forced tool choice taken back once
