@@ -393,6 +393,16 @@ impl Trace {
 
     /// Begins a span; `data` is only made where somebody wants it.
     pub(crate) fn span(&self, parent: Option<u64>, data: impl FnOnce() -> SpanData) -> OpenSpan {
+        self.span_from(None, parent, data)
+    }
+
+    /// Begins a span at a time that is known, or now.
+    pub(crate) fn span_from(
+        &self,
+        began: Option<SystemTime>,
+        parent: Option<u64>,
+        data: impl FnOnce() -> SpanData,
+    ) -> OpenSpan {
         let Some(tracer) = &self.tracer else {
             return OpenSpan(None);
         };
@@ -402,7 +412,7 @@ impl Trace {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
                 parent,
                 trace: self.id,
-                started: SystemTime::now(),
+                started: began.unwrap_or_else(SystemTime::now),
                 ended: None,
                 data: data(),
                 error: None,
@@ -425,6 +435,10 @@ struct Open {
 impl OpenSpan {
     pub(crate) fn id(&self) -> Option<u64> {
         self.0.as_ref().map(|open| open.span.id)
+    }
+
+    pub(crate) fn started(&self) -> Option<SystemTime> {
+        self.0.as_ref().map(|open| open.span.started)
     }
 
     pub(crate) fn is_open(&self) -> bool {

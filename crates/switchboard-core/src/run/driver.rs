@@ -8,6 +8,7 @@ mod tools;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rustc_hash::FxHashSet;
 
@@ -321,9 +322,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.turn_span.id().or(self.agent_span.id())
     }
 
-    fn open_agent_span(&mut self) {
+    /// Opens the agent's span where it is not open. Returns when it began, where it did so now.
+    fn open_agent_span(&mut self) -> Option<SystemTime> {
         if self.agent_span.is_open() {
-            return;
+            return None;
         }
         let agent = &self.agent;
         self.agent_span = self.trace.span(None, || SpanData::Agent {
@@ -335,6 +337,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Some(output) => Cow::Owned(output.name().to_owned()),
             },
         });
+        self.agent_span.started()
     }
 
     fn mark_failure(&mut self, error: &Error) {

@@ -27,8 +27,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let output = output.clone();
-        let items = self.run.last_turn_items().to_vec();
-        self.tell_items(items).await;
+        if self.events.is_some() {
+            let items = self.run.last_turn_items().to_vec();
+            self.tell_items(items).await;
+        }
         if !self.run.is_end_told() {
             self.tell_hooks(Told::AgentEnd(&output)).await?;
             self.run.note_end_told();

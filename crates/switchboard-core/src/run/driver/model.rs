@@ -26,7 +26,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the model, and lets the machine decide what its answer means.
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
         self.turn_span = OpenSpan::default();
-        self.open_agent_span();
+        let agent_began = self.open_agent_span();
         let turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
             Err(error) => {
@@ -41,10 +41,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         let name = self.agent.name_arc();
-        self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
+        let data = || SpanData::Turn {
             turn,
             agent: name.clone(),
-        });
+        };
+        // An agent and its first turn begin together: one look at the clock for both.
+        let parent = self.agent_span.id();
+        self.turn_span = self.trace.span_from(agent_began, parent, data);
         self.pass_input().await?;
         self.offer = None;
         if !self.run.agent_started {
