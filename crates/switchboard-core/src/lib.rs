@@ -92,9 +92,10 @@ pub use team::{Finding, FindingCode, Graph, Severity, Team, TeamBuilder};
 pub use tool::{Json, Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
 
-/// What the code that `#[tool]` writes needs, so that its users need not depend on it themselves.
-/// Not part of the public API.
+/// What the code that `#[tool]` writes needs, so that its users need not depend on it themselves,
+/// and what models over the wire need of items. Not part of the public API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::items::Fact;
     pub use {schemars, serde};
 }

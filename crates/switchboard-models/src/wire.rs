@@ -13,6 +13,7 @@ mod listening;
 mod refused;
 mod responses;
 mod retry;
+mod scan;
 mod secret;
 mod sse;
 
@@ -80,7 +81,8 @@ fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
 ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
     let request = Arc::new(request);
     let opened = stream::once(open(request.clone())).map_ok(|pieces| {
-        stream::try_unfold(pieces, |mut pieces| async move {
+        // Boxed, since it is moved with every piece.
+        stream::try_unfold(Box::new(pieces), |mut pieces| async move {
             let piece = pieces.next().await?;
             Ok::<_, ModelError>(piece.map(|piece| (piece, pieces)))
         })

@@ -20,7 +20,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn of(part: &str, whole: &str) -> Self {
+    pub(super) fn of(part: &str, whole: &str) -> Self {
         let start = part.as_ptr() as usize - whole.as_ptr() as usize;
         Self::at(start..start + part.len())
     }
@@ -31,6 +31,14 @@ impl Place {
             (Ok(start), Ok(end)) => Self { start, end },
             _ => Self::default(),
         }
+    }
+
+    pub(super) fn between((start, end): (u32, u32)) -> Self {
+        Self { start, end }
+    }
+
+    pub(super) fn ends(self) -> (u32, u32) {
+        (self.start, self.end)
     }
 
     pub(super) fn is_absent(self) -> bool {
@@ -65,6 +73,7 @@ pub(super) struct Head {
     /// Fields that are for the record and not for a model.
     pub(super) has_internal_fields: bool,
     pub(super) has_provider_data: bool,
+    pub(super) has_status: bool,
     pub(super) has_null_status: bool,
     /// Hash of what makes two items the same occurrence; 0 for items without an identity.
     pub(super) identity: u64,
@@ -120,7 +129,10 @@ impl Head {
             Field::Arguments => self.arguments = place,
             Field::Output => self.output = place,
             Field::Content => self.content = place,
-            Field::Status => self.has_null_status = token == "null",
+            Field::Status => {
+                self.has_status = true;
+                self.has_null_status = token == "null";
+            }
             Field::ProviderData => self.has_provider_data = true,
             Field::Internal => self.has_internal_fields = true,
             Field::Other => {}

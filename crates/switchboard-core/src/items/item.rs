@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::head::{Head, INTERNAL_FIELDS, field, fields};
+use super::head::{Head, INTERNAL_FIELDS, Place, field, fields};
 use super::kind::ItemKind;
+use super::notes::{Fact, Notes};
 use crate::json;
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
@@ -36,6 +37,14 @@ pub struct Item(Arc<Inner>);
 struct Inner {
     raw: String,
     head: Head,
+    notes: Notes,
+}
+
+impl Inner {
+    fn new(raw: String, head: Head) -> Arc<Self> {
+        let notes = Notes::default();
+        Arc::new(Self { raw, head, notes })
+    }
 }
 
 impl Item {
@@ -50,7 +59,7 @@ impl Item {
             trimmed => trimmed.to_owned(),
         };
         let head = Head::parse(&raw).map_err(InvalidItem)?;
-        Ok(Self(Arc::new(Inner { raw, head })))
+        Ok(Self(Inner::new(raw, head)))
     }
 
     /// An item from a JSON value, which must be an object.
@@ -152,7 +161,7 @@ impl Item {
     /// An item from text this crate has written itself.
     fn trusted(raw: String) -> Self {
         let head = Head::parse(&raw).unwrap_or_default();
-        Self(Arc::new(Inner { raw, head }))
+        Self(Inner::new(raw, head))
     }
 
     /// The item's JSON, as it came.
@@ -208,20 +217,27 @@ impl Item {
 
     /// The JSON of one field at the top of the item.
     pub fn field(&self, name: &str) -> Option<&str> {
-        match name {
-            "content" => self.0.head.content.token(&self.0.raw),
-            "output" => self.0.head.output.token(&self.0.raw),
-            "arguments" => self.0.head.arguments.token(&self.0.raw),
-            _ => field(&self.0.raw, name),
-        }
+        let head = &self.0.head;
+        let place = match name {
+            "content" => head.content,
+            "output" => head.output,
+            "arguments" => head.arguments,
+            "type" => head.type_name,
+            "role" => head.role,
+            "id" => head.id,
+            "call_id" => head.call_id,
+            "name" => head.name,
+            "status" if !head.has_status => return None,
+            "status" if head.has_null_status => return Some("null"),
+            "provider_data" if !head.has_provider_data => return None,
+            _ => return field(&self.0.raw, name),
+        };
+        place.token(&self.0.raw)
     }
 
     /// The JSON of what a provider wants to remember with the item, which is not for other models.
     pub fn provider_data(&self) -> Option<&str> {
-        match self.0.head.has_provider_data {
-            true => self.field("provider_data"),
-            false => None,
-        }
+        self.field("provider_data")
     }
 
     /// The item without these fields at its top.
@@ -255,6 +271,43 @@ impl Item {
             return None;
         }
         joined(content, |part| part.refusal.map(RawValue::get))
+    }
+
+    /// The JSON string that is all a message says: its content, or the text of its only part that
+    /// has one. `None` where there is more, less, or a refusal. Found once per item.
+    #[doc(hidden)]
+    pub fn only_text(&self) -> Option<&str> {
+        let content = self.0.head.content.token(&self.0.raw)?;
+        if content.starts_with('"') {
+            return Some(content);
+        }
+        let found = self.0.notes.only_text(|| {
+            let place = Place::of(only_text(content)?, &self.0.raw);
+            (!place.is_absent()).then_some(place.ends())
+        });
+        Place::between(found?).token(&self.0.raw)
+    }
+
+    /// Whether this is who speaks. Asked of every item with every request, so the token is compared
+    /// as it stands.
+    #[doc(hidden)]
+    pub fn has_role(&self, role: &str) -> bool {
+        let Some(token) = self.0.head.role.token(&self.0.raw) else {
+            return false;
+        };
+        match token
+            .strip_prefix('"')
+            .and_then(|text| text.strip_prefix(role))
+        {
+            Some("\"") => true,
+            _ => token.contains('\\') && self.role().is_some_and(|said| said == role),
+        }
+    }
+
+    /// Whether a fact about this item holds, which `find` finds out the first time.
+    #[doc(hidden)]
+    pub fn fact(&self, fact: Fact, find: impl FnOnce(&Self) -> bool) -> bool {
+        self.0.notes.fact(fact, || find(self))
     }
 
     /// Whether both are the same item in memory, not merely equal.
@@ -382,7 +435,7 @@ impl Item {
         Self::trusted(raw)
     }
 
-    fn text_at(&self, place: super::head::Place) -> Option<Cow<'_, str>> {
+    fn text_at(&self, place: Place) -> Option<Cow<'_, str>> {
         place.token(&self.0.raw).and_then(json::unquote)
     }
 }
@@ -416,7 +469,7 @@ impl Building {
         let Self { mut raw, mut head } = self;
         raw.push('}');
         head.find_identity(&raw);
-        Item(Arc::new(Inner { raw, head }))
+        Item(Inner::new(raw, head))
     }
 }
 
@@ -453,6 +506,18 @@ fn joined<'a>(
     };
     texts.for_each(|text| joined.push_str(&text));
     (!joined.is_empty()).then_some(Cow::Owned(joined))
+}
+
+/// The text of the only part that has one, as it is written.
+fn only_text(content: &str) -> Option<&str> {
+    let parts: Vec<Part<'_>> = serde_json::from_str(content).ok()?;
+    if parts.iter().any(|part| part.refusal.is_some()) {
+        return None;
+    }
+    let is_text = |token: &&str| token.starts_with('"');
+    let mut texts = parts.iter().filter_map(Part::text).filter(is_text);
+    let only = texts.next().filter(|text| text.len() > 2)?;
+    texts.next().is_none().then_some(only)
 }
 
 /// Two items are equal where their JSON is the same text.
@@ -526,6 +591,71 @@ mod tests {
         assert_eq!(item.refusal().unwrap(), "no");
         assert_eq!(Item::user("hi").text().unwrap(), "hi");
         assert_eq!(Item::function_call("c", "n", "{}").text(), None);
+    }
+
+    #[test]
+    fn the_only_text_is_what_a_message_says() {
+        let said = |content: &str| {
+            let item = Item::from_json(format!(r#"{{"role":"user","content":{content}}}"#));
+            let item = item.unwrap();
+            let first = item.only_text().map(str::to_owned);
+            assert_eq!(item.only_text(), first.as_deref(), "{content}");
+            let text = first.as_deref().and_then(json::unquote);
+            if text.is_some() {
+                assert_eq!(item.text(), text, "{content}");
+                assert_eq!(item.refusal(), None, "{content}");
+            }
+            first
+        };
+        let part = r#"{"type":"output_text","text":"a\n\u00e9"}"#;
+        assert_eq!(said(r#""a\n""#).as_deref(), Some(r#""a\n""#));
+        assert_eq!(
+            said(&format!("[{part}]")).as_deref(),
+            Some(r#""a\n\u00e9""#)
+        );
+        let beside = format!(r#"[{{"type":"input_image"}},{part},{{"type":"text","text":null}}]"#);
+        assert_eq!(said(&beside).as_deref(), Some(r#""a\n\u00e9""#));
+        for none in [
+            "null",
+            "[]",
+            "7",
+            r#"[{"type":"text","text":""}]"#,
+            r#"[{"type":"other","text":"x"}]"#,
+            r#"[{"type":"refusal","refusal":"no"},{"type":"text","text":"x"}]"#,
+            &format!("[{part},{part}]"),
+        ] {
+            assert_eq!(said(none), None, "{none}");
+        }
+        assert_eq!(Item::function_call("c", "n", "{}").only_text(), None);
+    }
+
+    #[test]
+    fn a_role_is_known_however_it_is_written() {
+        for (json, is_user) in [
+            (r#"{"role":"user"}"#, true),
+            (r#"{"role":"us\u0065r"}"#, true),
+            (r#"{"role":"users"}"#, false),
+            (r#"{"role":"use"}"#, false),
+            (r#"{"role":null}"#, false),
+            (r#"{"role":["user"]}"#, false),
+            ("{}", false),
+        ] {
+            let item = Item::from_json(json).unwrap();
+            assert_eq!(item.has_role("user"), is_user, "{json}");
+            assert_eq!(item.is_of_user(), is_user, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_wherever_its_place_is_kept() {
+        let json = r#"{"type":"x","role":"r","id":"i","call_id":"c","name":"n","arguments":"a","output":"o","content":"t","status":null,"provider_data":{},"other":1}"#;
+        let item = Item::from_json(json).unwrap();
+        for (name, value) in fields(json).unwrap() {
+            assert_eq!(item.field(&name), Some(value), "{name}");
+            assert_eq!(Item::from_json("{}").unwrap().field(&name), None, "{name}");
+        }
+        let done = Item::from_json(r#"{"status":null,"status":"done"}"#).unwrap();
+        assert_eq!(done.field("status"), Some("\"done\""));
     }
 
     #[test]

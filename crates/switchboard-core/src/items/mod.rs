@@ -3,6 +3,7 @@
 mod head;
 mod item;
 mod kind;
+mod notes;
 mod run_item;
 mod ties;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 pub use item::{InvalidItem, Item};
 pub use kind::ItemKind;
+pub use notes::Fact;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 use serde::{Deserialize, Serialize};
 pub(crate) use ties::Ties;

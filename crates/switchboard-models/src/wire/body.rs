@@ -11,6 +11,9 @@ use switchboard_core::ModelRequest;
 /// The field that is ours alone: an answer in a form we did not ask for could not be read.
 const RESERVED: &str = "stream";
 
+/// What the fields around the conversation take, mostly.
+const ROOM: usize = 2 << 10;
+
 /// A JSON object in the making.
 pub(super) struct Body<'a> {
     json: Vec<u8>,
@@ -21,10 +24,9 @@ pub(super) struct Body<'a> {
 impl<'a> Body<'a> {
     /// An object; fields of the later map win.
     pub(super) fn new(overrides: [&'a BTreeMap<String, Value>; 2]) -> Self {
-        Self {
-            json: vec![b'{'],
-            overrides,
-        }
+        let mut json = Vec::with_capacity(ROOM);
+        json.push(b'{');
+        Self { json, overrides }
     }
 
     /// A field with a value.
@@ -52,19 +54,44 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A field whose value is a list of JSON texts.
-    pub(super) fn list<T: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = T>) {
+    /// A field whose value is a list of JSON texts. They are gone through twice: with room for all
+    /// of them, each is copied once.
+    pub(super) fn list<'t, I: Iterator<Item = &'t str>>(
+        &mut self,
+        name: &str,
+        values: impl Fn() -> I,
+    ) {
         if !self.begins(name) {
             return;
         }
+        let size: usize = values().map(|value| value.len() + 1).sum();
+        self.json.reserve(size + ROOM);
         self.json.push(b'[');
-        for (at, value) in values.enumerate() {
+        for (at, value) in values().enumerate() {
             if at > 0 {
                 self.json.push(b',');
             }
-            self.json.extend_from_slice(value.as_ref().as_bytes());
+            self.json.extend_from_slice(value.as_bytes());
         }
         self.json.push(b']');
+    }
+
+    /// A field whose value `write` writes, about as many bytes as `size`. It is asked also where the
+    /// user has another value for the field.
+    pub(super) fn written<T>(
+        &mut self,
+        name: &str,
+        size: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> T,
+    ) -> T {
+        let is_ours = self.begins(name);
+        let start = self.json.len();
+        self.json.reserve(size + ROOM);
+        let told = write(&mut self.json);
+        if !is_ours {
+            self.json.truncate(start);
+        }
+        told
     }
 
     /// The finished object.
@@ -139,8 +166,10 @@ mod tests {
         let settings = map(json!({"a": 2, "input": "x", "user": null}));
         let mut body = Body::new([&client, &settings]);
         body.field("model", "m\"");
-        body.list("input", ["{}"].iter());
-        body.list("tools", ["{}", "[1]"].iter());
+        body.list("input", || ["{}"].into_iter());
+        body.list("tools", || ["{}", "[1]"].into_iter());
+        body.written("a", 1, |json| json.push(b'7'));
+        body.written("n", 1, |json| json.push(b'7'));
         body.optional("store", Some(&true));
         body.optional("top_p", None::<&f64>);
         body.number("temperature", Some(f64::NAN));
@@ -150,7 +179,7 @@ mod tests {
         let text = String::from_utf8(body.finish().to_vec()).unwrap();
         assert_eq!(
             text,
-            r#"{"model":"m\"","tools":[{},[1]],"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
+            r#"{"model":"m\"","tools":[{},[1]],"n":7,"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
         );
     }
 }

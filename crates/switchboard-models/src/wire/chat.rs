@@ -3,7 +3,10 @@
 #[cfg(fuzzing)]
 pub(super) use answer::read;
 mod answer;
+mod completion;
 mod messages;
+mod outputs;
+mod parts;
 mod request;
 mod stream;
 
@@ -15,7 +18,7 @@ use stream::Answering;
 use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse};
 
 use super::Answer;
-use super::client::{Call, Client};
+use super::client::{Call, Client, Path};
 use super::error::ModelError;
 use super::listening::Listening;
 use super::retry::Repeat;
@@ -56,7 +59,7 @@ impl ChatModel {
     fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Result<Call<'a>, ModelError> {
         let body = request::body(self, request, streams);
         Ok(Call {
-            path: "chat/completions",
+            path: Path::ChatCompletions,
             body: body.map_err(|error| error.at(self.client.server()))?,
             headers: &request.settings.extra_headers,
             repeat: Repeat::Safe,

@@ -2,6 +2,7 @@
 
 mod events;
 mod head;
+mod requests;
 mod setup;
 mod tls;
 
@@ -15,7 +16,9 @@ pub(crate) use events::Events;
 pub(crate) use head::Head;
 #[cfg(fuzzing)]
 pub(crate) use head::of_any;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+pub(crate) use requests::Path;
+use requests::{Form, Requests};
+use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
 use serde_json::Value;
 pub(crate) use setup::{is_openai, shown};
@@ -44,7 +47,7 @@ struct Inner {
     base: Url,
     /// The server as errors name it.
     server: String,
-    headers: HeaderMap,
+    requests: Requests,
     body: BTreeMap<String, Value>,
     secrets: Vec<Secret>,
     retries: u32,
@@ -54,8 +57,7 @@ struct Inner {
 
 /// One request.
 pub(crate) struct Call<'a> {
-    /// What comes after the endpoint's address.
-    pub(crate) path: &'static str,
+    pub(crate) path: Path,
     pub(crate) body: Bytes,
     pub(crate) headers: &'a BTreeMap<String, String>,
     pub(crate) repeat: Repeat,
@@ -105,13 +107,15 @@ impl Client {
             configuration(format!("the client cannot be made: {}", chain(&error)))
         })?;
         let headers = setup::headers(endpoint).map_err(configuration)?;
+        let requests = Requests::new(&http, &base, &headers)
+            .map_err(|error| configuration(format!("no request can be made: {}", chain(&error))))?;
         Ok(Self(Arc::new(Inner {
             http,
             is_openai: is_openai(&base),
             secrets: setup::secrets(endpoint, &base),
             base,
             server,
-            headers,
+            requests,
             body: endpoint.body.clone(),
             retries: endpoint.retries,
             largest_answer: endpoint.largest_answer,
@@ -155,7 +159,7 @@ impl Client {
         call: &Call<'_>,
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
-        let (response, head) = self.send(call, "application/json").await?;
+        let (response, head) = self.send(call, Form::Whole).await?;
         self.whole(response, Vec::new(), &head, read).await
     }
 
@@ -184,7 +188,7 @@ impl Client {
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
         secrets: &Arc<[Secret]>,
     ) -> Result<Opened<T>, ModelError> {
-        let (mut response, head) = self.send(call, "text/event-stream").await?;
+        let (mut response, head) = self.send(call, Form::Events).await?;
         let begun = begin(&mut response).await;
         let begun = begun.map_err(|error| error.with_head(&head))?;
         // Whatever the server calls its answer, this is no stream.
@@ -222,30 +226,15 @@ impl Client {
         Ok(attempt + 1)
     }
 
-    async fn send(
-        &self,
-        call: &Call<'_>,
-        accept: &'static str,
-    ) -> Result<(Response, Head), ModelError> {
-        let inner = &*self.0;
-        let mut url = inner.base.clone();
-        let path = format!("{}/{}", url.path().trim_end_matches('/'), call.path);
-        url.set_path(&path);
-        let mut headers = inner.headers.clone();
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    async fn send(&self, call: &Call<'_>, form: Form) -> Result<(Response, Head), ModelError> {
+        let configuration = |message| ModelError::new(ModelErrorKind::Configuration, message);
+        let mut request = self.0.requests.of(call.path, form);
         for (name, value) in call.headers {
-            setup::add(&mut headers, name, value)
-                .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
+            setup::add(request.headers_mut(), name, value).map_err(configuration)?;
         }
-        let request = inner
-            .http
-            .post(url)
-            .headers(headers)
-            .body(call.body.clone());
-        let response = request
-            .send()
-            .await
-            .map_err(|error| transport(error, false))?;
+        *request.body_mut() = Some(call.body.clone().into());
+        let response = self.0.http.execute(request).await;
+        let response = response.map_err(|error| transport(error, false))?;
         let head = Head::of(response.headers());
         if response.status().is_success() {
             return Ok((response, head));

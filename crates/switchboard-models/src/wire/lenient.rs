@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_core::RawEvent;
 
 use super::error::{ModelError, ModelErrorKind};
 
@@ -89,6 +91,14 @@ pub(super) fn count(value: &Value) -> u64 {
     let number: f64 = value.as_f64().or(text).unwrap_or_default();
     // The cast goes to the nearest number there is: 0 for what is below.
     value.as_u64().unwrap_or(number as u64)
+}
+
+/// An event whose JSON was read.
+pub(super) fn raw(data: Arc<str>) -> Result<RawEvent, ModelError> {
+    match data.trim_ascii().len() == data.len() {
+        true => Ok(RawEvent::from_read(data)),
+        false => RawEvent::from_json((*data).to_owned()).map_err(|error| bad(&error)),
+    }
 }
 
 /// What an answer that makes no sense is.

@@ -1,6 +1,7 @@
 //! Reading an answer that comes event by event, in any protocol.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub(super) trait Reader: Send {
     /// Takes the data of an event; what there is to tell of it is put into `told`.
     fn take(
         &mut self,
-        data: String,
+        data: Arc<str>,
         head: &Head,
         told: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ModelError>;
@@ -73,7 +74,7 @@ impl<R: Reader> Listening<R> {
             }
             Some(Event::Data(data)) => self.reader.take(data, head, told),
             Some(Event::Error(said)) => {
-                let said = value(&said).unwrap_or(Value::String(said));
+                let said = value(&said).unwrap_or_else(|| (&*said).into());
                 Err(self.reader.failed(&said))
             }
             None => self.reader.end(false, head, told),

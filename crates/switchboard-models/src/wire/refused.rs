@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::scan::{keep, object};
 use crate::wire::secret::{Secret, scrubbed};
 use crate::wire::sse::Event;
 
@@ -73,8 +74,12 @@ fn kind_of_status(status: u16) -> ModelErrorKind {
 /// The message and the code of an event that tells of a failure and of nothing else.
 pub(crate) fn in_event(event: &Event) -> Option<(String, Option<String>)> {
     let (said, is_error) = match event {
+        Event::Data(data) if is_usual(data) => return None,
         Event::Data(data) => (serde_json::from_str(data).ok()?, false),
-        Event::Error(said) => (serde_json::from_str(said).unwrap_or(json!(said)), true),
+        Event::Error(said) => (
+            serde_json::from_str(said).unwrap_or_else(|_| json!(&**said)),
+            true,
+        ),
     };
     let failure = match said["type"].as_str() {
         Some("error" | "response.error") => &said,
@@ -84,6 +89,18 @@ pub(crate) fn in_event(event: &Event) -> Option<(String, Option<String>)> {
         None => return None,
     };
     Some(told(failure).unwrap_or(("the model failed".to_owned(), None)))
+}
+
+/// Whether an event says what it is and that it is no failure. The first event of an answer may hold
+/// all that was asked for; it need not become a tree to know that.
+fn is_usual(data: &str) -> bool {
+    let mut kind = None;
+    let read = object(data, |scanner, key| match key {
+        "type" => keep(&mut kind, scanner.text()),
+        _ => scanner.ignore(),
+    });
+    let is_failure = |kind: &str| matches!(kind, "error" | "response.error" | "response.failed");
+    read.is_some() && kind.is_some_and(|kind| !is_failure(&kind))
 }
 
 fn is_nothing(error: &Value) -> bool {
@@ -192,7 +209,7 @@ mod tests {
 
     #[test]
     fn an_event_of_a_failure_is_told_from_others() {
-        let code = |data: &str| in_event(&Event::Data(data.to_owned())).map(|(_, code)| code);
+        let code = |data: &str| in_event(&Event::Data(data.into())).map(|(_, code)| code);
         for (data, expected) in [
             (
                 r#"{"type":"error","error":{"code":"server_is_overloaded","message":"m"}}"#,
@@ -219,7 +236,7 @@ mod tests {
         ] {
             assert_eq!(code(data), None, "{data}");
         }
-        let said = in_event(&Event::Error("broke".to_owned()));
+        let said = in_event(&Event::Error("broke".into()));
         assert_eq!(said, Some(("broke".to_owned(), None)));
     }
 }

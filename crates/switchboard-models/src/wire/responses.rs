@@ -13,7 +13,7 @@ use futures_core::Stream;
 use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse, ServerState};
 
 use super::Answer;
-use super::client::{Call, Client};
+use super::client::{Call, Client, Path};
 use super::error::ModelError;
 use super::history::OPENAI;
 use super::listening::Listening;
@@ -59,7 +59,7 @@ impl ResponsesModel {
     fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Result<Call<'a>, ModelError> {
         let body = request::body(self, request, streams);
         Ok(Call {
-            path: "responses",
+            path: Path::Responses,
             body: body.map_err(|error| error.at(self.client.server()))?,
             headers: &request.settings.extra_headers,
             repeat: match &request.server {

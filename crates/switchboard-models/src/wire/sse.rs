@@ -1,12 +1,16 @@
 //! Events out of a stream of bytes, however the bytes are cut.
 
+use std::sync::Arc;
+
+use memchr::{memchr, memchr2};
+
 /// One event of a server-sent stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The data of an event.
-    Data(String),
+    Data(Arc<str>),
     /// What an old llama.cpp says in a field of its own when it fails.
-    Error(String),
+    Error(Arc<str>),
 }
 
 /// An event that is larger than it may be.
@@ -17,12 +21,14 @@ pub(crate) struct TooLong;
 ///
 /// It takes what servers send: lines that end with LF, CR or CRLF, a byte order mark, comments,
 /// fields it does not know, data over several lines, and an end without an empty line.
+///
+/// An event costs one allocation, which is what the run tells of it in the end.
 #[derive(Debug)]
 pub(crate) struct Splitter {
-    /// The line under way.
+    /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
-    /// The data of the event under way; `None` before its first line.
-    data: Option<Vec<u8>>,
+    /// The data of the event under way, each of its lines with a line break behind it.
+    data: Vec<u8>,
     error: Option<Vec<u8>>,
     /// The last byte was a CR: an LF after it ends no other line.
     after_cr: bool,
@@ -35,7 +41,7 @@ impl Splitter {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
-            data: None,
+            data: Vec::new(),
             error: None,
             after_cr: false,
             at_start: true,
@@ -52,10 +58,16 @@ impl Splitter {
         if !bytes.is_empty() && std::mem::take(&mut self.after_cr) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
-        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            let (line, rest) = bytes.split_at(end);
-            self.add(line)?;
-            events.extend(self.end_of_line());
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let (part, rest) = bytes.split_at(end);
+            self.make_sure_it_fits(part)?;
+            events.extend(match self.line.is_empty() {
+                true => self.end_of_line(part),
+                false => {
+                    self.line.extend_from_slice(part);
+                    self.end_of_held_line()
+                }
+            });
             bytes = match rest {
                 [b'\r', b'\n', rest @ ..] => rest,
                 [b'\r'] => {
@@ -66,65 +78,73 @@ impl Splitter {
                 [] => &[],
             };
         }
-        self.add(bytes)
+        self.make_sure_it_fits(bytes)?;
+        self.line.extend_from_slice(bytes);
+        Ok(())
     }
 
     /// The stream has ended: what there is of an event counts.
     pub(crate) fn finish(&mut self) -> Option<Event> {
-        let last = self.end_of_line();
+        let last = self.end_of_held_line();
         last.or_else(|| self.dispatch())
     }
 
-    fn add(&mut self, part: &[u8]) -> Result<(), TooLong> {
-        let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
-        if held + part.len() > self.limit {
-            return Err(TooLong);
+    fn make_sure_it_fits(&self, part: &[u8]) -> Result<(), TooLong> {
+        let held = self.line.len() + self.data.len().saturating_sub(1);
+        match held + part.len() > self.limit {
+            true => Err(TooLong),
+            false => Ok(()),
         }
-        self.line.extend_from_slice(part);
-        Ok(())
     }
 
-    fn end_of_line(&mut self) -> Option<Event> {
-        let mut line = &self.line[..];
+    fn end_of_held_line(&mut self) -> Option<Event> {
+        let mut line = std::mem::take(&mut self.line);
+        let event = self.end_of_line(&line);
+        line.clear();
+        self.line = line;
+        event
+    }
+
+    fn end_of_line(&mut self, mut line: &[u8]) -> Option<Event> {
         if std::mem::take(&mut self.at_start) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
         if line.is_empty() {
-            self.line.clear();
             return self.dispatch();
         }
-        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+        let (field, value) = match memchr(b':', line) {
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &[][..]),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
-            b"data" => match &mut self.data {
-                Some(data) => {
-                    data.push(b'\n');
-                    data.extend_from_slice(value);
-                }
-                None => self.data = Some(value.to_vec()),
-            },
+            b"data" => {
+                self.data.extend_from_slice(value);
+                self.data.push(b'\n');
+            }
             b"error" => self.error = Some(value.to_vec()),
             _ => {}
         }
-        self.line.clear();
         None
     }
 
     fn dispatch(&mut self) -> Option<Event> {
-        let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        let data = self.data.strip_suffix(b"\n").unwrap_or_default();
+        let event = match self.error.take() {
+            Some(error) => Some(Event::Error(text(&error))),
+            // Some proxies keep a connection alive with empty events.
+            None if data.is_empty() => None,
+            None => Some(Event::Data(text(data))),
         };
-        let data = self.data.take();
-        if let Some(error) = self.error.take() {
-            return Some(Event::Error(text(error)));
-        }
-        // Some proxies keep a connection alive with empty events.
-        data.filter(|data| !data.is_empty())
-            .map(|data| Event::Data(text(data)))
+        self.data.clear();
+        event
+    }
+}
+
+fn text(bytes: &[u8]) -> Arc<str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => String::from_utf8_lossy(bytes).into(),
     }
 }
 
@@ -144,7 +164,7 @@ mod tests {
     }
 
     fn data(text: &str) -> Event {
-        Event::Data(text.to_owned())
+        Event::Data(text.into())
     }
 
     #[test]
@@ -155,7 +175,7 @@ mod tests {
         assert_eq!(split([sent.as_bytes()]).unwrap(), expected);
         assert_eq!(
             split([&b"error: {\"code\":400}\n\n"[..]]).unwrap(),
-            [Event::Error("{\"code\":400}".to_owned())]
+            [Event::Error("{\"code\":400}".into())]
         );
     }
 

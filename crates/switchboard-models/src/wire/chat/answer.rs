@@ -1,10 +1,14 @@
 //! What comes back.
 
+use std::borrow::Cow;
+
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 use switchboard_core::{Item, ModelResponse, Usage};
 
 use super::ChatModel;
+use super::completion::{self, Completion, ToolCall};
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
@@ -24,7 +28,7 @@ pub(super) struct Said {
     pub(super) refusal: String,
     pub(super) calls: Vec<Call>,
     pub(super) finish: Option<String>,
-    pub(super) usage: Value,
+    pub(super) usage: Option<Usage>,
 }
 
 /// A tool the model called.
@@ -43,6 +47,9 @@ pub(in crate::wire) fn read(
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
+    if let Some(said) = Completion::of(text).and_then(Said::of) {
+        return said.settle(model, head);
+    }
     let completion = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
     let error = completion.value("error");
     if is_error(&error) {
@@ -64,7 +71,7 @@ pub(in crate::wire) fn read(
     let mut said = Said {
         id: completion.text("id").unwrap_or_default(),
         finish: choice["finish_reason"].as_str().map(str::to_owned),
-        usage: completion.value("usage"),
+        usage: completion.get("usage").map(used),
         ..Said::default()
     };
     said.add(message);
@@ -112,6 +119,22 @@ impl Call {
 }
 
 impl Said {
+    /// What a usual completion says; `None` where it holds no message.
+    fn of(completion: Completion<'_>) -> Option<Self> {
+        let mut said = Self {
+            id: completion.id.as_deref().unwrap_or_default().to_owned(),
+            usage: completion.usage.map(used),
+            ..Self::default()
+        };
+        let choice = completion.choice()?;
+        let message = choice.message?;
+        said.finish = choice.finish_reason.map(Cow::into_owned);
+        said.add_usual(&message);
+        let calls = message.tool_calls.iter().flatten();
+        said.calls = calls.map(ToolCall::to_call).collect();
+        Some(said)
+    }
+
     /// Takes the words of a message or of a piece of one.
     pub(super) fn add(&mut self, message: &Value) {
         match &message["content"] {
@@ -142,7 +165,7 @@ impl Said {
         match self.finish.as_deref() {
             Some("content_filter") if has_begun => {
                 let message = "the provider's content filter stopped the answer";
-                return Err(incomplete(message, "content_filter").used(usage(&self.usage)));
+                return Err(incomplete(message, "content_filter").used(self.used()));
             }
             Some("content_filter") if self.refusal.is_empty() => {
                 WITHHELD.clone_into(&mut self.refusal);
@@ -151,7 +174,7 @@ impl Said {
             Some("length" | "max_tokens") => {
                 let message = "the answer reached the most tokens it may have; allow more with \
                                max_tokens";
-                return Err(incomplete(message, "length").used(usage(&self.usage)));
+                return Err(incomplete(message, "length").used(self.used()));
             }
             Some("error") => return Err(model.client.told("the model failed", None)),
             None if self.calls.iter().any(Call::is_cut) => {
@@ -160,9 +183,13 @@ impl Said {
             _ => {}
         }
         self.name_calls()?;
-        let mut answer = ModelResponse::new(self.items(model)?).usage(usage(&self.usage));
+        let mut answer = ModelResponse::new(self.items(model)?).usage(self.used());
         answer.request_id = head.request_id.as_deref().map(Into::into);
         Ok(answer)
+    }
+
+    fn used(&self) -> Usage {
+        self.usage.unwrap_or_else(|| usage(&Value::Null))
     }
 
     /// Gives identifiers to calls whose server gave none, or one to several.
@@ -181,46 +208,98 @@ impl Said {
     }
 
     fn items(&self, model: &ChatModel) -> Result<Vec<Item>, ModelError> {
-        let origin = json!({"model": &*model.name, "response_id": self.id});
+        let origin = Origin {
+            model: &model.name,
+            response_id: &self.id,
+        };
         let mut items = Vec::new();
         if !self.reasoning.is_empty() {
-            items.push(json!({
-                "type": "reasoning",
-                "id": PLACEHOLDER_ID,
-                "summary": [{"type": "summary_text", "text": self.reasoning}],
-                "provider_data": origin,
-            }));
+            items.push(item(&Reasoning {
+                r#type: "reasoning",
+                id: PLACEHOLDER_ID,
+                summary: [Part::SummaryText {
+                    text: &self.reasoning,
+                }],
+                provider_data: origin,
+            })?);
         }
-        let mut content = Vec::new();
-        if !self.text.is_empty() {
-            content.push(json!({"type": "output_text", "text": self.text, "annotations": []}));
-        }
-        if !self.refusal.is_empty() {
-            content.push(json!({"type": "refusal", "refusal": self.refusal}));
-        }
-        if !content.is_empty() {
-            items.push(json!({
-                "type": "message",
-                "id": PLACEHOLDER_ID,
-                "role": "assistant",
-                "status": "completed",
-                "content": content,
-                "provider_data": origin,
-            }));
+        let text = (!self.text.is_empty()).then_some(Part::OutputText {
+            text: &self.text,
+            annotations: [],
+        });
+        let refusal = (!self.refusal.is_empty()).then_some(Part::Refusal {
+            refusal: &self.refusal,
+        });
+        if text.is_some() || refusal.is_some() {
+            items.push(item(&Message {
+                r#type: "message",
+                id: PLACEHOLDER_ID,
+                role: "assistant",
+                status: "completed",
+                content: text.into_iter().chain(refusal).collect(),
+                provider_data: origin,
+            })?);
         }
         for call in &self.calls {
-            items.push(json!({
-                "type": "function_call",
-                "id": PLACEHOLDER_ID,
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                "provider_data": origin,
-            }));
+            items.push(item(&FunctionCall {
+                r#type: "function_call",
+                id: PLACEHOLDER_ID,
+                call_id: &call.id,
+                name: &call.name,
+                arguments: &call.arguments,
+                provider_data: origin,
+            })?);
         }
-        let items = items.iter().map(Item::from_value);
-        items.collect::<Result<_, _>>().map_err(|error| bad(&error))
+        Ok(items)
     }
+}
+
+/// Where an item comes from.
+#[derive(Clone, Copy, Serialize)]
+struct Origin<'a> {
+    model: &'a str,
+    response_id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    r#type: &'static str,
+    id: &'static str,
+    summary: [Part<'a>; 1],
+    provider_data: Origin<'a>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    r#type: &'static str,
+    id: &'static str,
+    role: &'static str,
+    status: &'static str,
+    content: Vec<Part<'a>>,
+    provider_data: Origin<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    SummaryText { text: &'a str },
+    OutputText { text: &'a str, annotations: [(); 0] },
+    Refusal { refusal: &'a str },
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    r#type: &'static str,
+    id: &'static str,
+    call_id: &'a str,
+    name: &'a str,
+    arguments: &'a str,
+    provider_data: Origin<'a>,
+}
+
+fn item(written: &impl Serialize) -> Result<Item, ModelError> {
+    let json = serde_json::to_string(written).map_err(|error| bad(&error))?;
+    Item::from_json(json).map_err(|error| bad(&error))
 }
 
 /// Arguments are a text of JSON; some servers send the JSON itself.
@@ -234,6 +313,11 @@ pub(super) fn arguments(arguments: &Value) -> String {
 
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// What an answer cost, as it is written.
+pub(super) fn used(json: &str) -> Usage {
+    completion::usage(json).unwrap_or_else(|| usage(&value(json).unwrap_or_default()))
 }
 
 fn usage(told: &Value) -> Usage {

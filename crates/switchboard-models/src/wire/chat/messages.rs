@@ -1,71 +1,97 @@
 //! A conversation as messages.
+//!
+//! They are written from the items' own bytes, straight into the body: what is text in an item is
+//! the same text in a message, so that most of a conversation is copied once and read never.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
+use serde_json::json;
+use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind, ModelRequest};
 
+use super::outputs::Outputs;
+use super::parts;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::is_assistants;
-use crate::wire::lenient::{sound, text, value};
+use crate::wire::lenient::{sound, text};
 
-/// The JSON of the messages of a request.
-pub(super) fn messages(request: &ModelRequest, is_openai: bool) -> Result<Vec<String>, ModelError> {
+/// About what a message takes beside the bytes of its item.
+const AROUND: usize = 64;
+
+/// About how many bytes the messages of a request take.
+pub(super) fn size(request: &ModelRequest) -> usize {
+    let items = request
+        .input
+        .iter()
+        .map(|item| item.as_json().len() + AROUND);
+    let instructions = request.instructions.as_ref().map_or(0, |text| text.len());
+    items.sum::<usize>() + instructions
+}
+
+/// Writes the messages of a request as a list; how many there are.
+pub(super) fn write(
+    json: &mut Vec<u8>,
+    request: &ModelRequest,
+    is_openai: bool,
+) -> Result<usize, ModelError> {
     let mut messages = Messages {
-        done: Vec::with_capacity(request.input.len() + 1),
+        json,
+        written: 0,
         pending: Said::default(),
-        outputs: FxHashMap::default(),
+        outputs: Outputs::default(),
         is_openai,
     };
+    messages.put("[");
     if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
-        messages
-            .done
-            .push(json!({"role": "system", "content": instructions}).to_string());
+        messages.begin(r#"{"role":"system","content":"#);
+        messages.quote(&instructions);
+        messages.put("}");
     }
     for output in request.input.iter().filter(|item| is_output(item)) {
-        let outputs = messages.outputs.entry(output_id(output)).or_default();
-        outputs.push_back(output);
+        messages.outputs.add(output_id(output), output);
     }
     for item in &request.input {
         messages.add(item)?;
     }
     messages.flush();
-    for id in messages.outputs.iter().filter(|(_, left)| !left.is_empty()) {
-        tracing::debug!(call_id = id.0, "left out: an output of no call");
+    messages.put("]");
+    for id in messages.outputs.left() {
+        tracing::debug!(call_id = id, "left out: an output of no call");
     }
-    Ok(messages.done)
+    Ok(messages.written)
 }
 
 /// Calls and their outputs stand together, whatever stood between them: the protocol takes them in
 /// no other way.
-struct Messages<'a> {
-    done: Vec<String>,
+struct Messages<'j, 'a> {
+    json: &'j mut Vec<u8>,
+    written: usize,
     /// What an assistant says and calls in one go is one message.
-    pending: Said,
-    /// Outputs whose calls have not come yet, by the identifier of the call.
-    outputs: FxHashMap<String, VecDeque<&'a Item>>,
+    pending: Said<'a>,
+    outputs: Outputs<'a>,
     is_openai: bool,
 }
 
 /// A message of an assistant in the making; its parts are JSON.
 #[derive(Default)]
-struct Said {
-    content: Option<String>,
-    refusal: Option<String>,
-    calls: Vec<Call>,
+struct Said<'a> {
+    content: Option<Cow<'a, str>>,
+    refusal: Option<Cow<'a, str>>,
+    calls: Vec<Call<'a>>,
 }
 
-/// A call and the message that answers it.
-struct Call {
-    id: String,
-    json: String,
-    output: String,
+/// A call and what answers it.
+struct Call<'a> {
+    id: Cow<'a, str>,
+    /// The identifier that is told, the name and the arguments, in JSON.
+    told: Cow<'a, str>,
+    name: Cow<'a, str>,
+    arguments: Cow<'a, str>,
+    output: &'a Item,
 }
 
-impl Messages<'_> {
-    fn add(&mut self, item: &Item) -> Result<(), ModelError> {
+impl<'a> Messages<'_, 'a> {
+    fn add(&mut self, item: &'a Item) -> Result<(), ModelError> {
         match item.kind() {
             _ if is_output(item) => {
                 let id = output_id(item);
@@ -93,7 +119,7 @@ impl Messages<'_> {
             }
             kind if kind.output_kind().is_some() && item.call_id().is_some() => {
                 let name = item.name().unwrap_or(kind.as_str().into());
-                self.call(item, Some(name), other_arguments(item))
+                self.call(item, Some(name), other_arguments(item).into())
             }
             kind => {
                 tracing::debug!(
@@ -106,48 +132,49 @@ impl Messages<'_> {
     }
 
     /// What a user, the system or a developer says.
-    fn message(&mut self, item: &Item) -> Result<(), ModelError> {
+    fn message(&mut self, item: &'a Item) -> Result<(), ModelError> {
         let role = item.role().unwrap_or_default();
-        let role = match &*role {
+        let told = match &*role {
             "" => return Err(unsupported("a message does not say whose it is".to_owned())),
             // Servers other than OpenAI do not know the role.
-            "developer" if !self.is_openai => "system",
-            role => role,
+            "developer" if !self.is_openai => r#""system""#.into(),
+            _ => written(item, "role", &role),
         };
-        let content = content(item.field("content"), role == "user")?;
-        let role = json!(role);
-        self.done
-            .push(format!(r#"{{"role":{role},"content":{content}}}"#));
+        let content = match item.field("content").unwrap_or("null") {
+            text if text.starts_with('"') => sound_part(item, text),
+            other => parts::content(other, role == "user")?.into(),
+        };
+        self.begin(r#"{"role":"#);
+        self.put_all([&*told, r#","content":"#, &content, "}"]);
         Ok(())
     }
 
     /// What an assistant says. Text after calls of the same answer belongs to the same message.
-    fn assistant(&mut self, item: &Item) {
+    fn assistant(&mut self, item: &'a Item) {
         let said = &self.pending;
         let has_spoken = said.content.is_some() || said.refusal.is_some();
         if has_spoken && said.calls.is_empty() {
             self.flush();
         }
         let said = &mut self.pending;
-        let content = match item.field("content") {
-            Some(content) if content.starts_with('"') => Some(sound(content).into_owned()),
-            _ => item.text().map(|text| json!(text).to_string()),
-        };
-        join(&mut said.content, content);
-        let refusal = item.refusal().map(|text| json!(text).to_string());
-        join(&mut said.refusal, refusal);
+        if let Some(text) = item.only_text() {
+            join(&mut said.content, Some(sound_part(item, text)));
+            return;
+        }
+        let quoted = |text: Cow<'_, str>| Cow::Owned(json!(text).to_string());
+        join(&mut said.content, item.text().map(quoted));
+        join(&mut said.refusal, item.refusal().map(quoted));
     }
 
     /// What an assistant calls. A call that nothing answers is left out.
     fn call(
         &mut self,
-        item: &Item,
-        name: Option<Cow<'_, str>>,
-        arguments: String,
+        item: &'a Item,
+        name: Option<Cow<'a, str>>,
+        arguments: Cow<'a, str>,
     ) -> Result<(), ModelError> {
         let id = item.call_id().unwrap_or_default();
-        let outputs = self.outputs.get_mut(&*id);
-        let Some(output) = outputs.and_then(VecDeque::pop_front) else {
+        let Some(output) = self.outputs.take(&id) else {
             tracing::debug!(call_id = &*id, "left out: a call without an output");
             return Ok(());
         };
@@ -157,47 +184,115 @@ impl Messages<'_> {
         if self.pending.calls.iter().any(|call| call.id == id) {
             self.flush();
         }
-        let (name, told) = (json!(name), json!(told_id(&id, self.done.len())));
-        let content = output_text(item_output(output));
+        let told = match id.is_empty() {
+            // It goes by the place where it stands.
+            true => format!("\"call_{}\"", self.written).into(),
+            false => written(item, "call_id", &id),
+        };
         self.pending.calls.push(Call {
-            json: format!(
-                r#"{{"id":{told},"type":"function","function":{{"name":{name},"arguments":{arguments}}}}}"#
-            ),
-            output: format!(r#"{{"role":"tool","tool_call_id":{told},"content":{content}}}"#),
-            id: id.into_owned(),
+            id,
+            told,
+            name: written(item, "name", &name),
+            arguments,
+            output,
         });
         Ok(())
     }
 
     fn flush(&mut self) {
-        let said = std::mem::take(&mut self.pending);
-        let mut message = r#"{"role":"assistant""#.to_owned();
-        match (&said.content, said.calls.is_empty()) {
-            (Some(content), _) => message.extend([",\"content\":", content]),
-            (None, false) => message.push_str(",\"content\":null"),
-            (None, true) if said.refusal.is_none() => return,
-            (None, true) => {}
+        let said = &mut self.pending;
+        let (content, refusal) = (said.content.take(), said.refusal.take());
+        let mut calls = std::mem::take(&mut said.calls);
+        if content.is_none() && refusal.is_none() && calls.is_empty() {
+            return;
         }
-        if let Some(refusal) = &said.refusal {
-            message.extend([",\"refusal\":", refusal]);
+        match &content {
+            Some(content) => {
+                self.begin(r#"{"role":"assistant","content":"#);
+                self.put(content);
+            }
+            None if calls.is_empty() => self.begin(r#"{"role":"assistant""#),
+            None => self.begin(r#"{"role":"assistant","content":null"#),
         }
-        if !said.calls.is_empty() {
-            let calls: Vec<&str> = said.calls.iter().map(|call| &*call.json).collect();
-            message.extend([",\"tool_calls\":[", &calls.join(","), "]"]);
+        if let Some(refusal) = &refusal {
+            self.put_all([r#","refusal":"#, refusal]);
         }
-        message.push('}');
-        self.done.push(message);
-        self.done
-            .extend(said.calls.into_iter().map(|call| call.output));
+        for (at, call) in calls.iter().enumerate() {
+            self.put_all([
+                if at == 0 {
+                    r#","tool_calls":[{"id":"#
+                } else {
+                    r#",{"id":"#
+                },
+                &call.told,
+                r#","type":"function","function":{"name":"#,
+                &call.name,
+                r#","arguments":"#,
+                &call.arguments,
+                "}}",
+            ]);
+        }
+        self.put(if calls.is_empty() { "}" } else { "]}" });
+        for call in calls.drain(..) {
+            let output = match item_output(call.output) {
+                text if text.starts_with('"') => sound_part(call.output, text),
+                other => parts::output(other).into(),
+            };
+            self.begin(r#"{"role":"tool","tool_call_id":"#);
+            self.put_all([&*call.told, r#","content":"#, &output, "}"]);
+        }
+        // The room for calls serves the next message as well.
+        self.pending.calls = calls;
+    }
+
+    /// Begins another message.
+    fn begin(&mut self, json: &str) {
+        if self.written > 0 {
+            self.json.push(b',');
+        }
+        self.written += 1;
+        self.put(json);
+    }
+
+    fn put(&mut self, json: &str) {
+        self.json.extend_from_slice(json.as_bytes());
+    }
+
+    fn put_all<const N: usize>(&mut self, parts: [&str; N]) {
+        for part in parts {
+            self.put(part);
+        }
+    }
+
+    fn quote(&mut self, text: &str) {
+        // A text is always JSON.
+        let _ = serde_json::to_writer(&mut *self.json, text);
+    }
+}
+
+/// A text that a field holds, in JSON: as it is written in the item, where we would write it so.
+fn written<'a>(item: &'a Item, field: &str, text: &Cow<'a, str>) -> Cow<'a, str> {
+    match (text, item.field(field)) {
+        (Cow::Borrowed(_), Some(json)) if json.starts_with('"') => Cow::Borrowed(json),
+        _ => json!(text).to_string().into(),
+    }
+}
+
+/// A part of an item's JSON without halves of characters. Items mostly have none, and say so once.
+fn sound_part<'a>(item: &Item, part: &'a str) -> Cow<'a, str> {
+    let is_sound = |item: &Item| matches!(sound(item.as_json()), Cow::Borrowed(_));
+    match item.fact(Fact::IsSound, is_sound) {
+        true => Cow::Borrowed(part),
+        false => sound(part),
     }
 }
 
 /// Adds one JSON string to another, on a line of its own.
-fn join(said: &mut Option<String>, more: Option<String>) {
+fn join<'a>(said: &mut Option<Cow<'a, str>>, more: Option<Cow<'a, str>>) {
     *said = match (said.take(), more) {
         (Some(said), Some(more)) => {
             let lines = [said, more].map(|json| text(&json).unwrap_or_default());
-            Some(json!(lines.join("\n")).to_string())
+            Some(json!(lines.join("\n")).to_string().into())
         }
         (said, more) => said.or(more),
     };
@@ -214,33 +309,23 @@ fn is_output(item: &Item) -> bool {
 }
 
 fn is_tools(item: &Item) -> bool {
-    item.kind() == ItemKind::Message && item.role().is_some_and(|role| role == "tool")
+    item.kind() == ItemKind::Message && item.has_role("tool")
 }
 
 /// The identifier of the call that an output answers; empty where it has none.
-fn output_id(output: &Item) -> String {
-    match output.call_id() {
-        Some(id) => id.into_owned(),
-        None => output
-            .field("tool_call_id")
-            .and_then(text)
-            .unwrap_or_default(),
-    }
-}
-
-fn item_output(output: &Item) -> Option<&str> {
-    output.field(match is_tools(output) {
-        true => "content",
-        false => "output",
+fn output_id(output: &Item) -> Cow<'_, str> {
+    output.call_id().unwrap_or_else(|| {
+        let id = output.field("tool_call_id").and_then(text);
+        id.unwrap_or_default().into()
     })
 }
 
-/// A call without an identifier goes by the place where it stands.
-fn told_id(id: &str, place: usize) -> Cow<'_, str> {
-    match id.is_empty() {
-        true => format!("call_{place}").into(),
-        false => id.into(),
-    }
+fn item_output(output: &Item) -> &str {
+    let field = match is_tools(output) {
+        true => "content",
+        false => "output",
+    };
+    output.field(field).unwrap_or("null")
 }
 
 fn is_reference(item: &Item) -> bool {
@@ -249,11 +334,11 @@ fn is_reference(item: &Item) -> bool {
 }
 
 /// The arguments of a function as a text of JSON, itself in JSON.
-fn arguments(item: &Item) -> String {
+fn arguments(item: &Item) -> Cow<'_, str> {
     match item.field("arguments") {
-        None | Some("null" | "\"\"") => r#""{}""#.to_owned(),
-        Some(text) if text.starts_with('"') => sound(text).into_owned(),
-        Some(other) => json!(sound(other)).to_string(),
+        None | Some("null" | "\"\"") => r#""{}""#.into(),
+        Some(text) if text.starts_with('"') => sound_part(item, text),
+        Some(other) => json!(sound(other)).to_string().into(),
     }
 }
 
@@ -272,111 +357,7 @@ fn other_arguments(item: &Item) -> String {
     json!(arguments).to_string()
 }
 
-/// The output of a tool as text, in JSON. What is no text is told as JSON.
-fn output_text(output: Option<&str>) -> String {
-    let output = output.unwrap_or("null");
-    if output.starts_with('"') {
-        return sound(output).into_owned();
-    }
-    let told = match value(output) {
-        Some(Value::Null) => String::new(),
-        Some(Value::Array(parts)) => {
-            let parts: Vec<String> = parts.iter().map(part_text).collect();
-            parts.join("\n")
-        }
-        Some(other) => part_text(&other),
-        None => output.to_owned(),
-    };
-    json!(told).to_string()
-}
-
-/// A part of an output as text. The protocol cannot carry pictures and the like there.
-fn part_text(part: &Value) -> String {
-    match (part["type"].as_str(), part) {
-        (Some("input_text" | "output_text" | "text") | None, _) if part["text"].is_string() => {
-            part["text"].as_str().unwrap_or_default().to_owned()
-        }
-        (Some("input_image" | "image_url" | "image" | "computer_screenshot"), _) => {
-            "[a picture was left out]".to_owned()
-        }
-        (Some("input_file" | "file"), _) => "[a file was left out]".to_owned(),
-        (Some("input_audio" | "audio"), _) => "[a sound was left out]".to_owned(),
-        (_, Value::String(text)) => text.clone(),
-        (_, other) => other.to_string(),
-    }
-}
-
-/// The content of a message, in JSON. Only users may say more than text.
-fn content(content: Option<&str>, is_users: bool) -> Result<String, ModelError> {
-    let content = content.unwrap_or("null");
-    if content.starts_with('"') {
-        return Ok(sound(content).into_owned());
-    }
-    let content =
-        value(content).ok_or_else(|| unsupported("a message is nested too deeply".to_owned()))?;
-    let parts = match content {
-        Value::Null => Vec::new(),
-        Value::Array(parts) => parts,
-        other => vec![other],
-    };
-    let text = |part: &Value| json!({"type": "text", "text": part_text(part)});
-    let parts: Vec<Value> = match is_users {
-        true => parts.iter().map(part).collect::<Result<_, _>>()?,
-        false => parts.iter().map(text).collect(),
-    };
-    Ok(match parts.is_empty() {
-        true => "\"\"".to_owned(),
-        false => Value::from(parts).to_string(),
-    })
-}
-
-/// A part of a message in the protocol's form.
-fn part(part: &Value) -> Result<Value, ModelError> {
-    let kind = part["type"].as_str().unwrap_or_default();
-    match kind {
-        "input_text" | "output_text" | "text" => {
-            let text = part["text"].as_str().unwrap_or_default();
-            Ok(json!({"type": "text", "text": text}))
-        }
-        "" if part.is_string() => Ok(json!({"type": "text", "text": part})),
-        "input_image" => {
-            let Some(url) = part["image_url"].as_str() else {
-                return Err(unsupported(
-                    "a picture is given by a file's identifier; give its address or data"
-                        .to_owned(),
-                ));
-            };
-            let detail = match part["detail"].as_str() {
-                Some("original") => "high",
-                Some(detail) => detail,
-                None => "auto",
-            };
-            Ok(json!({"type": "image_url", "image_url": {"url": url, "detail": detail}}))
-        }
-        "input_audio" => Ok(json!({"type": "input_audio", "input_audio": part["input_audio"]})),
-        "input_file" => {
-            let mut file = serde_json::Map::new();
-            for name in ["file_data", "file_id", "filename"] {
-                if let Some(value) = part.get(name).filter(|value| !value.is_null()) {
-                    file.insert(name.to_owned(), value.clone());
-                }
-            }
-            match file.contains_key("file_data") || file.contains_key("file_id") {
-                true => Ok(json!({"type": "file", "file": file})),
-                false => Err(unsupported(
-                    "a file is given by its address; give its data".to_owned(),
-                )),
-            }
-        }
-        // The protocol's own.
-        "image_url" | "file" | "video_url" => Ok(part.clone()),
-        other => Err(unsupported(format!(
-            "a message has a part of type \"{other}\""
-        ))),
-    }
-}
-
-fn unsupported(what: String) -> ModelError {
+pub(super) fn unsupported(what: String) -> ModelError {
     let message = format!("{what}; Chat Completions cannot carry that");
     ModelError::new(ModelErrorKind::Unsupported, message)
 }

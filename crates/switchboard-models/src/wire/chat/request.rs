@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
 
 use super::ChatModel;
-use super::messages::messages;
+use super::messages;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 
@@ -44,15 +44,16 @@ pub(super) fn body(
     let is_openai = model.client.is_openai();
     let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
     body.field("model", &*model.name);
-    let messages = messages(request, is_openai)?;
-    if messages.is_empty() && !settings.extra_body.contains_key("messages") {
+    let written = body.written("messages", messages::size(request), |json| {
+        messages::write(json, request, is_openai)
+    });
+    if written? == 0 && !settings.extra_body.contains_key("messages") {
         return Err(ModelError::new(
             ModelErrorKind::Unsupported,
             "nothing of the conversation can be said over Chat Completions; begin it with a \
              message or give the agent instructions",
         ));
     }
-    body.list("messages", messages.iter());
     let tools = functions(request);
     if !tools.is_empty() {
         body.field("tools", &tools);

@@ -1,17 +1,19 @@
 //! What comes back piece by piece.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use switchboard_core::{ModelEvent, RawEvent};
+use switchboard_core::ModelEvent;
 
 use super::ChatModel;
-use super::answer::{Call, Said, arguments, failed, failure, text};
+use super::answer::{Call, Said, arguments, failed, failure, text, used};
+use super::completion::Completion;
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::lenient::{bad, no_object, value};
+use crate::wire::lenient::{no_object, raw, value};
 use crate::wire::listening::Reader;
 
 /// An answer under way.
@@ -32,46 +34,23 @@ impl Answering {
 impl Reader for Answering {
     fn take(
         &mut self,
-        data: String,
+        data: Arc<str>,
         _head: &Head,
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ModelError> {
-        let Some(chunk) = value(&data).filter(Value::is_object) else {
+        let before = self.said.text.len();
+        if let Some(chunk) = Completion::of(&data) {
+            self.said.add_chunk(chunk);
+        } else if let Some(chunk) = value(&data).filter(Value::is_object) {
+            self.add_odd(&chunk)?;
+        } else {
             return no_object(&data);
-        };
-        failed(&self.model, &chunk)?;
-        if self.said.id.is_empty() {
-            text(&chunk["id"]).clone_into(&mut self.said.id);
         }
-        if chunk["usage"].is_object() {
-            self.said.usage = chunk["usage"].clone();
+        if self.said.text.len() > before {
+            let more = self.said.text[before..].to_owned();
+            ready.push_back(ModelEvent::TextDelta(more));
         }
-        let choices = chunk["choices"].as_array().into_iter().flatten();
-        // One answer was asked for; servers that number it otherwise are not understood.
-        for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or_default() == 0) {
-            failed(&self.model, choice)?;
-            let delta = &choice["delta"];
-            let before = self.said.text.len();
-            self.said.add(delta);
-            if self.said.text.len() > before {
-                let more = self.said.text[before..].to_owned();
-                ready.push_back(ModelEvent::TextDelta(more));
-            }
-            for call in delta["tool_calls"].as_array().into_iter().flatten() {
-                self.said.add_call(call);
-            }
-            // How the protocol did it before there were several calls.
-            if delta["tool_calls"].is_null() && delta["function_call"].is_object() {
-                let call = json!({"index": 0, "function": delta["function_call"]});
-                self.said.add_call(&call);
-            }
-            let finish = text(&choice["finish_reason"]);
-            if !finish.is_empty() {
-                self.said.finish = Some(finish.to_owned());
-            }
-        }
-        let raw = RawEvent::from_json(data).map_err(|error| bad(&error))?;
-        ready.push_back(ModelEvent::Raw(raw));
+        ready.push_back(ModelEvent::Raw(raw(data)?));
         Ok(())
     }
 
@@ -101,17 +80,77 @@ impl Reader for Answering {
     }
 }
 
+impl Answering {
+    /// Takes a chunk that is not of the usual form.
+    fn add_odd(&mut self, chunk: &Value) -> Result<(), ModelError> {
+        failed(&self.model, chunk)?;
+        if self.said.id.is_empty() {
+            text(&chunk["id"]).clone_into(&mut self.said.id);
+        }
+        if chunk["usage"].is_object() {
+            self.said.usage = Some(used(&chunk["usage"].to_string()));
+        }
+        let choices = chunk["choices"].as_array().into_iter().flatten();
+        // One answer was asked for; servers that number it otherwise are not understood.
+        for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or_default() == 0) {
+            failed(&self.model, choice)?;
+            let delta = &choice["delta"];
+            self.said.add(delta);
+            for call in delta["tool_calls"].as_array().into_iter().flatten() {
+                self.said.add_odd_call(call);
+            }
+            // How the protocol did it before there were several calls.
+            if delta["tool_calls"].is_null() && delta["function_call"].is_object() {
+                let call = json!({"index": 0, "function": delta["function_call"]});
+                self.said.add_odd_call(&call);
+            }
+            let finish = text(&choice["finish_reason"]);
+            if !finish.is_empty() {
+                self.said.finish = Some(finish.to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Said {
+    fn add_chunk(&mut self, chunk: Completion<'_>) {
+        if self.id.is_empty() {
+            chunk
+                .id
+                .as_deref()
+                .unwrap_or_default()
+                .clone_into(&mut self.id);
+        }
+        if let Some(usage) = chunk.usage.filter(|usage| usage.starts_with('{')) {
+            self.usage = Some(used(usage));
+        }
+        let Some(choice) = chunk.choice() else {
+            return;
+        };
+        let delta = choice.delta.unwrap_or_default();
+        self.add_usual(&delta);
+        for call in delta.tool_calls.iter().flatten() {
+            self.add_call(call.index, call.id(), call.name(), call.arguments());
+        }
+        if let Some(finish) = choice.finish_reason.filter(|finish| !finish.is_empty()) {
+            self.finish = Some(finish.into_owned());
+        }
+    }
+
     fn is_nothing(&self) -> bool {
         self.text.is_empty() && self.refusal.is_empty() && self.calls.is_empty()
     }
 
-    /// Takes a piece of a call. Servers number calls from 0, or all with 0, or not at all.
-    fn add_call(&mut self, piece: &Value) {
+    fn add_odd_call(&mut self, piece: &Value) {
         let function = &piece["function"];
         let (id, name) = (text(&piece["id"]), text(&function["name"]));
-        let index = piece["index"].as_u64();
         let more = arguments(&function["arguments"]);
+        self.add_call(piece["index"].as_u64(), id, name, &more);
+    }
+
+    /// Takes a piece of a call. Servers number calls from 0, or all with 0, or not at all.
+    fn add_call(&mut self, index: Option<u64>, id: &str, name: &str, more: &str) {
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
@@ -119,7 +158,7 @@ impl Said {
         };
         let is_numbered = index.is_some() || !id.is_empty();
         let at = match known {
-            Some(at) if !self.calls[at].is_over(id, name, &more, is_numbered) => at,
+            Some(at) if !self.calls[at].is_over(id, name, more, is_numbered) => at,
             _ => {
                 self.calls.push(Call {
                     index,
@@ -136,7 +175,7 @@ impl Said {
         if call.name != name && call.arguments.is_empty() {
             call.name.push_str(name);
         }
-        call.arguments.push_str(&more);
+        call.arguments.push_str(more);
     }
 }
 
@@ -170,7 +209,7 @@ mod tests {
     fn calls(pieces: &[Value]) -> Vec<(String, String)> {
         let mut said = Said::default();
         for piece in pieces {
-            said.add_call(piece);
+            said.add_odd_call(piece);
         }
         let calls = said.calls.into_iter();
         calls.map(|call| (call.name, call.arguments)).collect()

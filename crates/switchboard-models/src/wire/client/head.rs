@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::wire::error::RateLimits;
 
@@ -16,25 +16,55 @@ pub(crate) struct Head {
     pub(crate) should_retry: Option<bool>,
 }
 
+/// The headers that tell something.
+const NAMES: [&str; 10] = [
+    "x-request-id",
+    "apim-request-id",
+    "x-generation-id",
+    "retry-after-ms",
+    "retry-after",
+    "x-ratelimit-remaining-requests",
+    "x-ratelimit-remaining-tokens",
+    "x-ratelimit-reset-requests",
+    "x-ratelimit-reset-tokens",
+    "x-should-retry",
+];
+
 impl Head {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-        let number = |name| text(name)?.parse().ok();
-        let span = |name| text(name).and_then(duration);
-        let ids = ["x-request-id", "apim-request-id", "x-generation-id"];
-        let after = text("retry-after-ms")
+        // Gone through once: looking each of ten up costs more than reading the answer's JSON.
+        let mut found: [Option<&HeaderValue>; NAMES.len()] = [None; NAMES.len()];
+        for (name, value) in headers {
+            let place = NAMES.iter().position(|known| *known == name.as_str());
+            if let Some(place) = place {
+                found[place].get_or_insert(value);
+            }
+        }
+        let texts = found.map(|value| value?.to_str().ok().map(str::trim));
+        let [
+            request_id,
+            azures_id,
+            generation_id,
+            after_ms,
+            after,
+            texts @ ..,
+        ] = texts;
+        let [requests, tokens, reset_requests, reset_tokens, should_retry] = texts;
+        let after = after_ms
             .and_then(|ms| seconds(ms.parse::<f64>().ok()? / 1000.0))
-            .or_else(|| text("retry-after").and_then(retry_after));
+            .or_else(|| after.and_then(retry_after));
+        let request_id = request_id.or(azures_id).or(generation_id);
+        let number = |text: Option<&str>| text?.parse().ok();
         Self {
-            request_id: ids.into_iter().find_map(text).map(str::to_owned),
+            request_id: request_id.map(str::to_owned),
             retry_after: after,
             rate_limits: RateLimits {
-                remaining_requests: number("x-ratelimit-remaining-requests"),
-                remaining_tokens: number("x-ratelimit-remaining-tokens"),
-                reset_requests: span("x-ratelimit-reset-requests"),
-                reset_tokens: span("x-ratelimit-reset-tokens"),
+                remaining_requests: number(requests),
+                remaining_tokens: number(tokens),
+                reset_requests: reset_requests.and_then(duration),
+                reset_tokens: reset_tokens.and_then(duration),
             },
-            should_retry: text("x-should-retry").and_then(|told| told.parse().ok()),
+            should_retry: should_retry.and_then(|told| told.parse().ok()),
         }
     }
 }

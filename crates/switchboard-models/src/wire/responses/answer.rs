@@ -1,5 +1,7 @@
 //! What comes back as a whole.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_core::{Item, ModelResponse, Usage};
@@ -10,6 +12,7 @@ use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::marked;
 use crate::wire::lenient::{Object, bad, count, is_error};
 use crate::wire::refused;
+use crate::wire::scan::{Scanner, detail, keep, object};
 
 /// How a response ended, as far as the server said so beside the response itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,9 @@ pub(in crate::wire) fn read(
     head: &Head,
 ) -> Result<ModelResponse, ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
+    if let Some(response) = Response::of(text) {
+        return response.settle(model, head);
+    }
     let response = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
     if response.get("output").is_none() && response.get("status").is_none() {
         return Err(match refused::said(body) {
@@ -36,6 +42,77 @@ pub(in crate::wire) fn read(
         });
     }
     settle(model, &response, Ended::Unknown, Vec::new(), head)
+}
+
+/// What a response is when all went well.
+#[derive(Default)]
+struct Response<'a> {
+    id: Option<Cow<'a, str>>,
+    status: Option<Cow<'a, str>>,
+    output: Option<Vec<&'a str>>,
+    usage: Option<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    input: Option<u64>,
+    cached: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+}
+
+impl<'a> Response<'a> {
+    /// `None` where there is more to be said of it, or it must be read with more care.
+    fn of(json: &'a str) -> Option<Self> {
+        let mut read = Self::default();
+        object(json, |scanner, key| match key {
+            "id" => keep(&mut read.id, scanner.text()),
+            "status" => keep(&mut read.status, scanner.text()),
+            "output" => keep(&mut read.output, items(scanner).map(Some)),
+            "usage" => keep(&mut read.usage, scanner.nullable(Counts::read)),
+            "error" => scanner.raw()?.is_none().then_some(()),
+            _ => scanner.ignore(),
+        })?;
+        let is_usual = read.status.as_deref() == Some("completed") && read.output.is_some();
+        is_usual.then_some(read)
+    }
+
+    fn settle(self, model: &ResponsesModel, head: &Head) -> Result<ModelResponse, ModelError> {
+        let output = self.output.unwrap_or_default();
+        let output = output.iter().map(|json| item(model, json));
+        let counts = self.usage.unwrap_or_default();
+        let mut answer = ModelResponse::default().usage(Usage {
+            requests: 1,
+            input_tokens: counts.input.unwrap_or_default(),
+            cached_tokens: counts.cached.unwrap_or_default(),
+            output_tokens: counts.output.unwrap_or_default(),
+            reasoning_tokens: counts.reasoning.unwrap_or_default(),
+        });
+        answer.output = output.collect::<Result<_, _>>()?;
+        answer.response_id = self.id.map(Into::into);
+        answer.request_id = head.request_id.as_deref().map(Into::into);
+        Ok(answer)
+    }
+}
+
+impl Counts {
+    fn read(scanner: &mut Scanner<'_>) -> Option<Self> {
+        let mut read = Self::default();
+        scanner.object(|scanner, key| match key {
+            "input_tokens" => keep(&mut read.input, scanner.count()),
+            "output_tokens" => keep(&mut read.output, scanner.count()),
+            "input_tokens_details" => detail(scanner, "cached_tokens", &mut read.cached),
+            "output_tokens_details" => detail(scanner, "reasoning_tokens", &mut read.reasoning),
+            _ => scanner.ignore(),
+        })?;
+        Some(read)
+    }
+}
+
+fn items<'a>(scanner: &mut Scanner<'a>) -> Option<Vec<&'a str>> {
+    let mut items = Vec::with_capacity(4);
+    scanner.list(|scanner| scanner.skip().map(|item| items.push(item)))?;
+    Some(items)
 }
 
 /// A response that has ended, as the run takes it. Servers that leave its output out told of its
@@ -254,6 +331,27 @@ mod tests {
     }
 
     proptest! {
+        /// A field that is there twice is not usual; the rest of the answer is the same.
+        #[test]
+        fn usual_answers_mean_what_they_mean_to_the_lenient_reader(
+            id in "(\"r\\\\u00e9\"|\"r\"|null|7)",
+            error in "(null|false|\\{\"message\":\"m\"\\})",
+            status in "(completed|failed|incomplete|queued)",
+            items in proptest::collection::vec("\\{\"type\":\"(message|reasoning)\",\"id\":\"[a-z]\"\\}|7", 0..3),
+            counts in proptest::collection::vec("(0|7|7\\.0|\"7\"|null|-1)", 4),
+        ) {
+            let body = |first: &str| format!(
+                r#"{{{first}"id":{id},"error":{error},"status":"{status}","output":[{}],"usage":{{
+                "input_tokens":{},"input_tokens_details":{{"cached_tokens":{}}},
+                "output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}}}}}}"#,
+                items.join(","), counts[0], counts[1], counts[2], counts[3],
+            );
+            let read = |body: String| {
+                read(model(), body.as_bytes(), &Head::default()).map_err(|error| error.to_string())
+            };
+            prop_assert_eq!(read(body("")), read(body(r#""id":0,"#)));
+        }
+
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(model(), &bytes, &Head::default());

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::{Item, ItemKind, ModelRequest, ModelSettings, ServerState, ToolChoice};
+use switchboard_core::{Item, ModelRequest, ModelSettings, ServerState, ToolChoice};
 
 use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::history::Taker;
+use crate::wire::history::{Taker, goes_as_it_is, lacks};
 
 /// A tool or a handoff in the protocol's form.
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub(super) fn body(
     };
     let items = taker.take(&request.input);
     acceptable(&items, request)?;
-    body.list("input", items.iter().map(|item| item.as_json()));
+    body.list("input", || items.iter().map(|item| item.as_json()));
     let tools = functions(request);
     if !tools.is_empty() {
         body.field("tools", &tools);
@@ -75,18 +75,13 @@ pub(super) fn body(
 /// to answer.
 fn acceptable(items: &[Cow<'_, Item>], request: &ModelRequest) -> Result<(), ModelError> {
     let unsupported = |message: String| ModelError::new(ModelErrorKind::Unsupported, message);
-    for item in items {
-        let lacks = match item.kind() {
-            ItemKind::FunctionCall if item.name().is_none() => "name",
-            ItemKind::FunctionCall | ItemKind::FunctionCallOutput if item.call_id().is_none() => {
-                "call_id"
-            }
-            _ => continue,
-        };
-        let kind = item.kind().as_str();
-        return Err(unsupported(format!(
-            "an item of type \"{kind}\" has no {lacks}, and without it nobody knows what it belongs to"
-        )));
+    for item in items.iter().filter(|item| !goes_as_it_is(item)) {
+        if let Some(lacks) = lacks(item) {
+            let kind = item.kind().as_str();
+            return Err(unsupported(format!(
+                "an item of type \"{kind}\" has no {lacks}, and without it nobody knows what it belongs to"
+            )));
+        }
     }
     let has_prompt = request.settings.extra_body.contains_key("prompt");
     match items.is_empty() && request.server.is_none() && !has_prompt {

@@ -1,0 +1,103 @@
+//! What messages and outputs hold beside plain text, in the protocol's form.
+
+use serde_json::{Value, json};
+
+use super::messages::unsupported;
+use crate::wire::error::ModelError;
+use crate::wire::lenient::value;
+
+/// The output of a tool that is no text, as one, in JSON. What has no text is told as JSON.
+pub(super) fn output(json: &str) -> String {
+    let told = match value(json) {
+        Some(Value::Null) => String::new(),
+        Some(Value::Array(parts)) => {
+            let parts: Vec<String> = parts.iter().map(part_text).collect();
+            parts.join("\n")
+        }
+        Some(other) => part_text(&other),
+        None => json.to_owned(),
+    };
+    json!(told).to_string()
+}
+
+/// A part of an output as text. The protocol cannot carry pictures and the like there.
+fn part_text(part: &Value) -> String {
+    match (part["type"].as_str(), part) {
+        (Some("input_text" | "output_text" | "text") | None, _) if part["text"].is_string() => {
+            part["text"].as_str().unwrap_or_default().to_owned()
+        }
+        (Some("input_image" | "image_url" | "image" | "computer_screenshot"), _) => {
+            "[a picture was left out]".to_owned()
+        }
+        (Some("input_file" | "file"), _) => "[a file was left out]".to_owned(),
+        (Some("input_audio" | "audio"), _) => "[a sound was left out]".to_owned(),
+        (_, Value::String(text)) => text.clone(),
+        (_, other) => other.to_string(),
+    }
+}
+
+/// The content of a message that is no text, in JSON. Only users may say more than text.
+pub(super) fn content(json: &str, is_users: bool) -> Result<String, ModelError> {
+    let content =
+        value(json).ok_or_else(|| unsupported("a message is nested too deeply".to_owned()))?;
+    let parts = match content {
+        Value::Null => Vec::new(),
+        Value::Array(parts) => parts,
+        other => vec![other],
+    };
+    let text = |part: &Value| json!({"type": "text", "text": part_text(part)});
+    let parts: Vec<Value> = match is_users {
+        true => parts.iter().map(part).collect::<Result<_, _>>()?,
+        false => parts.iter().map(text).collect(),
+    };
+    Ok(match parts.is_empty() {
+        true => "\"\"".to_owned(),
+        false => Value::from(parts).to_string(),
+    })
+}
+
+/// A part of a message in the protocol's form.
+fn part(part: &Value) -> Result<Value, ModelError> {
+    let kind = part["type"].as_str().unwrap_or_default();
+    match kind {
+        "input_text" | "output_text" | "text" => {
+            let text = part["text"].as_str().unwrap_or_default();
+            Ok(json!({"type": "text", "text": text}))
+        }
+        "" if part.is_string() => Ok(json!({"type": "text", "text": part})),
+        "input_image" => {
+            let Some(url) = part["image_url"].as_str() else {
+                return Err(unsupported(
+                    "a picture is given by a file's identifier; give its address or data"
+                        .to_owned(),
+                ));
+            };
+            let detail = match part["detail"].as_str() {
+                Some("original") => "high",
+                Some(detail) => detail,
+                None => "auto",
+            };
+            Ok(json!({"type": "image_url", "image_url": {"url": url, "detail": detail}}))
+        }
+        "input_audio" => Ok(json!({"type": "input_audio", "input_audio": part["input_audio"]})),
+        "input_file" => {
+            let mut file = serde_json::Map::new();
+            for name in ["file_data", "file_id", "filename"] {
+                if let Some(value) = part.get(name).filter(|value| !value.is_null()) {
+                    file.insert(name.to_owned(), value.clone());
+                }
+            }
+            match file.contains_key("file_data") || file.contains_key("file_id") {
+                true => Ok(json!({"type": "file", "file": file})),
+                false => Err(unsupported(
+                    "a file is given by its address; give its data".to_owned(),
+                )),
+            }
+        }
+        // The protocol's own.
+        "image_url" | "file" | "video_url" => Ok(part.clone()),
+        other => Err(unsupported(format!(
+            "a message has a part of type \"{other}\""
+        ))),
+    }
+}
