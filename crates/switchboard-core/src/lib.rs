@@ -48,6 +48,7 @@ mod offer;
 mod output;
 mod prompt;
 mod run;
+mod scan;
 pub mod schema;
 mod seq;
 mod session;
@@ -97,5 +98,6 @@ pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::items::Fact;
+    pub use crate::scan::{Scanner, detail, keep, object};
     pub use {schemars, serde};
 }

@@ -10,7 +10,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::kind::ItemKind;
-use crate::json;
+use crate::{json, scan};
 
 /// A field's place in the item's text; empty where the field is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,10 +75,24 @@ pub(super) struct Head {
     pub(super) has_provider_data: bool,
     pub(super) has_status: bool,
     pub(super) has_null_status: bool,
+    /// Whether the type, the role, the identifiers and the name are written as they are meant.
+    pub(super) is_plain: bool,
+    pub(super) speaker: Speaker,
     /// Hash of what makes two items the same occurrence; 0 for items without an identity.
     pub(super) identity: u64,
     /// For a call: the identity its output will have; 0 otherwise.
     pub(super) output_identity: u64,
+}
+
+/// Who speaks, as far as it matters to all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Assistant,
+    Tool,
+    /// Somebody else, or nobody.
+    #[default]
+    Other,
 }
 
 /// Fields the engine keeps for itself, never shown to a model.
@@ -94,24 +108,41 @@ const PLACEHOLDER_ID: &str = "__fake_id__";
 impl Head {
     /// Reads the head of an item. `Err` where `raw` is not one JSON object.
     pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
+        let mut head = match Self::scan(raw) {
+            Some(head) => head,
+            None => Self::read(raw)?,
+        };
+        head.find_identity(raw);
+        Ok(head)
+    }
+
+    /// Reads what is written as usual, for half of what the other reader takes.
+    fn scan(raw: &str) -> Option<Self> {
+        let mut head = Self::default();
+        scan::object(raw, |scanner, name| {
+            let token = scanner.skip()?;
+            head.set(&Field::named(name), Place::of(token, raw), token);
+            Some(())
+        })?;
+        Some(head)
+    }
+
+    fn read(raw: &str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(raw);
         let read = deserializer
             .deserialize_map(HeadVisitor { raw })
             .and_then(|head| deserializer.end().map(|()| head));
-        let mut head = match read {
-            Ok(head) => head,
+        match read {
+            Ok(head) => Ok(head),
             // A key that is no valid text (a lone surrogate) leaves the item without a view.
             Err(error) => {
                 let whole: &RawValue = serde_json::from_str(raw)?;
-                if whole.get().starts_with('{') {
-                    Self::default()
-                } else {
-                    return Err(error);
+                match whole.get().starts_with('{') {
+                    true => Ok(Self::default()),
+                    false => Err(error),
                 }
             }
-        };
-        head.find_identity(raw);
-        Ok(head)
+        }
     }
 
     /// Notes a string field that was written at `range`.
@@ -143,6 +174,16 @@ impl Head {
     pub(super) fn find_identity(&mut self, raw: &str) {
         let kind = self.kind(raw);
         self.kind = Some(kind);
+        let names = [self.type_name, self.role, self.id, self.call_id, self.name];
+        let mut names = names.iter().filter_map(|place| place.token(raw));
+        self.is_plain = names.all(|token| !token.contains('\\'));
+        let role = self.role.token(raw).and_then(json::unquote);
+        self.speaker = match role.as_deref() {
+            Some("user") => Speaker::User,
+            Some("assistant") => Speaker::Assistant,
+            Some("tool") => Speaker::Tool,
+            _ => Speaker::Other,
+        };
         if !self.role.is_absent() && self.role.token(raw) != Some("null")
             || kind == ItemKind::Message
         {
@@ -296,4 +337,30 @@ pub(super) fn fields(raw: &str) -> Option<Vec<(String, &str)>> {
     serde_json::Deserializer::from_str(raw)
         .deserialize_map(Fields)
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn both_readers_find_the_same(
+            fields in proptest::collection::vec(
+                (
+                    "(type|role|id|call_id|name|content|status|output|created_by|x|\\\\u0069d)",
+                    "(\"(message|user|a\\\\n|\\\\ud800)\"|null|7|\\[\\{\\}, 1\\]|\\{\"id\": 1\\})",
+                ),
+                0..6,
+            ),
+        ) {
+            let fields: Vec<String> = fields.iter().map(|(k, v)| format!("\"{k}\": {v}")).collect();
+            let raw = format!("{{{}}}", fields.join(","));
+            let read = Head::read(&raw).unwrap();
+            if let Some(scanned) = Head::scan(&raw) {
+                prop_assert_eq!(format!("{:?}", scanned), format!("{:?}", read));
+            }
+        }
+    }
 }

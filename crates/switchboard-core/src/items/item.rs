@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::head::{Head, INTERNAL_FIELDS, Place, field, fields};
+use super::head::{Head, INTERNAL_FIELDS, Place, Speaker, field, fields};
 use super::kind::ItemKind;
 use super::notes::{Fact, Notes};
 use crate::json;
@@ -182,27 +182,27 @@ impl Item {
 
     /// The `type` field as it stands; absent on plain messages.
     pub fn type_name(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.type_name)
+        self.name_at(self.0.head.type_name)
     }
 
     /// Who speaks: `user`, `assistant`, `system`, `developer`, or what else the item says.
     pub fn role(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.role)
+        self.name_at(self.0.head.role)
     }
 
     /// The item's identifier.
     pub fn id(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.id)
+        self.name_at(self.0.head.id)
     }
 
     /// What ties a call and its output together.
     pub fn call_id(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.call_id)
+        self.name_at(self.0.head.call_id)
     }
 
     /// The called tool's name, or a speaker's name.
     pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.name)
+        self.name_at(self.0.head.name)
     }
 
     /// The arguments of a function call: JSON text, if the model kept to it.
@@ -288,20 +288,22 @@ impl Item {
         Place::between(found?).token(&self.0.raw)
     }
 
-    /// Whether this is who speaks. Asked of every item with every request, so the token is compared
-    /// as it stands.
+    /// Whether an assistant speaks.
     #[doc(hidden)]
-    pub fn has_role(&self, role: &str) -> bool {
-        let Some(token) = self.0.head.role.token(&self.0.raw) else {
-            return false;
-        };
-        match token
-            .strip_prefix('"')
-            .and_then(|text| text.strip_prefix(role))
-        {
-            Some("\"") => true,
-            _ => token.contains('\\') && self.role().is_some_and(|said| said == role),
-        }
+    pub fn is_of_assistant(&self) -> bool {
+        self.0.head.speaker == Speaker::Assistant
+    }
+
+    /// Whether a tool speaks, as some people write it.
+    #[doc(hidden)]
+    pub fn is_of_tool(&self) -> bool {
+        self.0.head.speaker == Speaker::Tool
+    }
+
+    /// Whether there is a status, also a null.
+    #[doc(hidden)]
+    pub fn has_status(&self) -> bool {
+        self.0.head.has_status
     }
 
     /// Whether a fact about this item holds, which `find` finds out the first time.
@@ -366,7 +368,7 @@ impl Item {
     }
 
     pub(crate) fn is_of_user(&self) -> bool {
-        self.role().is_some_and(|role| role == "user")
+        self.0.head.speaker == Speaker::User
     }
 
     /// A message with other words; its other parts, such as images, stay.
@@ -433,6 +435,14 @@ impl Item {
         }
         raw.push('}');
         Self::trusted(raw)
+    }
+
+    fn name_at(&self, place: Place) -> Option<Cow<'_, str>> {
+        let token = place.token(&self.0.raw)?;
+        match self.0.head.is_plain {
+            true => Some(Cow::Borrowed(token.strip_prefix('"')?.strip_suffix('"')?)),
+            false => json::unquote(token),
+        }
     }
 
     fn text_at(&self, place: Place) -> Option<Cow<'_, str>> {
@@ -567,131 +577,4 @@ impl std::error::Error for InvalidItem {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_types_and_fields_survive() {
-        let json =
-            r#"{ "type":"function_call","call_id":"c","name":"n","arguments":"{}","x":[1,  2] }"#;
-        let item = Item::from_json(json).unwrap();
-        assert_eq!(item.as_json(), json);
-        assert_eq!(item.kind(), ItemKind::FunctionCall);
-        assert_eq!(serde_json::to_string(&item).unwrap(), json);
-        assert_eq!(item.call_id().unwrap(), "c");
-    }
-
-    #[test]
-    fn text_joins_the_text_parts_and_leaves_refusals_out() {
-        let item = Item::from_json(
-            r#"{"role":"assistant","content":[{"type":"output_text","text":"a\n"},{"type":"refusal","refusal":"no"},{"type":"output_text","text":"b"},{"type":"output_text","text":null}]}"#,
-        )
-        .unwrap();
-        assert_eq!(item.text().unwrap(), "a\nb");
-        assert_eq!(item.refusal().unwrap(), "no");
-        assert_eq!(Item::user("hi").text().unwrap(), "hi");
-        assert_eq!(Item::function_call("c", "n", "{}").text(), None);
-    }
-
-    #[test]
-    fn the_only_text_is_what_a_message_says() {
-        let said = |content: &str| {
-            let item = Item::from_json(format!(r#"{{"role":"user","content":{content}}}"#));
-            let item = item.unwrap();
-            let first = item.only_text().map(str::to_owned);
-            assert_eq!(item.only_text(), first.as_deref(), "{content}");
-            let text = first.as_deref().and_then(json::unquote);
-            if text.is_some() {
-                assert_eq!(item.text(), text, "{content}");
-                assert_eq!(item.refusal(), None, "{content}");
-            }
-            first
-        };
-        let part = r#"{"type":"output_text","text":"a\n\u00e9"}"#;
-        assert_eq!(said(r#""a\n""#).as_deref(), Some(r#""a\n""#));
-        assert_eq!(
-            said(&format!("[{part}]")).as_deref(),
-            Some(r#""a\n\u00e9""#)
-        );
-        let beside = format!(r#"[{{"type":"input_image"}},{part},{{"type":"text","text":null}}]"#);
-        assert_eq!(said(&beside).as_deref(), Some(r#""a\n\u00e9""#));
-        for none in [
-            "null",
-            "[]",
-            "7",
-            r#"[{"type":"text","text":""}]"#,
-            r#"[{"type":"other","text":"x"}]"#,
-            r#"[{"type":"refusal","refusal":"no"},{"type":"text","text":"x"}]"#,
-            &format!("[{part},{part}]"),
-        ] {
-            assert_eq!(said(none), None, "{none}");
-        }
-        assert_eq!(Item::function_call("c", "n", "{}").only_text(), None);
-    }
-
-    #[test]
-    fn a_role_is_known_however_it_is_written() {
-        for (json, is_user) in [
-            (r#"{"role":"user"}"#, true),
-            (r#"{"role":"us\u0065r"}"#, true),
-            (r#"{"role":"users"}"#, false),
-            (r#"{"role":"use"}"#, false),
-            (r#"{"role":null}"#, false),
-            (r#"{"role":["user"]}"#, false),
-            ("{}", false),
-        ] {
-            let item = Item::from_json(json).unwrap();
-            assert_eq!(item.has_role("user"), is_user, "{json}");
-            assert_eq!(item.is_of_user(), is_user, "{json}");
-        }
-    }
-
-    #[test]
-    fn a_field_is_found_wherever_its_place_is_kept() {
-        let json = r#"{"type":"x","role":"r","id":"i","call_id":"c","name":"n","arguments":"a","output":"o","content":"t","status":null,"provider_data":{},"other":1}"#;
-        let item = Item::from_json(json).unwrap();
-        for (name, value) in fields(json).unwrap() {
-            assert_eq!(item.field(&name), Some(value), "{name}");
-            assert_eq!(Item::from_json("{}").unwrap().field(&name), None, "{name}");
-        }
-        let done = Item::from_json(r#"{"status":null,"status":"done"}"#).unwrap();
-        assert_eq!(done.field("status"), Some("\"done\""));
-    }
-
-    #[test]
-    fn what_is_not_an_object_is_refused() {
-        for bad in ["", "[]", "1", "\"x\"", "{", "{} {}", "null"] {
-            assert!(Item::from_json(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn hostile_items_keep_their_bytes() {
-        let deep = format!(
-            r#"{{"type":"x","deep":{}{}}}"#,
-            "[".repeat(100_000),
-            "]".repeat(100_000)
-        );
-        let lone = r#"{"type":"message","role":"user","content":"a\ud800"}"#;
-        let bad_key = r#"{"\ud800":1,"type":"function_call"}"#;
-        let twice = r#"{"type":"a","type":"function_call","call_id":"1","call_id":"2"}"#;
-        for json in [&deep, lone, bad_key, twice] {
-            assert_eq!(Item::from_json(json).unwrap().as_json(), json);
-        }
-        assert_eq!(Item::from_json(lone).unwrap().text().unwrap(), "a\u{fffd}");
-        assert_eq!(Item::from_json(bad_key).unwrap().kind(), ItemKind::Unknown);
-        assert_eq!(Item::from_json(twice).unwrap().call_id().unwrap(), "2");
-    }
-
-    #[test]
-    fn internal_fields_do_not_reach_a_model() {
-        let item = Item::from_json(
-            r#"{"type":"function_call","call_id":"c","created_by":"s","status":null,"x":{"created_by":1}}"#,
-        )
-        .unwrap();
-        assert_eq!(
-            item.to_input().as_json(),
-            r#"{"type":"function_call","call_id":"c","x":{"created_by":1}}"#
-        );
-    }
-}
+mod tests;

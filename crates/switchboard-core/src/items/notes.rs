@@ -1,6 +1,6 @@
 //! What is found out about an item once, and kept with it for whoever asks again.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What models over the wire ask of every item with every request. Not part of the public API.
 #[doc(hidden)]
@@ -14,7 +14,7 @@ pub enum Fact {
 
 impl Fact {
     /// Two bits for each: whether it is known, and whether it holds.
-    const fn bits(self) -> (u8, u8) {
+    const fn bits(self) -> (u64, u64) {
         match self {
             Self::SentAsItIs => (1, 2),
             Self::IsSound => (4, 8),
@@ -22,32 +22,33 @@ impl Fact {
     }
 }
 
-/// Nine bytes that fit where an item had none to spare: the allocator gives an item no more memory
-/// than before. They spare a request over 1,000 items of 500 bytes two looks at each: 30 times the
-/// instructions of copying them.
+/// Eight bytes, which the allocator had given to an item already. They spare a request two looks at
+/// each item: four fifths of what a request over 1,000 items of 500 bytes cost.
 ///
 /// Clones of an item share them. Two threads may find out the same thing at the same time; it stays
 /// the same.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
-    facts: AtomicU8,
-    /// Where the only text of a message is: 0 as long as nobody looked.
-    only_text: AtomicU64,
-}
+pub(super) struct Notes(AtomicU64);
 
-/// There is no text, or more than one.
-const NOT_ONE: u64 = u64::MAX;
+/// Below the place of the only text there are four bits for facts.
+const FACTS: u32 = 4;
+
+/// The bits of the start and of the end of the only text; none as long as nobody looked.
+const PLACE: u32 = 30;
+
+/// There is no text, or more than one, or it is too far out.
+const NOT_ONE: u64 = u64::MAX >> FACTS;
 
 impl Notes {
     pub(super) fn fact(&self, fact: Fact, find: impl FnOnce() -> bool) -> bool {
         let (known, holds) = fact.bits();
-        let facts = self.facts.load(Ordering::Relaxed);
-        if facts & known != 0 {
-            return facts & holds != 0;
+        let noted = self.0.load(Ordering::Relaxed);
+        if noted & known != 0 {
+            return noted & holds != 0;
         }
         let found = find();
         let bits = if found { known | holds } else { known };
-        self.facts.fetch_or(bits, Ordering::Relaxed);
+        self.0.fetch_or(bits, Ordering::Relaxed);
         found
     }
 
@@ -56,19 +57,23 @@ impl Notes {
         &self,
         find: impl FnOnce() -> Option<(u32, u32)>,
     ) -> Option<(u32, u32)> {
-        let packed = match self.only_text.load(Ordering::Relaxed) {
+        let packed = match self.0.load(Ordering::Relaxed) >> FACTS {
             0 => {
-                let packed = match find() {
-                    Some((start, end)) => u64::from(start) << 32 | u64::from(end),
+                let found = find().filter(|(_, end)| end >> PLACE == 0);
+                let packed = match found {
+                    Some((start, end)) => u64::from(start) << PLACE | u64::from(end),
                     None => NOT_ONE,
                 };
-                self.only_text.store(packed, Ordering::Relaxed);
+                self.0.fetch_or(packed << FACTS, Ordering::Relaxed);
                 packed
             }
             packed => packed,
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves of it")]
-        (packed != NOT_ONE).then_some(((packed >> 32) as u32, packed as u32))
+        let half = |bits: u64| u32::try_from(bits & ((1 << PLACE) - 1)).ok();
+        match packed {
+            NOT_ONE => None,
+            packed => Some((half(packed >> PLACE)?, half(packed)?)),
+        }
     }
 }
 
@@ -90,5 +95,11 @@ mod tests {
         let none = Notes::default();
         assert_eq!(none.only_text(|| None), None);
         assert_eq!(none.only_text(|| Some((3, 9))), None);
+        assert!(none.fact(Fact::IsSound, || true) && notes.fact(Fact::SentAsItIs, || false));
+        let far = Notes::default();
+        assert_eq!(far.only_text(|| Some((3, 1 << 30))), None);
+        let last = Notes::default();
+        let place = (0, (1 << 30) - 1);
+        assert_eq!(last.only_text(|| Some(place)), Some(place));
     }
 }

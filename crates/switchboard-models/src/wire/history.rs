@@ -101,7 +101,7 @@ fn has_text(json: Option<&str>) -> bool {
 }
 
 pub(super) fn is_assistants(item: &Item) -> bool {
-    item.has_role("assistant")
+    item.is_of_assistant()
 }
 
 /// The kinds that the API takes only with an identifier.
@@ -211,7 +211,7 @@ fn sendable(item: &Item, without_id: bool) -> Cow<'_, Item> {
             with_text(&item, "output", "")
         }
         ItemKind::LocalShellCallOutput => by_call(&item),
-        kind if needs_status(kind) && item.field("status").is_none() => {
+        kind if needs_status(kind) && !item.has_status() => {
             item.with_json_field("status", "\"completed\"")
         }
         _ => None,
@@ -289,14 +289,13 @@ fn completed(item: &Item) -> Option<Item> {
     }
     if !content.starts_with('[') {
         // A message whose content is text has no status.
-        let has_status = item.field("status").is_some();
-        return has_status.then(|| item.without_fields(&["status"]));
+        return item.has_status().then(|| item.without_fields(&["status"]));
     }
     let count = |word: &str| content.matches(word).count();
     let texts = count("\"output_text\"");
     let is_output = texts > 0 || content.contains("\"refusal\"");
     let lacks_detail = content.contains("\"input_image\"");
-    let lacks_status = is_output && item.field("status").is_none();
+    let lacks_status = is_output && !item.has_status();
     let lacks_notes = count("\"annotations\"") < texts || content.contains("null");
     if !(lacks_detail || lacks_status || lacks_notes) {
         return None;

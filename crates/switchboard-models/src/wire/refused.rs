@@ -1,9 +1,9 @@
 //! What a server says when it does not answer. Every server has its own way to say it.
 
 use serde_json::{Value, json};
+use switchboard_core::__private::{keep, object};
 
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::scan::{keep, object};
 use crate::wire::secret::{Secret, scrubbed};
 use crate::wire::sse::Event;
 

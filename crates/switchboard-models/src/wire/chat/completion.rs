@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use switchboard_core::__private::{Scanner, detail, keep, object};
 use switchboard_core::Usage;
 
 use super::answer::{Call, Said};
-use crate::wire::scan::{Scanner, detail, keep, object};
 
 type Text<'a> = Option<Cow<'a, str>>;
 

@@ -44,7 +44,7 @@ pub(super) fn write(
     messages.put("[");
     if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
         messages.begin(r#"{"role":"system","content":"#);
-        messages.quote(&instructions);
+        messages.escape(&instructions);
         messages.put("}");
     }
     for output in request.input.iter().filter(|item| is_output(item)) {
@@ -83,9 +83,10 @@ struct Said<'a> {
 /// A call and what answers it.
 struct Call<'a> {
     id: Cow<'a, str>,
-    /// The identifier that is told, the name and the arguments, in JSON.
+    /// The identifier that is told.
     told: Cow<'a, str>,
     name: Cow<'a, str>,
+    /// In JSON.
     arguments: Cow<'a, str>,
     output: &'a Item,
 }
@@ -137,15 +138,16 @@ impl<'a> Messages<'_, 'a> {
         let told = match &*role {
             "" => return Err(unsupported("a message does not say whose it is".to_owned())),
             // Servers other than OpenAI do not know the role.
-            "developer" if !self.is_openai => r#""system""#.into(),
-            _ => written(item, "role", &role),
+            "developer" if !self.is_openai => &"system".into(),
+            _ => &role,
         };
         let content = match item.field("content").unwrap_or("null") {
             text if text.starts_with('"') => sound_part(item, text),
             other => parts::content(other, role == "user")?.into(),
         };
         self.begin(r#"{"role":"#);
-        self.put_all([&*told, r#","content":"#, &content, "}"]);
+        self.quote(told);
+        self.put_all([r#","content":"#, &content, "}"]);
         Ok(())
     }
 
@@ -186,13 +188,13 @@ impl<'a> Messages<'_, 'a> {
         }
         let told = match id.is_empty() {
             // It goes by the place where it stands.
-            true => format!("\"call_{}\"", self.written).into(),
-            false => written(item, "call_id", &id),
+            true => format!("call_{}", self.written).into(),
+            false => id.clone(),
         };
         self.pending.calls.push(Call {
             id,
             told,
-            name: written(item, "name", &name),
+            name,
             arguments,
             output,
         });
@@ -218,19 +220,14 @@ impl<'a> Messages<'_, 'a> {
             self.put_all([r#","refusal":"#, refusal]);
         }
         for (at, call) in calls.iter().enumerate() {
-            self.put_all([
-                if at == 0 {
-                    r#","tool_calls":[{"id":"#
-                } else {
-                    r#",{"id":"#
-                },
-                &call.told,
-                r#","type":"function","function":{"name":"#,
-                &call.name,
-                r#","arguments":"#,
-                &call.arguments,
-                "}}",
-            ]);
+            self.put(match at {
+                0 => r#","tool_calls":[{"id":"#,
+                _ => r#",{"id":"#,
+            });
+            self.quote(&call.told);
+            self.put(r#","type":"function","function":{"name":"#);
+            self.quote(&call.name);
+            self.put_all([r#","arguments":"#, &call.arguments, "}}"]);
         }
         self.put(if calls.is_empty() { "}" } else { "]}" });
         for call in calls.drain(..) {
@@ -239,7 +236,8 @@ impl<'a> Messages<'_, 'a> {
                 other => parts::output(other).into(),
             };
             self.begin(r#"{"role":"tool","tool_call_id":"#);
-            self.put_all([&*call.told, r#","content":"#, &output, "}"]);
+            self.quote(&call.told);
+            self.put_all([r#","content":"#, &output, "}"]);
         }
         // The room for calls serves the next message as well.
         self.pending.calls = calls;
@@ -264,17 +262,17 @@ impl<'a> Messages<'_, 'a> {
         }
     }
 
-    fn quote(&mut self, text: &str) {
+    /// A text of an item. One that is borrowed stands between quotes there just as it does here.
+    fn quote(&mut self, text: &Cow<'a, str>) {
+        match text {
+            Cow::Borrowed(text) => self.put_all(["\"", text, "\""]),
+            Cow::Owned(text) => self.escape(text),
+        }
+    }
+
+    fn escape(&mut self, text: &str) {
         // A text is always JSON.
         let _ = serde_json::to_writer(&mut *self.json, text);
-    }
-}
-
-/// A text that a field holds, in JSON: as it is written in the item, where we would write it so.
-fn written<'a>(item: &'a Item, field: &str, text: &Cow<'a, str>) -> Cow<'a, str> {
-    match (text, item.field(field)) {
-        (Cow::Borrowed(_), Some(json)) if json.starts_with('"') => Cow::Borrowed(json),
-        _ => json!(text).to_string().into(),
     }
 }
 
@@ -309,7 +307,7 @@ fn is_output(item: &Item) -> bool {
 }
 
 fn is_tools(item: &Item) -> bool {
-    item.kind() == ItemKind::Message && item.has_role("tool")
+    item.kind() == ItemKind::Message && item.is_of_tool()
 }
 
 /// The identifier of the call that an output answers; empty where it has none.

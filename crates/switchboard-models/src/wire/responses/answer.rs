@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use switchboard_core::__private::{Scanner, detail, keep, object};
 use switchboard_core::{Item, ModelResponse, Usage};
 
 use super::ResponsesModel;
@@ -12,7 +13,6 @@ use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::marked;
 use crate::wire::lenient::{Object, bad, count, is_error};
 use crate::wire::refused;
-use crate::wire::scan::{Scanner, detail, keep, object};
 
 /// How a response ended, as far as the server said so beside the response itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
+use switchboard_core::__private::{keep, object};
 use switchboard_core::{Item, ModelEvent};
 
 use super::ResponsesModel;
@@ -15,7 +16,6 @@ use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::lenient::{Object, is_error, no_object, raw, value};
 use crate::wire::listening::Reader;
 use crate::wire::refused;
-use crate::wire::scan::{keep, object};
 
 /// What most events are: a piece of something.
 #[derive(Default)]

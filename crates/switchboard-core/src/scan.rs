@@ -1,26 +1,25 @@
-//! JSON as servers should write it, and mostly do: read in one pass, into what is needed of it.
+//! JSON as it mostly is, read in one pass into what is needed of it.
 //!
 //! A reader asks for the values of the fields it knows and skips the rest, which is checked all the
 //! same: what is no JSON is not read. What is not as it should be (a field twice, a number as text,
-//! half a character, lists as deep as no server's) is `None` here, and `lenient` has a look at it: what
-//! is read is the same, the cost is not. A piece of a streamed answer takes 1,100 instructions; it
-//! took 6,100 with a derived type, and 19,000 as a tree of values.
+//! half a character, lists as deep as no server's) is `None` here, and whoever asked has a closer look
+//! with a reader that takes it: what is read is the same, the cost is not. A piece of a streamed answer
+//! takes half the instructions of a derived type, and a sixth of those of a tree of values.
 
 use std::borrow::Cow;
-
-use memchr::memchr2;
 
 /// How deep values may be nested.
 const DEEPEST: u32 = 60;
 
 /// A place in a JSON text.
-pub(super) struct Scanner<'a> {
+#[derive(Debug)]
+pub struct Scanner<'a> {
     json: &'a str,
     at: usize,
 }
 
 /// Reads one object, whose fields `field` takes.
-pub(super) fn object<'a>(
+pub fn object<'a>(
     json: &'a str,
     field: impl FnMut(&mut Scanner<'a>, &'a str) -> Option<()>,
 ) -> Option<()> {
@@ -30,7 +29,7 @@ pub(super) fn object<'a>(
 }
 
 /// Keeps the value of a field. A field that is there twice is not usual.
-pub(super) fn keep<T>(slot: &mut Option<T>, value: Option<Option<T>>) -> Option<()> {
+pub fn keep<T>(slot: &mut Option<T>, value: Option<Option<T>>) -> Option<()> {
     let value = value?;
     if slot.is_some() {
         return None;
@@ -40,7 +39,7 @@ pub(super) fn keep<T>(slot: &mut Option<T>, value: Option<Option<T>>) -> Option<
 }
 
 /// Keeps a count that stands in an object of its own.
-pub(super) fn detail(scanner: &mut Scanner<'_>, name: &str, slot: &mut Option<u64>) -> Option<()> {
+pub fn detail(scanner: &mut Scanner<'_>, name: &str, slot: &mut Option<u64>) -> Option<()> {
     let read = scanner.nullable(|scanner| {
         scanner.object(|scanner, key| match key == name {
             true => keep(slot, scanner.count()),
@@ -52,7 +51,7 @@ pub(super) fn detail(scanner: &mut Scanner<'_>, name: &str, slot: &mut Option<u6
 
 impl<'a> Scanner<'a> {
     /// An object, whose fields `field` takes.
-    pub(super) fn object(
+    pub fn object(
         &mut self,
         mut field: impl FnMut(&mut Self, &'a str) -> Option<()>,
     ) -> Option<()> {
@@ -76,7 +75,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A list, whose elements `element` takes.
-    pub(super) fn list(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+    pub fn list(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.expect(b'[')?;
         if self.peek()? == b']' {
             self.at += 1;
@@ -91,10 +90,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A value, or `Some(None)` for a null.
-    pub(super) fn nullable<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Option<Option<T>> {
+    pub fn nullable<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.peek()? {
             b'n' => self.literal("null").map(|()| None),
             _ => read(self).map(Some),
@@ -102,7 +98,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A text, or `Some(None)` for a null.
-    pub(super) fn text(&mut self) -> Option<Option<Cow<'a, str>>> {
+    pub fn text(&mut self) -> Option<Option<Cow<'a, str>>> {
         self.nullable(|scanner| {
             scanner.peek()?;
             let start = scanner.at;
@@ -117,17 +113,17 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number that counts something, or `Some(None)` for a null.
-    pub(super) fn count(&mut self) -> Option<Option<u64>> {
+    pub fn count(&mut self) -> Option<Option<u64>> {
         self.nullable(|scanner| scanner.skip()?.parse().ok())
     }
 
     /// A value as it is written, or `Some(None)` for a null.
-    pub(super) fn raw(&mut self) -> Option<Option<&'a str>> {
+    pub fn raw(&mut self) -> Option<Option<&'a str>> {
         self.nullable(Self::skip)
     }
 
     /// Skips a value; its JSON.
-    pub(super) fn skip(&mut self) -> Option<&'a str> {
+    pub fn skip(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
         self.value(DEEPEST)?;
@@ -135,7 +131,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a value that nobody asked for.
-    pub(super) fn ignore(&mut self) -> Option<()> {
+    pub fn ignore(&mut self) -> Option<()> {
         self.value(DEEPEST)
     }
 
@@ -254,21 +250,26 @@ impl<'a> Scanner<'a> {
 }
 
 /// Where what is plain in a string ends: at a quote, a backslash, or what may not be in one.
+///
+/// Eight bytes at a time: half of what a text costs byte by byte, and a word is not dearer.
 fn plain_end(bytes: &[u8], start: usize) -> Option<usize> {
-    // Most strings are words; looking at several bytes at a time pays only for longer ones.
-    const WORD: usize = 24;
-    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    let rest = bytes.get(start..)?;
-    let word = &rest[..rest.len().min(WORD)];
-    if let Some(end) = word.iter().position(is_end) {
-        return Some(start + end);
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = ONES << 7;
+    let mut at = start;
+    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        let eight = u64::from_le_bytes(*eight);
+        // The high bit of each byte that is below another: of the lowest such byte for certain.
+        let is_below = |eight: u64, other: u64| eight.wrapping_sub(ONES * other) & !eight;
+        let is = |byte: u8| is_below(eight ^ (ONES * u64::from(byte)), 1);
+        let ends = (is_below(eight, 0x20) | is(b'"') | is(b'\\')) & HIGHS;
+        if ends != 0 {
+            return Some(at + ends.trailing_zeros() as usize / 8);
+        }
+        at += 8;
     }
-    let end = memchr2(b'"', b'\\', rest.get(WORD..)?)? + WORD;
-    // Written so that it takes several bytes at a time.
-    let has_control = rest[WORD..end]
-        .iter()
-        .fold(false, |has, byte| has | (*byte < 0x20));
-    (!has_control).then_some(start + end)
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    let end = bytes.get(at..)?.iter().position(is_end)?;
+    Some(at + end)
 }
 
 #[cfg(test)]
@@ -361,6 +362,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_string_ends_where_it_ends_byte_by_byte(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+            for at in 0..=bytes.len() {
+                let end = bytes[at..].iter().position(is_end).map(|end| at + end);
+                prop_assert_eq!(plain_end(&bytes, at), end);
+            }
+        }
+
         #[test]
         fn json_is_read(value in any_json()) {
             prop_assert!(skipped(&value.to_string()));
