@@ -28,6 +28,16 @@ pub fn object<'a>(
     scanner.peek().is_none().then_some(())
 }
 
+/// Reads one list, whose elements `element` takes.
+pub(crate) fn list<'a>(
+    json: &'a str,
+    element: impl FnMut(&mut Scanner<'a>) -> Option<()>,
+) -> Option<()> {
+    let mut scanner = Scanner { json, at: 0 };
+    scanner.list(element)?;
+    scanner.peek().is_none().then_some(())
+}
+
 /// Keeps the value of a field. A field that is there twice is not usual.
 pub fn keep<T>(slot: &mut Option<T>, value: Option<Option<T>>) -> Option<()> {
     let value = value?;
@@ -98,6 +108,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A text, or `Some(None)` for a null.
+    #[inline]
     pub fn text(&mut self) -> Option<Option<Cow<'a, str>>> {
         self.nullable(|scanner| {
             scanner.peek()?;
@@ -113,11 +124,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// A number that counts something, or `Some(None)` for a null.
+    #[inline]
     pub fn count(&mut self) -> Option<Option<u64>> {
         self.nullable(|scanner| scanner.skip()?.parse().ok())
     }
 
     /// A value as it is written, or `Some(None)` for a null.
+    #[inline]
     pub fn raw(&mut self) -> Option<Option<&'a str>> {
         self.nullable(Self::skip)
     }
@@ -224,6 +237,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Whether another element follows, or this was the last.
+    #[inline]
     fn goes_on(&mut self, end: u8) -> Option<bool> {
         let next = self.peek()?;
         self.at += 1;
@@ -233,11 +247,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn expect(&mut self, wanted: u8) -> Option<()> {
         (self.peek()? == wanted).then(|| self.at += 1)
     }
 
     /// The next byte that is no white space.
+    #[inline]
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.json.as_bytes();
         loop {
@@ -252,6 +268,7 @@ impl<'a> Scanner<'a> {
 /// Where what is plain in a string ends: at a quote, a backslash, or what may not be in one.
 ///
 /// Eight bytes at a time: half of what a text costs byte by byte, and a word is not dearer.
+#[inline]
 fn plain_end(bytes: &[u8], start: usize) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::head::{Head, INTERNAL_FIELDS, Place, Speaker, field, fields};
 use super::kind::ItemKind;
 use super::notes::{Fact, Notes};
-use crate::json;
+use crate::{json, scan};
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
 /// else a provider sends.
@@ -257,10 +257,10 @@ impl Item {
     /// `None` for items without text, also for a message whose content is a refusal.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let content = self.0.head.content.token(&self.0.raw)?;
-        if content.starts_with('"') {
-            return json::unquote(content);
+        match self.only_text() {
+            Some(token) => json::unquote(token),
+            None => joined(content, |part| part.text()),
         }
-        joined(content, |part| part.text())
     }
 
     /// What the model said when it refused to answer.
@@ -298,6 +298,12 @@ impl Item {
     #[doc(hidden)]
     pub fn is_of_tool(&self) -> bool {
         self.0.head.speaker == Speaker::Tool
+    }
+
+    /// Whether there is a status that is null.
+    #[doc(hidden)]
+    pub fn has_null_status(&self) -> bool {
+        self.0.head.has_null_status
     }
 
     /// Whether there is a status, also a null.
@@ -496,8 +502,7 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     fn text(&self) -> Option<&'a str> {
-        let kind = self.kind.map(RawValue::get)?;
-        matches!(kind, r#""output_text""# | r#""input_text""# | r#""text""#)
+        is_text(self.kind.map(RawValue::get))
             .then(|| self.text.map(RawValue::get))
             .flatten()
     }
@@ -518,16 +523,32 @@ fn joined<'a>(
     (!joined.is_empty()).then_some(Cow::Owned(joined))
 }
 
-/// The text of the only part that has one, as it is written.
+/// The text of the only part that has one, as it is written; `None` also where it is not written as
+/// usual.
 fn only_text(content: &str) -> Option<&str> {
-    let parts: Vec<Part<'_>> = serde_json::from_str(content).ok()?;
-    if parts.iter().any(|part| part.refusal.is_some()) {
-        return None;
-    }
-    let is_text = |token: &&str| token.starts_with('"');
-    let mut texts = parts.iter().filter_map(Part::text).filter(is_text);
-    let only = texts.next().filter(|text| text.len() > 2)?;
-    texts.next().is_none().then_some(only)
+    let mut only = None;
+    scan::list(content, |scanner| {
+        let (mut kind, mut text) = (None, None);
+        scanner.object(|scanner, name| match name {
+            "type" => scan::keep(&mut kind, scanner.raw()),
+            "text" => scan::keep(&mut text, scanner.raw()),
+            "refusal" => scanner.raw()?.is_none().then_some(()),
+            _ => scanner.ignore(),
+        })?;
+        match text.filter(|text| is_text(kind) && text.starts_with('"')) {
+            Some(text) => scan::keep(&mut only, Some(Some(text))),
+            None => Some(()),
+        }
+    })?;
+    only.filter(|text| text.len() > 2)
+}
+
+/// Whether a part of this type is text.
+fn is_text(kind: Option<&str>) -> bool {
+    matches!(
+        kind,
+        Some(r#""output_text""# | r#""input_text""# | r#""text""#)
+    )
 }
 
 /// Two items are equal where their JSON is the same text.

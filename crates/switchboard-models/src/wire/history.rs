@@ -197,7 +197,7 @@ fn sendable(item: &Item, without_id: bool) -> Cow<'_, Item> {
     if may_lack_id && without_id || has_odd_id(item, may_lack_id) {
         dropped.push("id");
     }
-    if has_null(item, "status") {
+    if item.has_null_status() {
         dropped.push("status");
     }
     let item = match dropped.is_empty() {
@@ -229,11 +229,6 @@ fn by_call(item: &Item) -> Option<Item> {
     Some(named.as_ref().unwrap_or(item).without_fields(&["call_id"]))
 }
 
-/// Whether a field is there and null.
-fn has_null(item: &Item, name: &str) -> bool {
-    item.field(name) == Some("null")
-}
-
 /// Whether the identifier is not one the API would have given to such an item.
 fn has_odd_id(item: &Item, may_lack_id: bool) -> bool {
     let prefix = match item.kind() {
@@ -247,7 +242,7 @@ fn has_odd_id(item: &Item, may_lack_id: bool) -> bool {
     match item.id() {
         Some(id) if id == PLACEHOLDER_ID => true,
         Some(id) => may_lack_id && (id.len() > LONGEST_ID || !id.starts_with(prefix)),
-        None => has_null(item, "id"),
+        None => item.field("id") == Some("null"),
     }
 }
 

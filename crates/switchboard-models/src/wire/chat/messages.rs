@@ -263,6 +263,7 @@ impl<'a> Messages<'_, 'a> {
     }
 
     /// A text of an item. One that is borrowed stands between quotes there just as it does here.
+    #[expect(clippy::ptr_arg, reason = "it matters whether it is borrowed")]
     fn quote(&mut self, text: &Cow<'a, str>) {
         match text {
             Cow::Borrowed(text) => self.put_all(["\"", text, "\""]),
