@@ -432,6 +432,29 @@ mod tests {
     }
 
     proptest! {
+        /// A field that is there twice is not usual; the rest of the answer is the same.
+        #[test]
+        fn usual_answers_mean_what_they_mean_to_the_lenient_reader(
+            index in "(0|1|null|\"0\")",
+            content in "(null|\"\"|\"a\\\\n\\\\u00e9\"|\"\\\\ud800\"|\\[\\{\"text\":\"x\"\\}\\]|7)",
+            more in "(|\"refusal\":\"no\",|\"reasoning\":\"hm\",|\"reasoning_content\":\"hm\",\"reasoning\":7,)",
+            calls in "(null|\\[\\]|7|\\[(\\{\"id\":\"i\",\"function\":\\{\"name\":\"(n|)\",\"arguments\":(null|\\{\\}|\"\\{\\}\")\\}\\})\\])",
+            finish in "(null|\"stop\"|\"length\"|\"content_filter\"|\"\")",
+            error in "(null|false|\\{\"message\":\"m\"\\})",
+            counts in proptest::collection::vec("(0|7|7\\.0|\"7\"|null)", 2),
+        ) {
+            let body = |first: &str| format!(
+                r#"{{{first}"id":"c","error":{error},"choices":[{{"index":{index},"message":{{{more}
+                "content":{content},"tool_calls":{calls}}},"finish_reason":{finish}}}],"usage":{{
+                "prompt_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}}}}"#,
+                counts[0], counts[1],
+            );
+            let read = |body: String| {
+                read(model(), body.as_bytes(), &Head::default()).map_err(|error| error.to_string())
+            };
+            prop_assert_eq!(read(body("")), read(body(r#""id":0,"#)));
+        }
+
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(model(), &bytes, &Head::default());

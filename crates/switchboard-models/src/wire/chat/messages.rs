@@ -360,3 +360,78 @@ pub(super) fn unsupported(what: String) -> ModelError {
     let message = format!("{what}; Chat Completions cannot carry that");
     ModelError::new(ModelErrorKind::Unsupported, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    fn written(items: Vec<Item>) -> Value {
+        let mut json = Vec::new();
+        let request = ModelRequest::new(items);
+        // What items noted the first time is used the second time.
+        for _ in 0..2 {
+            json.clear();
+            write(&mut json, &request, true).unwrap();
+        }
+        serde_json::from_slice(&json).unwrap()
+    }
+
+    /// The same JSON with every letter of its strings escaped, keys excepted: nothing in it can be
+    /// taken as it stands.
+    fn escaped(item: &Item) -> Item {
+        fn write(value: &Value) -> String {
+            match value {
+                Value::String(text) => {
+                    let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+                    format!("\"{}\"", units.collect::<String>())
+                }
+                Value::Array(values) => {
+                    let values: Vec<String> = values.iter().map(write).collect();
+                    format!("[{}]", values.join(","))
+                }
+                Value::Object(fields) => {
+                    let is_type = |key: &str| key == "type";
+                    let field = |(key, value): (&String, &Value)| match is_type(key) {
+                        true => format!("{}:{value}", json!(key)),
+                        false => format!("{}:{}", json!(key), write(value)),
+                    };
+                    let fields: Vec<String> = fields.iter().map(field).collect();
+                    format!("{{{}}}", fields.join(","))
+                }
+                other => other.to_string(),
+            }
+        }
+        Item::from_json(write(&item.to_value().unwrap())).unwrap()
+    }
+
+    fn any_item() -> impl Strategy<Value = Item> {
+        let (id, text) = ("[ab]?", "[a-c\"\\\\\n\u{e9}\u{1f600}]{0,6}");
+        prop_oneof![
+            text.prop_map(Item::user),
+            text.prop_map(Item::developer),
+            text.prop_map(Item::assistant),
+            text.prop_map(|text| Item::output_message("msg_1", &text)),
+            (id, text).prop_map(|(id, text)| Item::function_call(&id, "n\"", &text)),
+            (id, text).prop_map(|(id, text)| Item::function_call_output(&id, &text)),
+            (text, text).prop_map(|(one, two)| {
+                let message = json!({"type": "message", "role": "assistant", "content": [
+                    {"type": "output_text", "text": one}, {"type": "refusal", "refusal": two}]});
+                Item::from_value(&message).unwrap()
+            }),
+            (id, text).prop_map(|(id, text)| {
+                let said = json!({"role": "tool", "tool_call_id": id, "content": text});
+                Item::from_value(&said).unwrap()
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_copied_is_what_would_be_written(items in proptest::collection::vec(any_item(), 0..12)) {
+            let other = items.iter().map(escaped).collect();
+            prop_assert_eq!(written(items), written(other));
+        }
+    }
+}

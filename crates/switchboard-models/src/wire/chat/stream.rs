@@ -205,6 +205,9 @@ fn is_object(json: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Endpoint;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
 
     fn calls(pieces: &[Value]) -> Vec<(String, String)> {
         let mut said = Said::default();
@@ -257,5 +260,55 @@ mod tests {
             piece(Some(0), "a", "get_weather", ""),
         ];
         assert_eq!(calls(&again), expected);
+    }
+
+    /// What is told of some chunks, and the answer they come to.
+    fn told(chunks: &[String]) -> Vec<Result<String, String>> {
+        static MODEL: LazyLock<ChatModel> = LazyLock::new(|| {
+            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
+            ChatModel::new(&client, "m")
+        });
+        // Calls without an identifier of their own get the same ones each time.
+        fastrand::seed(7);
+        let (mut answering, mut ready) = (Answering::new(MODEL.clone()), VecDeque::new());
+        let mut all = Vec::new();
+        for chunk in chunks {
+            let taken = answering.take(chunk.as_str().into(), &Head::default(), &mut ready);
+            all.extend(taken.err().map(|error| Err(error.to_string())));
+        }
+        let ended = answering.end(true, &Head::default(), &mut ready);
+        all.extend(ended.err().map(|error| Err(error.to_string())));
+        all.extend(ready.iter().map(|event| match event {
+            ModelEvent::Raw(_) => Ok("raw".to_owned()),
+            event => Ok(format!("{event:?}")),
+        }));
+        all
+    }
+
+    proptest! {
+        /// A field that is there twice is not usual; the rest of a chunk is the same.
+        #[test]
+        fn usual_chunks_mean_what_they_mean_to_the_lenient_reader(
+            chunks in proptest::collection::vec(
+                (
+                    "(0|1|null)",
+                    "(|\"content\":(null|\"a\\\\n\"|\"\\\\ud800\"|7),|\"refusal\":\"no\",|\"reasoning\":\"hm\",)",
+                    "(null|\\[\\{\"index\":(0|1),\"id\":\"(i|j)\",\"function\":\\{\"name\":\"n\",\"arguments\":(\"\\{\\}\"|\\{\\})\\}\\}\\])",
+                    "(null|\"stop\"|\"\")",
+                    "(null|\\{\"prompt_tokens\":(7|\"7\")\\}|7)",
+                ),
+                0..4,
+            ),
+        ) {
+            let chunks = |first: &str| -> Vec<String> {
+                let chunk = |(index, words, calls, finish, usage): &(String, String, String, String, String)| {
+                    format!(
+                        r#"{{{first}"id":"c","choices":[{{"index":{index},"delta":{{{words}"tool_calls":{calls}}},"finish_reason":{finish}}}],"usage":{usage}}}"#
+                    )
+                };
+                chunks.iter().map(chunk).collect()
+            };
+            prop_assert_eq!(told(&chunks("")), told(&chunks(r#""id":0,"#)));
+        }
     }
 }
