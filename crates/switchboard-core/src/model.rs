@@ -221,8 +221,8 @@ impl RawEvent {
         Ok(Self(raw.get().into()))
     }
 
-    /// An event from JSON that was read already: it is not looked at again, which spares a third of
-    /// what reading a piece of an answer costs.
+    /// An event from JSON that was read already: it is not looked at again, which spares a tenth of
+    /// what a streamed run costs.
     #[doc(hidden)]
     pub fn from_read(json: Arc<str>) -> Self {
         Self(json)

@@ -4,7 +4,7 @@
 //! same: what is no JSON is not read. What is not as it should be (a field twice, a number as text,
 //! half a character, lists as deep as no server's) is `None` here, and whoever asked has a closer look
 //! with a reader that takes it: what is read is the same, the cost is not. A piece of a streamed answer
-//! takes half the instructions of a derived type, and a sixth of those of a tree of values.
+//! takes 4,300 instructions; with a derived type it took 6,100, and as a tree of values 13,700.
 
 use std::borrow::Cow;
 
@@ -267,7 +267,7 @@ impl<'a> Scanner<'a> {
 
 /// Where what is plain in a string ends: at a quote, a backslash, or what may not be in one.
 ///
-/// Eight bytes at a time: half of what a text costs byte by byte, and a word is not dearer.
+/// Eight bytes at a time, since most of an answer is text.
 #[inline]
 fn plain_end(bytes: &[u8], start: usize) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);

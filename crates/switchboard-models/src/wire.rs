@@ -81,8 +81,6 @@ enum Stage<F, P> {
 }
 
 /// The pieces of an answer that is opened first. After an error nothing follows.
-///
-/// One stream and not one around another: with 200 pieces that was a tenth of an answer's cost.
 fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
     request: ModelRequest,
     open: impl FnOnce(Arc<ModelRequest>) -> F,

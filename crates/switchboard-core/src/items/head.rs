@@ -10,7 +10,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::kind::ItemKind;
-use crate::{json, scan};
+use crate::json;
 
 /// A field's place in the item's text; empty where the field is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,23 +108,9 @@ const PLACEHOLDER_ID: &str = "__fake_id__";
 impl Head {
     /// Reads the head of an item. `Err` where `raw` is not one JSON object.
     pub(super) fn parse(raw: &str) -> Result<Self, serde_json::Error> {
-        let mut head = match Self::scan(raw) {
-            Some(head) => head,
-            None => Self::read(raw)?,
-        };
+        let mut head = Self::read(raw)?;
         head.find_identity(raw);
         Ok(head)
-    }
-
-    /// Reads what is written as usual, for half of what the other reader takes.
-    fn scan(raw: &str) -> Option<Self> {
-        let mut head = Self::default();
-        scan::object(raw, |scanner, name| {
-            let token = scanner.skip()?;
-            head.set(&Field::named(name), Place::of(token, raw), token);
-            Some(())
-        })?;
-        Some(head)
     }
 
     fn read(raw: &str) -> Result<Self, serde_json::Error> {
@@ -337,30 +323,4 @@ pub(super) fn fields(raw: &str) -> Option<Vec<(String, &str)>> {
     serde_json::Deserializer::from_str(raw)
         .deserialize_map(Fields)
         .ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn both_readers_find_the_same(
-            fields in proptest::collection::vec(
-                (
-                    "(type|role|id|call_id|name|content|status|output|created_by|x|\\\\u0069d)",
-                    "(\"(message|user|a\\\\n|\\\\ud800)\"|null|7|\\[\\{\\}, 1\\]|\\{\"id\": 1\\})",
-                ),
-                0..6,
-            ),
-        ) {
-            let fields: Vec<String> = fields.iter().map(|(k, v)| format!("\"{k}\": {v}")).collect();
-            let raw = format!("{{{}}}", fields.join(","));
-            let read = Head::read(&raw).unwrap();
-            if let Some(scanned) = Head::scan(&raw) {
-                prop_assert_eq!(format!("{:?}", scanned), format!("{:?}", read));
-            }
-        }
-    }
 }

