@@ -1,5 +1,6 @@
 //! `switchboard chat`: a conversation in the terminal.
 
+mod before;
 mod lines;
 mod typed;
 

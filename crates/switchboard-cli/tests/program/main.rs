@@ -11,3 +11,5 @@ mod routing;
 mod run;
 mod sessions;
 mod support;
+#[cfg(unix)]
+mod terminal;

@@ -16,6 +16,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 use tokio::sync::mpsc as answers;
 
+use super::before::Before;
 use super::typed::COMMANDS;
 use crate::data_folder;
 use crate::failure::Failure;
@@ -28,6 +29,8 @@ pub(super) struct Lines {
     prompts: mpsc::Sender<Prompt>,
     read: answers::Receiver<Read>,
     source: Source,
+    /// How the terminal was before.
+    before: Before,
     /// Whether a line was asked for that has not come yet.
     is_asked: bool,
 }
@@ -103,11 +106,13 @@ impl Lines {
     ) -> Self {
         let (prompts, asked) = mpsc::channel();
         let (read, lines) = answers::channel(1);
+        let before = Before::now();
         thread::spawn(move || reader(asked, read));
         Self {
             prompts,
             read: lines,
             source,
+            before,
             is_asked: false,
         }
     }
@@ -126,6 +131,16 @@ impl Lines {
         let read = self.read.recv().await;
         self.is_asked = false;
         read.unwrap_or(Read::End)
+    }
+}
+
+impl Drop for Lines {
+    /// A line that is still being edited will not be: nobody can tell the editor to stop, and the
+    /// program is about to end.
+    fn drop(&mut self) {
+        if self.is_asked && self.are_edited() {
+            self.before.restore();
+        }
     }
 }
 
@@ -151,6 +166,9 @@ fn edit(
     prompts: &mpsc::Receiver<Prompt>,
     read: &answers::Sender<Read>,
 ) {
+    // Nothing is printed with it, but where there is one the editor learns of a signal that another
+    // thread has got.
+    let _printer = editor.create_external_printer();
     while let Ok(Prompt { raw, styled }) = prompts.recv() {
         let line = match editor.readline(&(raw, styled)) {
             Ok(line) => Read::Line(line),

@@ -1,0 +1,207 @@
+//! `switchboard chat` in a terminal: editing, commands, and what is shown as it happens.
+
+use fake_provider::{FakeProvider, Reply};
+use serde_json::json;
+use terminal::{Key, Size};
+
+use super::{USUAL, chat, enter, half_an_answer, open, with_model};
+use crate::support::Folder;
+
+#[test]
+fn a_line_can_be_edited_before_it_is_said() {
+    let mut terminal = chat(&Folder::new());
+    terminal.type_text("y bill is wrongg");
+    terminal.press(Key::Backspace);
+    terminal.press(Key::Home);
+    terminal.type_text("M");
+    terminal.press(Key::End);
+    terminal.type_text("?");
+    terminal.press(Key::Left);
+    terminal.type_text("!");
+    terminal
+        .wait_for("You → Triage> My bill is wrong!?")
+        .unwrap();
+    terminal.press(Key::Enter);
+    terminal.wait_for("You → Billing> ").unwrap();
+    enter(&mut terminal, "/history");
+    terminal.wait_for("You        My bill is wrong!?").unwrap();
+}
+
+#[test]
+fn lines_come_back_also_in_the_next_chat() {
+    let folder = Folder::new();
+    let mut terminal = chat(&folder);
+    enter(&mut terminal, "My bill is wrong");
+    terminal.wait_for("You → Billing> ").unwrap();
+    enter(&mut terminal, " my secret");
+    terminal
+        .wait_until("an answer to the second line", |screen| {
+            screen.matches("You → Billing>").count() == 2
+        })
+        .unwrap();
+    terminal.press(Key::Up);
+    terminal
+        .wait_for("You → Billing> My bill is wrong")
+        .unwrap();
+    drop(terminal);
+    let mut terminal = chat(&folder);
+    terminal.press(Key::Up);
+    terminal.wait_for("You → Triage> My bill is wrong").unwrap();
+}
+
+#[test]
+fn handoffs_are_shown_and_the_prompt_says_who_will_answer() {
+    let folder = Folder::new();
+    let mut terminal = chat(&folder);
+    enter(&mut terminal, "My bill is wrong");
+    terminal.wait_for("You → Billing> ").unwrap();
+    let shown = terminal.screen();
+    let shown: Vec<&str> = shown.lines().collect();
+    assert_eq!(
+        shown[..6],
+        [
+            "team.toml: Triage will answer. /help lists commands, Ctrl-D leaves.",
+            "You → Triage> My bill is wrong",
+            "Triage     → Billing",
+            "             carried 3 of 3 items: 1 user message, 1 call, 1 output",
+            "Billing    A second charge is reversed.",
+            "",
+        ],
+    );
+    enter(&mut terminal, "/reset");
+    terminal
+        .wait_for("Forgotten; a new conversation begins.\nYou → Triage> ")
+        .unwrap();
+}
+
+#[test]
+fn text_and_handoffs_are_shown_before_the_answer_is_complete() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let replies = [
+        Reply::call("c1", "transfer_to_billing", "{}"),
+        half_an_answer(),
+    ];
+    let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "Hi");
+    terminal.wait_for("Triage     → Billing\n").unwrap();
+    terminal.wait_for("Billing    word word").unwrap();
+}
+
+#[test]
+fn commands_answer_and_a_misspelt_one_gets_a_suggestion() {
+    let folder = Folder::new();
+    let mut terminal = chat(&folder);
+    for (typed, answer) in [
+        (
+            "/agents",
+            "* Triage     Finds the right colleague. [offline]",
+        ),
+        ("/history", "Nothing has been said yet."),
+        ("/graph", "flowchart LR"),
+        ("/save chat.jsonl", "0 events are in chat.jsonl"),
+        ("/help", "/save FILE    write what happened to a file"),
+        (
+            "/agnets",
+            "there is no command /agnets: did you mean /agents?",
+        ),
+        ("/xyzzy", "there is no command /xyzzy: /help lists them"),
+    ] {
+        enter(&mut terminal, typed);
+        terminal.wait_for(answer).unwrap();
+    }
+    enter(&mut terminal, "/quit");
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+}
+
+#[test]
+fn tab_completes_commands() {
+    let mut terminal = chat(&Folder::new());
+    terminal.type_text("/ag");
+    terminal.press(Key::Tab);
+    terminal.wait_for("> /agents ").unwrap();
+    terminal.press(Key::Enter);
+    terminal.wait_for("* Triage").unwrap();
+}
+
+#[test]
+fn a_session_goes_on_in_another_process_with_the_agent_that_had_it() {
+    let folder = Folder::new();
+    let args = ["chat", "team.toml", "--session", "tuesday"];
+    let mut terminal = open(&folder, &args, USUAL, &[]);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "My bill is wrong");
+    terminal.wait_for("You → Billing> ").unwrap();
+    terminal.press(Key::CtrlD);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+    let mut terminal = open(&folder, &args, USUAL, &[]);
+    terminal
+        .wait_for("going on with Billing, 4 items so far.")
+        .unwrap();
+    terminal.wait_for("You → Billing> ").unwrap();
+}
+
+#[test]
+fn a_wrong_key_and_a_dead_server_leave_the_chat_alive() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let refused = json!({"error": {"message": "Incorrect API key provided"}});
+    let replies = [Reply::status(401, refused), Reply::text("Here I am.")];
+    let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "Hi");
+    terminal.wait_for("help: check the key").unwrap();
+    enter(&mut terminal, "Hi again");
+    terminal.wait_for("Here I am.").unwrap();
+
+    let nobody = "http://127.0.0.1:9/v1";
+    let args = [
+        "chat",
+        "team.toml",
+        "--model",
+        "chat/x",
+        "--base-url",
+        nobody,
+    ];
+    let mut terminal = open(&folder, &args, USUAL, &[]);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "Hi");
+    terminal.wait_for("--base-url").unwrap();
+    enter(&mut terminal, "/agents");
+    terminal.wait_for("* Triage").unwrap();
+}
+
+#[test]
+fn a_terminal_may_be_resized_in_mid_answer_and_at_the_prompt() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let replies = [half_an_answer(), Reply::text(&"more ".repeat(20))];
+    let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "Hi");
+    terminal.wait_for("word word").unwrap();
+    let narrow = Size {
+        columns: 50,
+        rows: 24,
+    };
+    terminal.resize(narrow).unwrap();
+    terminal.press(Key::CtrlC);
+    terminal.wait_for("You → Triage> ").unwrap();
+    terminal.type_text("Go ");
+    terminal.wait_for("You → Triage> Go ").unwrap();
+    terminal
+        .resize(Size {
+            columns: 60,
+            rows: 24,
+        })
+        .unwrap();
+    enter(&mut terminal, "on");
+    terminal.wait_for("more more").unwrap();
+    terminal
+        .wait_until("an answer of this width", |screen| {
+            let widths = screen.lines().filter(|line| line.contains("more"));
+            widths
+                .map(str::len)
+                .max()
+                .is_some_and(|width| width > 50 && width <= 60)
+        })
+        .unwrap();
+}

@@ -1,0 +1,138 @@
+//! Ctrl-C, Ctrl-D and `kill`: what ends, what goes on, and how the terminal is left.
+
+use std::process::Command;
+
+use fake_provider::{FakeProvider, Reply};
+use terminal::{Key, Signal, Terminal};
+
+use super::{USUAL, chat, enter, half_an_answer, with_model};
+use crate::support::Folder;
+
+#[test]
+fn ctrl_c_stops_the_answer_and_not_the_program() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let replies = [half_an_answer(), Reply::text("Here I am.")];
+    let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
+    terminal.wait_for("You → Triage> ").unwrap();
+    enter(&mut terminal, "Hi");
+    terminal.wait_for("word word").unwrap();
+    terminal.press(Key::CtrlC);
+    terminal.wait_for("stopped").unwrap();
+    enter(&mut terminal, "Are you there?");
+    terminal.wait_for("Here I am.").unwrap();
+    let requests = provider.requests_of("key");
+    let last = requests.last().unwrap();
+    let said = last.body.to_string();
+    assert!(said.contains("word word"), "what was said stays: {said}");
+}
+
+#[test]
+fn at_the_prompt_ctrl_c_clears_the_line_and_a_second_one_leaves() {
+    let mut terminal = chat(&Folder::new());
+    terminal.type_text("never said");
+    terminal.wait_for("> never said").unwrap();
+    terminal.press(Key::CtrlC);
+    terminal.wait_for("Ctrl-C again leaves").unwrap();
+    enter(&mut terminal, "/history");
+    terminal.wait_for("Nothing has been said yet.").unwrap();
+    terminal.press(Key::CtrlC);
+    terminal
+        .wait_until("the second hint", |screen| {
+            screen.matches("Ctrl-C again leaves").count() == 2
+        })
+        .unwrap();
+    terminal.press(Key::CtrlC);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+}
+
+#[test]
+fn ctrl_d_leaves() {
+    let mut terminal = chat(&Folder::new());
+    terminal.press(Key::CtrlD);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+}
+
+/// The program in a shell, which tells how the terminal is once it has ended.
+fn in_a_shell(folder: &Folder, provider: &FakeProvider, args: &str) -> Terminal {
+    provider.script("key", [half_an_answer()]);
+    let program = env!("CARGO_BIN_EXE_switchboard");
+    let url = provider.url();
+    folder.write(
+        "program.sh",
+        &format!("echo $$ > id\nexec '{program}' {args} --model chat/llama --base-url {url}\n"),
+    );
+    let shell = "sh program.sh; echo \"code $?.\"; stty -a";
+    let (home, data) = (folder.path(""), folder.path("data"));
+    let env = [
+        ("HOME", home.to_str().unwrap()),
+        ("SWITCHBOARD_DATA", data.to_str().unwrap()),
+        ("OPENAI_API_KEY", "key"),
+    ];
+    Terminal::start_in(&home, "sh", ["-c", shell], USUAL, env).unwrap()
+}
+
+/// Sends a signal to the program and not to its shell.
+fn kill(folder: &Folder, signal: &str) {
+    let id = folder.read("id");
+    let sent = Command::new("kill").args([signal, id.trim()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Whether the terminal shows what is typed, and waits for whole lines.
+fn assert_is_as_before(terminal: &mut Terminal) {
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+    let shown = terminal.everything();
+    let flags: Vec<&str> = shown.split_whitespace().collect();
+    for flag in ["icanon", "echo", "isig", "icrnl", "opost"] {
+        assert!(flags.contains(&flag), "{flag}: {shown}");
+    }
+}
+
+#[test]
+fn a_signal_in_mid_answer_leaves_the_terminal_as_it_was() {
+    let provider = FakeProvider::on_thread().unwrap();
+    for (args, signal, code) in [
+        ("run team.toml Hi", "-INT", "code 130."),
+        ("run team.toml Hi", "-TERM", "code 143."),
+        ("chat team.toml", "-TERM", "code 143."),
+        ("chat team.toml", "-HUP", "code 143."),
+    ] {
+        let folder = Folder::new();
+        let mut terminal = in_a_shell(&folder, &provider, args);
+        if args.starts_with("chat") {
+            terminal.wait_for("You → Triage> ").unwrap();
+            enter(&mut terminal, "Hi");
+        }
+        terminal.wait_for("word word").unwrap();
+        kill(&folder, signal);
+        terminal.wait_for(code).unwrap();
+        assert_is_as_before(&mut terminal);
+    }
+}
+
+#[test]
+fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
+    let provider = FakeProvider::on_thread().unwrap();
+    for signal in ["-TERM", "-HUP"] {
+        let folder = Folder::new();
+        let mut terminal = in_a_shell(&folder, &provider, "chat team.toml");
+        terminal.wait_for("You → Triage> ").unwrap();
+        // What the program reads itself it shows itself: now it edits.
+        terminal.type_text("half a line");
+        terminal.wait_for("> half a line").unwrap();
+        kill(&folder, signal);
+        terminal.wait_for("code 143.").unwrap();
+        assert_is_as_before(&mut terminal);
+    }
+}
+
+#[test]
+fn an_interrupt_that_was_sent_to_the_prompt_is_a_ctrl_c() {
+    let mut terminal = chat(&Folder::new());
+    terminal.type_text("never said");
+    terminal.wait_for("> never said").unwrap();
+    terminal.signal(Signal::Interrupt).unwrap();
+    terminal.wait_for("Ctrl-C again leaves").unwrap();
+    enter(&mut terminal, "/history");
+    terminal.wait_for("Nothing has been said yet.").unwrap();
+}
