@@ -289,7 +289,7 @@ pub(crate) struct Test {
     pub(crate) cases: PathBuf,
 
     /// How many cases run at once
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = from_one_on)]
     pub(crate) jobs: NonZeroUsize,
 
     /// Print one result a line as JSON, for machines
@@ -327,6 +327,11 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write it as KEY=VALUE, as in tier=premium".to_owned()),
     }
+}
+
+fn from_one_on(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "give a number from 1 on".to_owned())
 }
 
 fn positive(text: &str) -> Result<f64, String> {

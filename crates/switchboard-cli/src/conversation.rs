@@ -195,6 +195,15 @@ impl Conversation {
         loop {
             tokio::select! {
                 biased;
+                // First, as an answer that never pauses can be stopped as well.
+                signal = signals.next() => {
+                    // Whoever asks twice does not want to wait for anything.
+                    if stopped.is_some() {
+                        return Ok(Answered::Stopped(signal));
+                    }
+                    stopped = Some(signal);
+                    stream.stop();
+                }
                 Some(seen) = seen.recv() => telling.tell_all(teller.seen(seen))?,
                 event = stream.next() => {
                     // What was seen before the stream told this comes first.
@@ -206,14 +215,6 @@ impl Conversation {
                         None => break,
                     }
                 }
-                signal = signals.next() => {
-                    // Whoever asks twice does not want to wait for anything.
-                    if stopped.is_some() {
-                        return Ok(Answered::Stopped(signal));
-                    }
-                    stopped = Some(signal);
-                    stream.stop();
-                }
                 _ = tick.tick() => telling.audience.waiting()?,
             }
         }
@@ -222,13 +223,21 @@ impl Conversation {
         let cost = cost(&result, began.elapsed());
         match result {
             Ok(result) => {
-                self.go_on_with(result.last_agent().clone()).await?;
-                if result.status() == RunStatus::Completed {
+                let is_complete = result.status() == RunStatus::Completed;
+                let said = teller.said();
+                self.agent = result.last_agent().clone();
+                let mut kept = self.kept.set_agent(self.agent.name()).await;
+                if kept.is_ok() && !is_complete {
+                    kept = self.keep_half_said(said).await;
+                }
+                if let Err(failure) = kept {
+                    telling.tell(not_kept(&failure, cost))?;
+                    return Ok(Answered::Failed(failure.exit()));
+                }
+                if is_complete {
                     telling.tell(finished(&result, cost))?;
                     return Ok(Answered::Finished);
                 }
-                let said = teller.said();
-                self.keep_half_said(said).await?;
                 telling.tell(Event::Stopped {
                     agent: self.agent.name().to_owned(),
                     output: said.to_owned(),
@@ -239,7 +248,9 @@ impl Conversation {
             Err(error) => {
                 let agent = error.run().map(|run| run.agent());
                 if let Some(agent) = agent.and_then(|name| self.desk.get(name)) {
-                    self.go_on_with(agent).await?;
+                    self.agent = agent;
+                    // One failure is enough to be told of, and this may be the same one again.
+                    let _ = self.kept.set_agent(self.agent.name()).await;
                 }
                 telling.tell_all(reasons::events(&error, cost))?;
                 Ok(Answered::Failed(reasons::exit(&error)))
@@ -256,11 +267,6 @@ impl Conversation {
             .context(self.desk.context.clone())
             .config(config)
             .stream(message)
-    }
-
-    async fn go_on_with(&mut self, agent: Agent<Context>) -> Result<(), Failure> {
-        self.agent = agent;
-        self.kept.set_agent(self.agent.name()).await
     }
 
     /// What was said of an answer stays, though it was stopped: the user has read it.
@@ -300,6 +306,18 @@ fn finished(result: &RunResult<Context>, cost: Cost) -> Event {
             },
             None => Value::Null,
         },
+        cost,
+    }
+}
+
+/// What was said is not in the session.
+fn not_kept(failure: &Failure, cost: Cost) -> Event {
+    let (message, help) = failure.said();
+    Event::Error {
+        kind: "session".to_owned(),
+        message,
+        help,
+        exit_code: failure.exit().code(),
         cost,
     }
 }

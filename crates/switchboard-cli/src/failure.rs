@@ -71,8 +71,13 @@ impl Failure {
     /// A file could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let path = path.display();
-        let message = format!("cannot read {path}: {}", in_words(error));
+        let message = match error.kind() {
+            io::ErrorKind::InvalidData => format!("{path} is not text in UTF-8"),
+            _ => format!("cannot read {path}: {}", in_words(error)),
+        };
         let help = match error.kind() {
+            io::ErrorKind::InvalidData => "save it as UTF-8",
+            io::ErrorKind::IsADirectory => "name a file in this folder",
             io::ErrorKind::NotFound => "check the name; the path counts from the folder you are in",
             io::ErrorKind::PermissionDenied => "let yourself read it, as with chmod",
             _ => "check that it is a file that can be read",
@@ -83,10 +88,29 @@ impl Failure {
     /// A file could not be written.
     pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
         let message = format!("cannot write {}: {}", path.display(), in_words(error));
-        Self::usage(
-            message,
-            "check that the folder exists, is yours, and has room",
-        )
+        let help = match error.kind() {
+            io::ErrorKind::NotFound => "make its folder first, or name another",
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "name a place that you may write to"
+            }
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                "a file is where a folder should be: name another folder"
+            }
+            io::ErrorKind::IsADirectory => "a folder has this name: name a file",
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "make room on the disk, or name another place"
+            }
+            _ => "check that the folder exists, is yours, and has room",
+        };
+        Self::usage(message, help)
+    }
+
+    /// What is wrong, and what to do about it.
+    pub(crate) fn said(&self) -> (String, Option<String>) {
+        match self {
+            Self::Said { message, help, .. } => (message.clone(), help.clone()),
+            other => (other.to_string(), None),
+        }
     }
 
     /// The exit code.

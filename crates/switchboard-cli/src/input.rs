@@ -36,10 +36,8 @@ pub(crate) fn messages(
         }
         Some(path) if path == Path::new("-") => plain(&stdin()?),
         Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| match error.kind() {
-                io::ErrorKind::InvalidData => not_text(&path.display().to_string()),
-                _ => Failure::unreadable(path, &error),
-            })?;
+            let text =
+                fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
             let ending = path.extension().and_then(|ending| ending.to_str());
             match ending {
                 Some("jsonl" | "ndjson" | "json") => json_lines(&text, path)?,
@@ -58,13 +56,8 @@ fn stdin() -> Result<String, Failure> {
     let mut text = String::new();
     match io::stdin().lock().read_to_string(&mut text) {
         Ok(_) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(not_text("standard input")),
         Err(error) => Err(Failure::unreadable(Path::new("standard input"), &error)),
     }
-}
-
-fn not_text(what: &str) -> Failure {
-    Failure::usage(format!("{what} is not text in UTF-8"), "save it as UTF-8")
 }
 
 /// A message a line; empty lines say nothing.

@@ -19,6 +19,7 @@ mod signals;
 mod teams;
 mod trace_file;
 mod watch;
+mod whole_files;
 
 #[cfg(test)]
 mod standin;

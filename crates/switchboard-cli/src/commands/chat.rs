@@ -5,7 +5,6 @@ mod lines;
 mod typed;
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +22,7 @@ use crate::screen::style::{self, BOLD, DIM, Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use crate::screen::{Screen, UserWords};
 use crate::signals::{Signal, Signals};
+use crate::whole_files;
 use lines::{Lines, Prompt, Read};
 use typed::{COMMANDS, Typed};
 use unicode_width::UnicodeWidthStr as _;
@@ -202,14 +202,16 @@ impl Chat {
                 write!(self.out, "{}", graph.to_mermaid())?;
             }
             "history" => self.history().await?,
-            "reset" => {
-                self.conversation.reset().await?;
-                self.recorded.clear();
-                self.note(match self.look.language {
-                    Language::En => "Forgotten; a new conversation begins.",
-                    Language::Zh => "已清除，开始新的对话。",
-                })?;
-            }
+            "reset" => match self.conversation.reset().await {
+                Ok(()) => {
+                    self.recorded.clear();
+                    self.note(match self.look.language {
+                        Language::En => "Forgotten; a new conversation begins.",
+                        Language::Zh => "已清除，开始新的对话。",
+                    })?;
+                }
+                Err(failure) => self.note(&failure.to_string())?,
+            },
             "save" => self.save(rest)?,
             _ => {}
         }
@@ -252,8 +254,11 @@ impl Chat {
         Ok(())
     }
 
-    async fn history(&mut self) -> Result<(), Failure> {
-        let items = self.conversation.kept().items().await?;
+    async fn history(&mut self) -> io::Result<()> {
+        let items = match self.conversation.kept().items().await {
+            Ok(items) => items,
+            Err(failure) => return self.note(&failure.to_string()),
+        };
         if items.is_empty() {
             self.note(match self.look.language {
                 Language::En => "Nothing has been said yet.",
@@ -275,19 +280,15 @@ impl Chat {
             return self.note("say where to, as in /save chat.jsonl");
         }
         let path = PathBuf::from(file);
-        let is_new = !self.saved.contains(&path);
-        let opened = match is_new {
-            true => fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .open(&path),
-            false => fs::File::create(&path),
-        };
-        let written = opened.and_then(|file| {
-            let mut lines = JsonLines(io::BufWriter::new(file));
-            self.recorded.iter().try_for_each(|line| lines.told(line))
-        });
-        match written {
+        if whole_files::is_there(&path) && !self.saved.contains(&path) {
+            return self.note(&format!(
+                "{} is there already and was left as it is; save under another name",
+                one_line(file)
+            ));
+        }
+        let mut lines = JsonLines(Vec::new());
+        self.recorded.iter().try_for_each(|line| lines.told(line))?;
+        match whole_files::write(&[(path.clone(), &lines.0)]) {
             Ok(()) => {
                 self.saved.insert(path);
                 let name = one_line(file);
@@ -296,11 +297,7 @@ impl Chat {
                     "{count} events are in {name}: switchboard replay {name}"
                 ))
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.note(&format!(
-                "{} is there already and was left as it is; save under another name",
-                one_line(file)
-            )),
-            Err(error) => self.note(&Failure::unwritable(&path, &error).to_string()),
+            Err(failure) => self.note(&failure.to_string()),
         }
     }
 

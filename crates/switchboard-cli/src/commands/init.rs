@@ -10,6 +10,7 @@ use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{BOLD, Language, Look};
 use crate::teams;
+use crate::whole_files;
 
 pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result<Exit, Failure> {
     // What the team file's first line names: with it editors complete and check the file.
@@ -19,7 +20,7 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
     let there: Vec<PathBuf> = files.iter().map(|(name, _)| args.dir.join(name)).collect();
     let in_the_way: Vec<String> = there
         .iter()
-        .filter(|path| path.symlink_metadata().is_ok())
+        .filter(|path| whole_files::is_there(path))
         .map(|path| path.display().to_string())
         .collect();
     if !in_the_way.is_empty() && !args.force {
@@ -31,15 +32,11 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
             "name another folder, as in `switchboard init my-team`, or write over it with --force",
         ));
     }
-    let unwritable = |path: &Path| {
-        let path = path.to_owned();
-        move |error: io::Error| Failure::unwritable(&path, &error)
-    };
-    fs::create_dir_all(&args.dir).map_err(unwritable(&args.dir))?;
-    for (path, (_, text)) in there.iter().zip(&files) {
-        fs::write(path, text).map_err(unwritable(path))?;
-    }
-    for path in &there {
+    fs::create_dir_all(&args.dir).map_err(|error| Failure::unwritable(&args.dir, &error))?;
+    let texts = files.iter().map(|(_, text)| text.as_bytes());
+    let written: Vec<(PathBuf, &[u8])> = there.into_iter().zip(texts).collect();
+    whole_files::write(&written)?;
+    for (path, _) in &written {
         let wrote = match look.language {
             Language::En => "wrote",
             Language::Zh => "已写入",

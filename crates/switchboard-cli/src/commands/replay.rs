@@ -148,7 +148,8 @@ async fn wait(before: Option<f64>, at: f64, speed: f64) {
 
 /// Which line is broken, and what to do.
 fn described(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -> String {
-    let line = String::from_utf8_lossy(line);
+    // A line that is no event may be a whole file of something else.
+    let line = String::from_utf8_lossy(&line[..line.len().min(240)]);
     let line = one_line(&line);
     let line = shortened(&line, 60);
     let error = error.to_string();

@@ -20,6 +20,7 @@ use crate::open;
 use crate::screen::style::Look;
 use crate::signals::{Signal, Signals};
 use cases::failures as failures_of;
+use table::Table;
 
 pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
@@ -33,30 +34,54 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
         .zip(desks)
         .map(|(case, desk)| tried(case, desk));
     let mut tried = stream::iter(tried).buffered(args.jobs.get());
-    let mut results = Vec::new();
+    let names = cases.iter().map(|case| case.name.as_str());
+    let table = Table::new(names, look);
+    let mut out = anstream::stdout();
+    let mut signals = Signals::listen()?;
+    let (mut passed, mut failed) = (0, 0);
+    let mut stopped = None;
     // A result is shown as soon as those before it are.
-    while let Some(result) = tried.next().await {
-        let result = result?;
+    while stopped.is_none() {
+        let result = tokio::select! {
+            biased;
+            signal = signals.next() => {
+                stopped = Some(signal);
+                continue;
+            }
+            result = tried.next() => result,
+        };
+        let Some(result) = result.transpose()? else {
+            break;
+        };
         if let Ended::Interrupted(signal) = result.ended {
-            return Ok(signal.exit());
+            stopped = Some(signal);
+            continue;
         }
-        if args.json {
-            print(&Printed::Case(&result))?;
+        match result.ok() {
+            true => passed += 1,
+            false => failed += 1,
         }
-        results.push(result);
+        match args.json {
+            true => print(&Printed::Case(&result))?,
+            false => table.row(&result, &mut out)?,
+        }
+        // The offline model never waits, and signals come in while something does.
+        tokio::task::yield_now().await;
     }
     let summary = Summary {
-        passed: results.iter().filter(|result| result.ok()).count(),
-        failed: results.iter().filter(|result| !result.ok()).count(),
+        passed,
+        failed,
+        untried: cases.len() - passed - failed,
         seconds: rounded(began.elapsed().as_secs_f64()),
     };
     match args.json {
         true => print(&Printed::Summary(&summary))?,
-        false => table::draw(&results, &summary, look, &mut anstream::stdout())?,
+        false => table.end(&summary, &mut out)?,
     }
-    Ok(match summary.failed {
-        0 => Exit::Ok,
-        _ => Exit::Failed,
+    Ok(match (stopped, failed) {
+        (Some(signal), _) => signal.exit(),
+        (None, 0) => Exit::Ok,
+        (None, _) => Exit::Failed,
     })
 }
 
@@ -93,7 +118,15 @@ impl Outcome {
 struct Summary {
     passed: usize,
     failed: usize,
+    /// Those that were not tried to their end, as the user stopped it.
+    #[serde(skip_serializing_if = "is_none")]
+    untried: usize,
     seconds: f64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A line of `--json`.

@@ -5,6 +5,7 @@
 mod chat;
 mod files;
 mod manners;
+mod mishaps;
 mod models;
 mod recordings;
 mod routing;

@@ -47,6 +47,7 @@ fn a_wrong_command_line_is_told_on_standard_error() {
         &["run", "team.toml", "Hi", "--context", "tier"],
         &["run", "team.toml", "Hi", "--max-turns", "0"],
         &["replay", "x", "--speed", "-1"],
+        &["test", "team.toml", "cases.toml", "--jobs", "0"],
     ] {
         let ran = folder.run(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));

@@ -3,54 +3,71 @@
 use std::io::{self, Write};
 
 use super::{Outcome, Summary};
-use crate::screen::style::{BAD, GOOD, Look};
+use crate::screen::style::{BAD, GOOD, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use unicode_width::UnicodeWidthStr as _;
 
-/// Draws the table, and then why cases failed.
-pub(super) fn draw(
-    results: &[Outcome],
-    summary: &Summary,
+/// A table that is drawn row by row, as results come.
+pub(super) struct Table {
     look: Look,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    // The verdict, then half of the rest for the name.
-    let room = look
-        .width
-        .map_or(60, |width| (width.saturating_sub(8) / 2).max(8));
-    let names: Vec<_> = results
-        .iter()
-        .map(|result| one_line(&result.name))
-        .collect();
-    let widest = names.iter().map(|name| name.width()).max().unwrap_or(0);
-    let column = widest.min(room);
-    for (result, name) in results.iter().zip(&names) {
+    /// The width of the column of names.
+    column: usize,
+}
+
+impl Table {
+    /// A table of the cases of these names.
+    pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>, look: Look) -> Self {
+        // The verdict, then half of the rest for the name.
+        let room = look
+            .width
+            .map_or(60, |width| (width.saturating_sub(8) / 2).max(8));
+        let widest = names.map(|name| one_line(name).width()).max().unwrap_or(0);
+        Self {
+            look,
+            column: widest.min(room),
+        }
+    }
+
+    /// Draws what came of a case, and why it failed.
+    pub(super) fn row(&self, result: &Outcome, out: &mut impl Write) -> io::Result<()> {
+        let Self { look, column } = *self;
         let verdict = match result.ok() {
             true => look.paint(GOOD, "ok  "),
             false => look.paint(BAD, "FAIL"),
         };
-        let name = padded(&shortened(name, column), column);
+        let name = padded(&shortened(&one_line(&result.name), column), column);
         let path = one_line(&result.path.join(" → ")).into_owned();
         let path = wrapped(&path, look.width, column + 8, column + 8);
         writeln!(out, "{verdict}  {name}  {path}")?;
         for failure in &result.failures {
             writeln!(out, "      {}", wrapped(failure, look.width, 6, 8))?;
         }
+        out.flush()
     }
-    let Summary {
-        passed,
-        failed,
-        seconds,
-    } = summary;
-    let verdict = match failed {
-        0 => look.paint(GOOD, "ok"),
-        _ => look.paint(BAD, "FAILED"),
-    };
-    writeln!(
-        out,
-        "\n{verdict}: {passed} passed, {failed} failed in {seconds:.2} s"
-    )?;
-    out.flush()
+
+    /// Draws what came of all of them.
+    pub(super) fn end(&self, summary: &Summary, out: &mut impl Write) -> io::Result<()> {
+        let Summary {
+            passed,
+            failed,
+            untried,
+            seconds,
+        } = summary;
+        let verdict = match (failed, untried) {
+            (0, 0) => self.look.paint(GOOD, "ok"),
+            (0, _) => self.look.paint(NOTICE, "stopped"),
+            _ => self.look.paint(BAD, "FAILED"),
+        };
+        let untried = match untried {
+            0 => String::new(),
+            untried => format!(", {untried} not tried"),
+        };
+        writeln!(
+            out,
+            "\n{verdict}: {passed} passed, {failed} failed{untried} in {seconds:.2} s"
+        )?;
+        out.flush()
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +100,7 @@ mod tests {
         let summary = Summary {
             passed: 1,
             failed: 1,
+            untried: 2,
             seconds: 0.5,
         };
         let look = Look {
@@ -91,7 +109,12 @@ mod tests {
             language: Language::En,
         };
         let mut out = Vec::new();
-        draw(&results, &summary, look, &mut out).unwrap();
+        let names = results.iter().map(|result| result.name.as_str());
+        let table = Table::new(names, look);
+        for result in &results {
+            table.row(result, &mut out).unwrap();
+        }
+        table.end(&summary, &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "\
@@ -99,7 +122,7 @@ ok    wrong bill          Triage → Billing
 FAIL  你们多扣了我一次钱  Triage → Sales
       expected 账单, got Sales
 
-FAILED: 1 passed, 1 failed in 0.50 s
+FAILED: 1 passed, 1 failed, 2 not tried in 0.50 s
 "
         );
     }

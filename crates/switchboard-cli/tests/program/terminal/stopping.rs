@@ -27,6 +27,32 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
 }
 
 #[test]
+fn ctrl_c_stops_an_answer_that_never_pauses() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let args = ["run", "team.toml", "Hi"];
+    let mut terminal = with_model(&folder, &provider, &args, [Reply::endless()]);
+    terminal.wait_for("You        Hi").unwrap();
+    terminal.press(Key::CtrlC);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(130));
+}
+
+#[test]
+fn ctrl_c_keeps_the_results_of_the_cases_that_were_tried() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let case = |name: &str| format!("[[cases]]\nmessage = \"{name}\"\nexpect = \"Triage\"\n");
+    folder.write("cases.toml", &[case("one"), case("two")].concat());
+    let replies = [Reply::text("Yes?"), Reply::hang()];
+    let args = ["test", "team.toml", "cases.toml", "--jobs", "1"];
+    let mut terminal = with_model(&folder, &provider, &args, replies);
+    terminal.wait_for("ok    one  Triage").unwrap();
+    terminal.press(Key::CtrlC);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(130));
+    let shown = terminal.everything();
+    let summary = "\nstopped: 1 passed, 0 failed, 1 not tried in ";
+    assert!(shown.contains(summary), "{shown}");
+}
+
+#[test]
 fn at_the_prompt_ctrl_c_clears_the_line_and_a_second_one_leaves() {
     let mut terminal = chat(&Folder::new());
     terminal.type_text("never said");
