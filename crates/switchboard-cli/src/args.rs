@@ -69,7 +69,7 @@ pub(crate) enum Command {
     ///
     /// This is what `switchboard` does without a command.
     #[command(
-        after_help = "Examples:\n  switchboard demo\n  switchboard demo --lang zh\n  switchboard demo --json | jq .type"
+        after_help = "Examples:\n  switchboard demo\n  switchboard demo --slowly\n  switchboard demo --lang zh\n  switchboard demo --json | jq .type"
     )]
     Demo(Demo),
 
@@ -159,6 +159,10 @@ Examples:
 /// `switchboard demo`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Demo {
+    /// Show it at the speed of reading, to watch the handoffs happen
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) slowly: bool,
+
     /// Print one event a line as JSON, for machines
     #[arg(long)]
     pub(crate) json: bool,

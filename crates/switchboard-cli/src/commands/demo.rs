@@ -1,13 +1,15 @@
 //! `switchboard demo`, and `switchboard` alone: a whole conversation on the offline model.
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use switchboard_teamfile::TeamFile;
 
 use super::run::say_all;
 use crate::args;
-use crate::audience::JsonLines;
+use crate::audience::{Audience as _, JsonLines};
 use crate::conversation::{Conversation, Desk};
+use crate::event::{Event, Line};
 use crate::failure::{Exit, Failure};
 use crate::kept::Kept;
 use crate::screen::Screen;
@@ -37,7 +39,10 @@ async fn play(desk: Desk, lines: &[&str], args: &args::Demo, look: Look) -> Resu
     let before = look.paint(DIM, &wrapped(before, look.width, 0, 0));
     writeln!(out, "{before}\n")?;
     let mut screen = Screen::of_stdout(look);
-    let exit = say_all(&mut conversation, lines, &mut screen, &mut signals).await?;
+    let exit = match args.slowly {
+        true => say_slowly(&mut conversation, lines, &mut screen, &mut signals).await?,
+        false => say_all(&mut conversation, lines, &mut screen, &mut signals).await?,
+    };
     if exit == Exit::Ok {
         writeln!(out, "\n{}", look.paint(BOLD, after.0))?;
         for line in after.1 {
@@ -45,6 +50,45 @@ async fn play(desk: Desk, lines: &[&str], args: &args::Demo, look: Look) -> Resu
         }
     }
     Ok(exit)
+}
+
+/// Says one message after the other, and shows what comes of each as fast as people read.
+async fn say_slowly(
+    conversation: &mut Conversation,
+    messages: &[&str],
+    screen: &mut Screen,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    for message in messages {
+        let mut told: Vec<Line> = Vec::new();
+        let exit = say_all(conversation, &[message], &mut told, signals).await?;
+        for line in &told {
+            tokio::select! {
+                () = tokio::time::sleep(pause_before(&line.event)) => screen.told(line)?,
+                signal = signals.next() => {
+                    // What comes next does not stand behind half a sentence.
+                    writeln!(io::stdout())?;
+                    return Ok(signal.exit());
+                }
+            }
+        }
+        if exit != Exit::Ok {
+            return Ok(exit);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// How long it takes to read what stood there before.
+fn pause_before(event: &Event) -> Duration {
+    Duration::from_millis(match event {
+        Event::RunStarted { .. } => 1500,
+        Event::Handoff { .. } => 1000,
+        Event::ToolCalled { .. } => 800,
+        Event::ToolOutput { .. } => 600,
+        Event::TextDelta { .. } => 70,
+        _ => 0,
+    })
 }
 
 /// What stands before the conversation, and what to try after it.

@@ -77,3 +77,19 @@ fn without_a_command_a_conversation_with_three_handoffs_is_shown() {
         assert!(handoffs.count() >= 3);
     }
 }
+
+#[test]
+fn the_picture_in_the_readme_shows_the_demonstration_as_it_is() {
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo.svg");
+    let picture = std::fs::read_to_string(picture).unwrap();
+    let events = Folder::new().run(&["demo", "--json"]).events();
+    for event in events {
+        let shown = match event["type"].as_str().unwrap() {
+            "run_started" => event["message"].as_str().unwrap().to_owned(),
+            "handoff" => format!(">{}<", event["to"].as_str().unwrap()),
+            "tool_called" => format!("{}(", event["tool"].as_str().unwrap()),
+            _ => continue,
+        };
+        assert!(picture.contains(&shown), "record it again: {shown}");
+    }
+}

@@ -5,7 +5,7 @@ use std::process::Command;
 use fake_provider::{FakeProvider, Reply};
 use terminal::{Key, Signal, Terminal};
 
-use super::{USUAL, chat, enter, half_an_answer, with_model};
+use super::{USUAL, chat, enter, half_an_answer, open, with_model};
 use crate::support::Folder;
 
 #[test]
@@ -34,6 +34,16 @@ fn ctrl_c_stops_an_answer_that_never_pauses() {
     terminal.wait_for("You        Hi").unwrap();
     terminal.press(Key::CtrlC);
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(130));
+}
+
+#[test]
+fn a_demonstration_at_the_speed_of_reading_can_be_left() {
+    let mut terminal = open(&Folder::new(), &["demo", "--slowly"], USUAL, &[]);
+    terminal.wait_for("Billing     Invoice").unwrap();
+    terminal.press(Key::CtrlC);
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(130));
+    // Not at its end: what is said comes word by word.
+    assert!(!terminal.everything().contains("Escalation"));
 }
 
 #[test]
