@@ -1,7 +1,8 @@
 //! The command line.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -199,8 +200,8 @@ pub(crate) struct Team {
     pub(crate) context: Vec<(String, String)>,
 
     /// How many turns an answer may take
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = from_one_on::<NonZeroU32>)]
+    pub(crate) max_turns: Option<NonZeroU32>,
 }
 
 /// How to talk to a team.
@@ -229,7 +230,7 @@ pub(crate) struct Run {
     pub(crate) talk: Talk,
 
     /// What to say; without it, standard input is read
-    pub(crate) message: Option<String>,
+    pub(crate) message: Vec<String>,
 
     /// A file of messages, one a line; .jsonl files hold a JSON string or {"message": ...} a line
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
@@ -293,7 +294,7 @@ pub(crate) struct Test {
     pub(crate) cases: PathBuf,
 
     /// How many cases run at once
-    #[arg(long, value_name = "N", default_value = "4", value_parser = from_one_on)]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = from_one_on::<NonZeroUsize>)]
     pub(crate) jobs: NonZeroUsize,
 
     /// Print one result a line as JSON, for machines
@@ -333,7 +334,7 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn from_one_on(text: &str) -> Result<NonZeroUsize, String> {
+fn from_one_on<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse()
         .map_err(|_| "give a number from 1 on".to_owned())
 }

@@ -47,8 +47,10 @@ pub(crate) fn messages(
     };
     match (messages.is_empty(), file) {
         (false, _) => Ok(messages),
-        (true, Some(path)) => Err(nothing(&format!("{} is empty", path.display()))),
-        (true, None) => Err(nothing("standard input is empty")),
+        (true, Some(path)) if path != Path::new("-") => {
+            Err(nothing(&format!("{} is empty", path.display())))
+        }
+        (true, _) => Err(nothing("standard input is empty")),
     }
 }
 

@@ -15,6 +15,7 @@ mod kept;
 mod open;
 mod reasons;
 mod screen;
+mod shell;
 mod signals;
 mod teams;
 mod trace_file;

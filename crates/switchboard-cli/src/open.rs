@@ -34,7 +34,7 @@ pub(crate) fn desk(
     }
     let mut desk = Desk::of(file.path(), &opening.open()?);
     if let Some(turns) = args.max_turns {
-        desk.config.max_turns = Some(turns);
+        desk.config.max_turns = Some(turns.get());
     }
     Ok(desk)
 }

@@ -21,6 +21,7 @@ use crate::open;
 use crate::screen::style::{self, BOLD, DIM, Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use crate::screen::{Screen, UserWords};
+use crate::shell;
 use crate::signals::{Signal, Signals};
 use crate::whole_files;
 use lines::{Lines, Prompt, Read};
@@ -290,11 +291,11 @@ impl Chat {
         self.recorded.iter().try_for_each(|line| lines.told(line))?;
         match whole_files::write(&[(path.clone(), &lines.0)]) {
             Ok(()) => {
+                let (name, quoted) = (one_line(file), shell::quoted(&path));
                 self.saved.insert(path);
-                let name = one_line(file);
                 let count = self.recorded.len();
                 self.note(&format!(
-                    "{count} events are in {name}: switchboard replay {name}"
+                    "{count} events are in {name}: switchboard replay {quoted}"
                 ))
             }
             Err(failure) => self.note(&failure.to_string()),

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use switchboard_teamfile::TeamFile;
 
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{BOLD, Language, Look};
+use crate::shell::quoted;
 use crate::teams;
 use crate::whole_files;
 
@@ -58,26 +59,4 @@ fn next_steps(args: &args::Init, look: Look, out: &mut impl Write) -> io::Result
     writeln!(out, "  switchboard run {team} \"{message}\"{lang}")?;
     writeln!(out, "  switchboard chat {team}{lang}")?;
     writeln!(out, "  switchboard test {team} {cases}{lang}")
-}
-
-/// A path as a shell reads it.
-fn quoted(path: &Path) -> String {
-    let path = path.strip_prefix(".").unwrap_or(path).display().to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-\\:".contains(c);
-    match path.chars().all(is_plain) {
-        true => path,
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_shown_as_a_shell_reads_them() {
-        assert_eq!(quoted(Path::new("./team.toml")), "team.toml");
-        assert_eq!(quoted(Path::new("my team/a.toml")), "'my team/a.toml'");
-        assert_eq!(quoted(Path::new("团队/team.toml")), "团队/team.toml");
-    }
 }

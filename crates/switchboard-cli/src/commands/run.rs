@@ -15,7 +15,9 @@ use crate::signals::Signals;
 
 pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let desk = open::team(&args.talk.team)?;
-    let messages = input::messages(args.message, args.input.as_deref())?;
+    // Words that were not put in quotes are one message as well.
+    let message = (!args.message.is_empty()).then(|| args.message.join(" "));
+    let messages = input::messages(message, args.input.as_deref())?;
     let (mut conversation, trace) = conversation(desk, &args.talk).await?;
     let mut signals = Signals::listen()?;
     let exit = match args.json {

@@ -50,7 +50,7 @@ fn a_saved_chat_is_shown_again_as_it_was() {
 fn saving_writes_over_nothing_that_the_chat_did_not_write() {
     let folder = Folder::new();
     let before = folder.read("team.toml");
-    let lines = "/save team.toml\n/save chat.jsonl\nHi\n/save chat.jsonl\n/save\n";
+    let lines = "/save team.toml\n/save my chat.jsonl\nHi\n/save my chat.jsonl\n/save\n";
     let ran = folder.run_with_input(&["chat", "team.toml"], lines);
     assert!(
         ran.stdout.contains("team.toml is there already"),
@@ -63,7 +63,12 @@ fn saving_writes_over_nothing_that_the_chat_did_not_write() {
         ran.stdout
     );
     assert_eq!(folder.read("team.toml"), before);
-    assert!(folder.read("chat.jsonl").contains("run_started"));
+    assert!(folder.read("my chat.jsonl").contains("run_started"));
+    assert!(
+        ran.stdout.contains("switchboard replay 'my chat.jsonl'\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

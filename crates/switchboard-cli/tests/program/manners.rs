@@ -46,6 +46,7 @@ fn a_wrong_command_line_is_told_on_standard_error() {
         &["run"],
         &["run", "team.toml", "Hi", "--context", "tier"],
         &["run", "team.toml", "Hi", "--max-turns", "0"],
+        &["run", "team.toml", "Hi", "--max-turns", "x"],
         &["replay", "x", "--speed", "-1"],
         &["test", "team.toml", "cases.toml", "--jobs", "0"],
     ] {

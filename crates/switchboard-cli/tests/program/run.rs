@@ -14,6 +14,17 @@ Billing    A second charge is reversed.
 ";
 
 #[test]
+fn a_message_needs_no_quotes() {
+    let folder = Folder::new();
+    let said = |words: &[&str]| {
+        let args = [&["run", "team.toml", "--json"], words].concat();
+        folder.run(&args).events()[0]["message"].clone()
+    };
+    assert_eq!(said(&["My", "bill", "is", "wrong"]), "My bill is wrong");
+    assert_eq!(said(&["My  bill"]), "My  bill");
+}
+
+#[test]
 fn a_message_is_answered_and_the_handoff_is_shown() {
     let ran = Folder::new().run(&["run", "team.toml", "My bill is wrong"]);
     assert_eq!(ran.without_times(), BILL);
@@ -178,6 +189,10 @@ fn who_says_nothing_is_told_how_to() {
     folder.write("empty.txt", "\n\n");
     for (args, what) in [
         (&["run", "team.toml"][..], "standard input is empty"),
+        (
+            &["run", "team.toml", "--input", "-"],
+            "standard input is empty",
+        ),
         (&["run", "team.toml", " "], "the message is empty"),
         (
             &["run", "team.toml", "--input", "empty.txt"],
