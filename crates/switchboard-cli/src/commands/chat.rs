@@ -24,6 +24,7 @@ use crate::screen::{Screen, UserWords};
 use crate::shell;
 use crate::signals::{Signal, Signals};
 use crate::whole_files;
+use before::Resumed;
 use lines::{Lines, Prompt, Read};
 use typed::{COMMANDS, Typed};
 use unicode_width::UnicodeWidthStr as _;
@@ -102,9 +103,14 @@ impl Chat {
     async fn talk(&mut self, mut lines: Lines, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut exit = Exit::Ok;
         let mut wants_to_leave = false;
+        let mut resumed = Resumed::listen()?;
         loop {
             let read = tokio::select! {
                 read = lines.next(self.prompt()) => read,
+                () = resumed.next() => {
+                    lines.resume();
+                    continue;
+                }
                 signal = signals.next() => match signal {
                     Signal::Interrupt if lines.are_edited() => Read::Interrupted,
                     signal => return Ok(signal.exit()),

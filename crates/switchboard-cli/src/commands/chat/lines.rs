@@ -13,7 +13,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Config, Context, Editor, Helper};
+use rustyline::{Config, Context, Editor, ExternalPrinter, Helper};
 use tokio::sync::mpsc as answers;
 
 use super::before::Before;
@@ -29,6 +29,8 @@ pub(super) struct Lines {
     prompts: mpsc::Sender<Prompt>,
     read: answers::Receiver<Read>,
     source: Source,
+    /// Has the editor draw the line again.
+    printer: Option<Box<dyn ExternalPrinter + Send>>,
     /// How the terminal was before.
     before: Before,
     /// Whether a line was asked for that has not come yet.
@@ -72,15 +74,19 @@ impl Lines {
         let history = data_folder::open()
             .ok()
             .map(|folder| folder.join("history"));
-        let editor = editor(history.as_ref()).map_err(|error| {
+        let mut editor = editor(history.as_ref()).map_err(|error| {
             Failure::usage(
                 format!("the terminal cannot be used: {error}"),
                 "pipe the messages in instead: switchboard chat team.toml < messages.txt",
             )
         })?;
-        Ok(Self::read_by(Source::Edited, move |prompts, read| {
+        // Where there is one, the editor also learns of a signal that another thread has got.
+        let printer = editor.create_external_printer().ok();
+        let mut lines = Self::read_by(Source::Edited, move |prompts, read| {
             edit(editor, history.as_ref(), &prompts, &read);
-        }))
+        });
+        lines.printer = printer.map(|printer| Box::new(printer) as _);
+        Ok(lines)
     }
 
     /// Lines from a pipe or a file.
@@ -112,6 +118,7 @@ impl Lines {
             prompts,
             read: lines,
             source,
+            printer: None,
             before,
             is_asked: false,
         }
@@ -120,6 +127,15 @@ impl Lines {
     /// Whether a person types them.
     pub(super) fn are_edited(&self) -> bool {
         self.source == Source::Edited
+    }
+
+    /// Goes on with a line where the program was stopped and the shell has used the terminal since.
+    pub(super) fn resume(&mut self) {
+        if let (true, Some(printer)) = (self.is_asked, &mut self.printer) {
+            self.before.edit();
+            // An editor that is gone draws nothing.
+            let _ = printer.print(String::new());
+        }
     }
 
     /// The next line. Where nobody waits for it to the end, the next call gets it.
@@ -166,9 +182,6 @@ fn edit(
     prompts: &mpsc::Receiver<Prompt>,
     read: &answers::Sender<Read>,
 ) {
-    // Nothing is printed with it, but where there is one the editor learns of a signal that another
-    // thread has got.
-    let _printer = editor.create_external_printer();
     while let Ok(Prompt { raw, styled }) = prompts.recv() {
         let line = match editor.readline(&(raw, styled)) {
             Ok(line) => Read::Line(line),

@@ -163,6 +163,36 @@ fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn a_chat_that_was_put_aside_goes_on_with_the_line() {
+    let folder = Folder::new();
+    let (home, data) = (folder.path(""), folder.path("data"));
+    let env = [
+        ("HOME", home.to_str().unwrap()),
+        ("SWITCHBOARD_DATA", data.to_str().unwrap()),
+        ("PS1", "shell: "),
+    ];
+    let shell = ["--norc", "--noprofile", "-i"];
+    let mut terminal = Terminal::start_in(&home, "bash", shell, USUAL, env).unwrap();
+    terminal.wait_for("shell: ").unwrap();
+    let program = env!("CARGO_BIN_EXE_switchboard");
+    enter(&mut terminal, &format!("'{program}' chat team.toml"));
+    terminal.wait_for("You → Triage> ").unwrap();
+    terminal.type_text("/his");
+    terminal.wait_for("> /his").unwrap();
+    // Ctrl-Z.
+    terminal.type_text("\u{1a}");
+    terminal.wait_for("Stopped").unwrap();
+    enter(&mut terminal, "echo $((20 + 22)).");
+    terminal.wait_for("42.").unwrap();
+    enter(&mut terminal, "fg");
+    terminal
+        .wait_until("the line", |screen| screen.ends_with("> /his"))
+        .unwrap();
+    enter(&mut terminal, "tory");
+    terminal.wait_for("Nothing has been said yet.").unwrap();
+}
+
+#[test]
 fn an_interrupt_that_was_sent_to_the_prompt_is_a_ctrl_c() {
     let mut terminal = chat(&Folder::new());
     terminal.type_text("never said");
