@@ -159,12 +159,7 @@ impl Chat {
                     }
                 }
                 Typed::Unknown { written, meant } => {
-                    let help = match meant {
-                        Some(meant) => format!("did you mean /{meant}?"),
-                        None => "/help lists them; a message that begins with / is written with //"
-                            .to_owned(),
-                    };
-                    self.note(&format!("there is no command /{written}: {help}"))?;
+                    self.unknown(written, meant)?;
                 }
             }
         }
@@ -226,17 +221,40 @@ impl Chat {
         Ok(Next::GoOn)
     }
 
+    fn unknown(&mut self, written: &str, meant: Option<&str>) -> io::Result<()> {
+        self.note(&match (self.look.language, meant) {
+            (Language::En, Some(meant)) => {
+                format!("there is no command /{written}: did you mean /{meant}?")
+            }
+            (Language::En, None) => format!(
+                "there is no command /{written}: /help lists them; a message that begins with / is \
+                 written with //"
+            ),
+            (Language::Zh, Some(meant)) => {
+                format!("没有命令 /{written}：您是不是想输入 /{meant}？")
+            }
+            (Language::Zh, None) => {
+                format!("没有命令 /{written}：/help 查看命令；以 / 开头的消息请写成 //")
+            }
+        })
+    }
+
     fn help(&mut self) -> io::Result<()> {
         for command in COMMANDS {
             let usage = padded(&format!("/{}", command.usage), 14);
             let usage = self.look.paint(BOLD, &usage);
-            let about = wrapped(command.about, self.look.width, 14, 14);
+            let about = wrapped(command.about(self.look.language), self.look.width, 14, 14);
             writeln!(self.out, "{usage}{about}")?;
         }
-        self.note(
-            "All else is said to the agent in the prompt; a message that begins with / is written \
-             with //. Ctrl-C stops an answer.",
-        )
+        self.note(match self.look.language {
+            Language::En => {
+                "All else is said to the agent in the prompt; a message that begins with / is \
+                 written with //. Ctrl-C stops an answer."
+            }
+            Language::Zh => {
+                "其他内容都会说给提示符中的成员；以 / 开头的消息请写成 //。Ctrl-C 停止回答。"
+            }
+        })
     }
 
     fn agents(&mut self) -> io::Result<()> {
@@ -284,14 +302,20 @@ impl Chat {
     /// Writes the conversation as `replay` reads it.
     fn save(&mut self, file: &str) -> io::Result<()> {
         if file.is_empty() {
-            return self.note("say where to, as in /save chat.jsonl");
+            return self.note(match self.look.language {
+                Language::En => "say where to, as in /save chat.jsonl",
+                Language::Zh => "请写明文件名，例如 /save chat.jsonl",
+            });
         }
         let path = PathBuf::from(file);
         if whole_files::is_there(&path) && !self.saved.contains(&path) {
-            return self.note(&format!(
-                "{} is there already and was left as it is; save under another name",
-                one_line(file)
-            ));
+            let name = one_line(file);
+            return self.note(&match self.look.language {
+                Language::En => format!(
+                    "{name} is there already and was left as it is; save under another name"
+                ),
+                Language::Zh => format!("{name} 已经存在，没有改动；请换一个文件名"),
+            });
         }
         let mut lines = JsonLines(Vec::new());
         self.recorded.iter().try_for_each(|line| lines.told(line))?;
@@ -300,9 +324,14 @@ impl Chat {
                 let (name, quoted) = (one_line(file), shell::quoted(&path));
                 self.saved.insert(path);
                 let count = self.recorded.len();
-                self.note(&format!(
-                    "{count} events are in {name}: switchboard replay {quoted}"
-                ))
+                self.note(&match self.look.language {
+                    Language::En => {
+                        format!("{count} events are in {name}: switchboard replay {quoted}")
+                    }
+                    Language::Zh => {
+                        format!("{name} 中有 {count} 个事件：switchboard replay {quoted}")
+                    }
+                })
             }
             Err(failure) => self.note(&failure.to_string()),
         }

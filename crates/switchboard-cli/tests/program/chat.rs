@@ -81,6 +81,28 @@ fn a_message_that_fails_does_not_end_the_chat_and_is_its_exit_code() {
 }
 
 #[test]
+fn a_chat_in_chinese_answers_commands_in_chinese() {
+    let folder = Folder::new();
+    let lines =
+        "/histroy\n/xyzzy\n/save\n/save team.toml\n/save a.jsonl\n/history\n/reset\n/help\n";
+    let ran = folder.run_with_input(&["chat", "team.toml", "--lang", "zh"], lines);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(
+        lines[..8],
+        [
+            "没有命令 /histroy：您是不是想输入 /history？",
+            "没有命令 /xyzzy：/help 查看命令；以 / 开头的消息请写成 //",
+            "请写明文件名，例如 /save chat.jsonl",
+            "team.toml 已经存在，没有改动；请换一个文件名",
+            "a.jsonl 中有 0 个事件：switchboard replay a.jsonl",
+            "还没有对话。",
+            "已清除，开始新的对话。",
+            "/agents       团队成员，以及现在由谁回答（*）",
+        ]
+    );
+}
+
+#[test]
 fn the_team_is_drawn() {
     let ran = Folder::new().run_with_input(&["chat", "team.toml"], "/graph\n");
     assert!(ran.stdout.starts_with("flowchart LR\n"), "{}", ran.stdout);

@@ -1,6 +1,7 @@
 //! What a line means that was typed into a chat.
 
 use switchboard_teamfile::closest;
+use crate::screen::style::Language;
 
 /// A line that was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,8 +28,18 @@ pub(super) struct Command {
     pub(super) name: &'static str,
     /// How it is written.
     pub(super) usage: &'static str,
+    about: &'static str,
+    about_zh: &'static str,
+}
+
+impl Command {
     /// What it does.
-    pub(super) about: &'static str,
+    pub(super) const fn about(&self, language: Language) -> &'static str {
+        match language {
+            Language::En => self.about,
+            Language::Zh => self.about_zh,
+        }
+    }
 }
 
 /// All commands.
@@ -37,36 +48,43 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "agents",
         usage: "agents",
         about: "who is in the team, and who has the conversation (*)",
+        about_zh: "团队成员，以及现在由谁回答（*）",
     },
     Command {
         name: "history",
         usage: "history",
         about: "what was said so far",
+        about_zh: "到目前为止的对话",
     },
     Command {
         name: "graph",
         usage: "graph",
         about: "the team as a drawing for Mermaid",
+        about_zh: "团队结构图（Mermaid）",
     },
     Command {
         name: "save",
         usage: "save FILE",
         about: "write what happened to a file that `switchboard replay` shows again",
+        about_zh: "把经过写入文件，用 `switchboard replay` 可以重放",
     },
     Command {
         name: "reset",
         usage: "reset",
         about: "forget the conversation and begin with the first agent",
+        about_zh: "清除对话，从第一位成员重新开始",
     },
     Command {
         name: "help",
         usage: "help",
         about: "this list",
+        about_zh: "本列表",
     },
     Command {
         name: "quit",
         usage: "quit",
         about: "leave; Ctrl-D does as well",
+        about_zh: "退出，与 Ctrl-D 相同",
     },
 ];
 
