@@ -131,11 +131,11 @@ impl Tracer for Eyes {
         self.is_watched(span);
     }
 
-    fn end(&self, span: &Span) {
+    fn end(&self, span: Span) {
         if let Some(file) = &self.file {
-            file.write(span);
+            file.write(&span);
         }
-        if !self.is_watched(span) {
+        if !self.is_watched(&span) {
             return;
         }
         match &span.data {

@@ -1,7 +1,7 @@
 //! What a line means that was typed into a chat.
 
-use switchboard_teamfile::closest;
 use crate::screen::style::Language;
+use switchboard_teamfile::closest;
 
 /// A line that was typed.
 #[derive(Debug, PartialEq, Eq)]
