@@ -33,6 +33,8 @@ pub(crate) struct Screen {
     /// The sign that something is under way, and where it is drawn.
     spinner: Option<(Spinner, Box<dyn Write + Send>)>,
     look: Look,
+    /// How the terminal looks now, where it can be resized.
+    look_again: Option<fn(style::Language) -> Look>,
     user: UserWords,
     /// The agents of the team, for the width of their column and their colours.
     agents: Vec<String>,
@@ -69,6 +71,7 @@ impl Screen {
             errors: None,
             spinner: None,
             look,
+            look_again: None,
             user: UserWords::Shown,
             agents: Vec::new(),
             agent: String::new(),
@@ -82,6 +85,7 @@ impl Screen {
     /// something moves while they wait.
     pub(crate) fn of_stdout(look: Look) -> Self {
         let mut screen = Self::new(anstream::stdout(), look);
+        screen.look_again = Some(Look::of_stdout);
         screen.errors = Some(Box::new(anstream::stderr()));
         if style::can_animate() {
             screen.spinner = Some((Spinner::default(), Box::new(io::stderr())));
@@ -93,11 +97,6 @@ impl Screen {
     pub(crate) fn user_words(mut self, user: UserWords) -> Self {
         self.user = user;
         self
-    }
-
-    /// From here on the terminal looks like this: it may have been resized.
-    pub(crate) fn looks(&mut self, look: Look) {
-        self.look = look;
     }
 
     fn draw(&mut self, event: &Event) -> io::Result<()> {
@@ -384,6 +383,12 @@ impl Audience for Screen {
     fn told(&mut self, line: &Line) -> io::Result<()> {
         if let Some((spinner, err)) = &mut self.spinner {
             spinner.clear(err)?;
+        }
+        if let Some(look) = self.look_again {
+            self.look = look(self.look.language);
+            if let Some(speech) = &mut self.speech {
+                speech.flow.resize(self.look.width);
+            }
         }
         self.draw(&line.event)?;
         self.out.flush()

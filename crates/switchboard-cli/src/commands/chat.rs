@@ -191,7 +191,6 @@ impl Chat {
     /// The terminal may have been resized since the last line.
     fn look_again(&mut self) {
         self.look = Look::of_stdout(self.look.language);
-        self.screen.looks(self.look);
     }
 
     async fn obey(&mut self, command: &str, rest: &str) -> Result<Next, Failure> {

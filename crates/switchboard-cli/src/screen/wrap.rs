@@ -30,16 +30,23 @@ pub(crate) struct Flow {
 impl Flow {
     /// A flow whose first line begins at `column` and whose others begin at `indent`.
     pub(crate) fn new(width: Option<usize>, column: usize, indent: usize) -> Self {
-        Self {
-            // Some room is always left, however narrow the terminal is.
-            width: width.map(|width| width.max(indent + 4)),
+        let mut flow = Self {
+            width: None,
             indent,
             column,
             spaces: 0,
             word: String::new(),
             returned: false,
             breaks: 0,
-        }
+        };
+        flow.resize(width);
+        flow
+    }
+
+    /// Lines have this width from here on.
+    pub(crate) fn resize(&mut self, width: Option<usize>) {
+        // Some room is always left, however narrow the terminal is.
+        self.width = width.map(|width| width.max(self.indent + 4));
     }
 
     /// What can be shown now that `text` has come.

@@ -1,5 +1,7 @@
 //! `switchboard chat` in a terminal: editing, commands, and what is shown as it happens.
 
+use std::time::Duration;
+
 use fake_provider::{FakeProvider, Reply};
 use serde_json::json;
 use terminal::{Key, Size};
@@ -168,6 +170,29 @@ fn a_wrong_key_and_a_dead_server_leave_the_chat_alive() {
     terminal.wait_for("--base-url").unwrap();
     enter(&mut terminal, "/agents");
     terminal.wait_for("* Triage").unwrap();
+}
+
+#[test]
+fn an_answer_that_is_under_way_fits_the_terminal_that_was_resized() {
+    let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
+    let text = "word ".repeat(80);
+    let slow = Reply::text(&text)
+        .pieces(5)
+        .pace(Duration::from_millis(100));
+    let mut terminal = with_model(&folder, &provider, &["run", "team.toml", "Hi"], [slow]);
+    terminal.wait_for("word word").unwrap();
+    let narrow = Size {
+        columns: 48,
+        rows: 24,
+    };
+    terminal.resize(narrow).unwrap();
+    assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
+    let shown = terminal.screen();
+    // What the terminal wraps begins at its edge: at most the line that was being written.
+    let wrapped = shown
+        .lines()
+        .filter(|line| line.starts_with(['w', 'o', 'r', 'd']));
+    assert!(wrapped.count() <= 1, "{shown}");
 }
 
 #[test]
