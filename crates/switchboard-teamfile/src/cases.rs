@@ -127,11 +127,13 @@ impl Case {
     /// # Errors
     /// All that is wrong with the file, agents that the team does not have among it.
     pub fn read_all(path: impl AsRef<Path>, team: &TeamFile) -> Result<Vec<Self>, Problems> {
-        let text = named_files::text(path.as_ref()).map_err(|(message, _)| {
-            let problem = Problem::elsewhere("unreadable-file", message);
-            Problems::one(
-                problem.help("give the path of a file of cases; `switchboard init` writes one"),
-            )
+        let path = path.as_ref();
+        let text = named_files::text(path).map_err(|(message, help)| {
+            let help = match path.exists() {
+                true => help,
+                false => "give the path of a file of cases; `switchboard init` writes one",
+            };
+            Problems::one(Problem::elsewhere("unreadable-file", message).help(help))
         })?;
         Self::parse_all(&text, path, team)
     }

@@ -99,7 +99,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Unreadable> {
         return Err((message, "split it, or let a tool look things up in it"));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| (format!("{shown} is not text in UTF-8"), "store it as UTF-8"))?;
+        .map_err(|_| (format!("{shown} is not text in UTF-8"), "save it as UTF-8"))?;
     Ok(text
         .strip_prefix('\u{feff}')
         .map(str::to_owned)
