@@ -123,3 +123,27 @@ fn a_shell_gets_completions() {
         assert!(ran.stdout.contains("switchboard"), "{}", ran.stdout);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn bash_completes_commands_and_options() {
+    let folder = Folder::new();
+    folder.write("completions", &folder.run(&["completions", "bash"]).stdout);
+    let completed = |words: &str, word: &str| {
+        let script = format!(
+            "source ./completions; COMP_WORDS=({words} {word}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _switchboard switchboard {word} run; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--norc", "-c", &script])
+            .current_dir(folder.path(""))
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let ran = Ran::of(bash.spawn().unwrap());
+        assert_eq!(ran.stderr, "");
+        ran.stdout
+    };
+    assert_eq!(completed("switchboard", "ru"), "run\n");
+    assert_eq!(completed("switchboard run", "--co"), "--context --color\n");
+}
