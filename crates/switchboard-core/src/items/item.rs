@@ -1,9 +1,14 @@
 //! One entry of a conversation.
 
+mod building;
+mod content;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use building::Building;
+use content::{joined, only_text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,7 +16,7 @@ use serde_json::{Value, json};
 use super::head::{Head, INTERNAL_FIELDS, Place, Speaker, field, fields};
 use super::kind::ItemKind;
 use super::notes::{Fact, Notes};
-use crate::{json, scan};
+use crate::json;
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
 /// else a provider sends.
@@ -454,101 +459,6 @@ impl Item {
     fn text_at(&self, place: Place) -> Option<Cow<'_, str>> {
         place.token(&self.0.raw).and_then(json::unquote)
     }
-}
-
-/// An item of string fields under way. The head is made along the way: reading back what was just
-/// written would be half the cost of a handoff.
-struct Building {
-    raw: String,
-    head: Head,
-}
-
-impl Building {
-    fn of(size: usize) -> Self {
-        Self {
-            raw: String::with_capacity(size + 2),
-            head: Head::default(),
-        }
-    }
-
-    fn add(&mut self, name: &str, write: impl FnOnce(&mut json::Quoted<'_>)) {
-        let raw = &mut self.raw;
-        raw.push_str(if raw.is_empty() { "{\"" } else { ",\"" });
-        raw.push_str(name);
-        raw.push_str("\":");
-        let start = raw.len();
-        json::Quoted::write(raw, write);
-        self.head.note(name, start..raw.len());
-    }
-
-    fn built(self) -> Item {
-        let Self { mut raw, mut head } = self;
-        raw.push('}');
-        head.find_identity(&raw);
-        Item(Inner::new(raw, head))
-    }
-}
-
-/// One part of a message's content.
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-}
-
-impl<'a> Part<'a> {
-    fn text(&self) -> Option<&'a str> {
-        is_text(self.kind.map(RawValue::get))
-            .then(|| self.text.map(RawValue::get))
-            .flatten()
-    }
-}
-
-fn joined<'a>(
-    content: &'a str,
-    pick: impl Fn(&Part<'a>) -> Option<&'a str>,
-) -> Option<Cow<'a, str>> {
-    let parts: Vec<Part<'a>> = serde_json::from_str(content).ok()?;
-    let mut texts = parts.iter().filter_map(pick).filter_map(json::unquote);
-    let first = texts.next()?;
-    let mut joined = match texts.next() {
-        None => return (!first.is_empty()).then_some(first),
-        Some(second) => first.into_owned() + &second,
-    };
-    texts.for_each(|text| joined.push_str(&text));
-    (!joined.is_empty()).then_some(Cow::Owned(joined))
-}
-
-/// The text of the only part that has one, as it is written; `None` also where it is not written as
-/// usual.
-fn only_text(content: &str) -> Option<&str> {
-    let mut only = None;
-    scan::list(content, |scanner| {
-        let (mut kind, mut text) = (None, None);
-        scanner.object(|scanner, name| match name {
-            "type" => scan::keep(&mut kind, scanner.raw()),
-            "text" => scan::keep(&mut text, scanner.raw()),
-            "refusal" => scanner.raw()?.is_none().then_some(()),
-            _ => scanner.ignore(),
-        })?;
-        match text.filter(|text| is_text(kind) && text.starts_with('"')) {
-            Some(text) => scan::keep(&mut only, Some(Some(text))),
-            None => Some(()),
-        }
-    })?;
-    only.filter(|text| text.len() > 2)
-}
-
-/// Whether a part of this type is text.
-fn is_text(kind: Option<&str>) -> bool {
-    matches!(
-        kind,
-        Some(r#""output_text""# | r#""input_text""# | r#""text""#)
-    )
 }
 
 /// Two items are equal where their JSON is the same text.
