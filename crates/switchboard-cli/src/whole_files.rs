@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Writes files, in place of those that are there; all of them, or none where one cannot be written.
+/// Writes files, in place of those that are there; none of them where one cannot be written. They are put
+/// in their places one by one, once all are written.
 pub(crate) fn write(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     let parts: Vec<PathBuf> = files.iter().map(|(path, _)| part_of(path)).collect();
     let written = files

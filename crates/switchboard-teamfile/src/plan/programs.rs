@@ -178,9 +178,13 @@ impl Planner<'_> {
                 continue;
             }
             let before: &[&String] = &given[..number];
-            let follows_flag = before.last().is_some_and(|flag| is_code_flag(flag));
+            // `--` only ends the options: what follows it is what `-c` before it asks for.
+            let flag = before.iter().rfind(|text| text.as_str() != "--");
+            let follows_flag = flag.is_some_and(|flag| is_code_flag(flag));
+            // `-cprint({a})` and `--eval={a}` hold both.
+            let is_option = given[number].starts_with('-');
             let is_first = !before.iter().any(|text| !text.starts_with('-'));
-            if is_remote || follows_flag || (is_first && takes_code_first(&program)) {
+            if is_remote || follows_flag || is_option || (is_first && takes_code_first(&program)) {
                 let way = [at, way!["run", start + 1 + number]].concat();
                 self.is_code(&way, &program);
             }
