@@ -3,7 +3,7 @@
 //! - `bench CASE SECONDS [URL]` does a case for about that many seconds of CPU time; those over HTTP need
 //!   the address of a provider.
 //! - `bench serve` is that provider: it prints its address and stops when its input ends.
-//! - `bench once CASE RUNS` does a case so many times and prints nothing, for counting instructions.
+//! - `bench once CASE RUNS [URL]` does a case so many times and prints nothing, for counting instructions.
 //! - `bench history ITEMS` prints the conversation that runs begin with, for the programs of others.
 
 use std::error::Error;
@@ -24,7 +24,8 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["serve"] => serve(),
         ["history", items] => print_history(items),
-        ["once", case, runs] => once(case, runs),
+        ["once", case, runs] => once(case, runs, None),
+        ["once", case, runs, url] => once(case, runs, Some(url)),
         [case, seconds] => measure(case, seconds, None),
         [case, seconds, url] => measure(case, seconds, Some(url)),
         _ => Err(usage()),
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
 
 fn usage() -> Failed {
     format!(
-        "usage: bench CASE SECONDS [URL] | once CASE RUNS | serve | history ITEMS; CASE is one of {}, {}, \
+        "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS; CASE is one of {}, {}, \
          one_at_a_time, at_once_RUNS, parked_shared, parked_own, or over HTTP \
          [bare_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
@@ -75,8 +76,11 @@ fn measured(case: &str, seconds: f64, url: Option<&str>) -> Result<Value, Failed
     Ok(repeated(seconds, || work.run()).to_json())
 }
 
-fn once(case: &str, runs: &str) -> Result<(), Failed> {
+fn once(case: &str, runs: &str, url: Option<&str>) -> Result<(), Failed> {
     let runs: u32 = runs.parse()?;
+    if let (Some(case), Some(url)) = (WireCase::named(case), url) {
+        return case.done(url, runs);
+    }
     if let Some(limit) = Limit::named(case) {
         (0..runs).for_each(|_| limit.run());
         return Ok(());

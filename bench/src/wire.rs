@@ -84,15 +84,23 @@ impl WireCase {
     /// # Errors
     /// Where the provider is not there, or a run fails.
     pub fn measured(&self, url: &str, seconds: f64) -> Result<Measured, Failed> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(async {
+        runtime()?.block_on(async {
             let doer = Arc::new(self.doer(url).await?);
             // Connections are opened, and it shows how long a run takes.
             batch(&doer, self.at_once, self.at_once * 2).await?;
             let warm = batch(&doer, self.at_once, self.at_once * 4).await?;
             batch(&doer, self.at_once, runs_in(seconds, &warm)).await
+        })
+    }
+
+    /// Runs it so many times, and nothing else.
+    ///
+    /// # Errors
+    /// Where the provider is not there, or a run fails.
+    pub fn done(&self, url: &str, runs: u32) -> Result<(), Failed> {
+        runtime()?.block_on(async {
+            let doer = Arc::new(self.doer(url).await?);
+            batch(&doer, self.at_once, runs).await.map(drop)
         })
     }
 
@@ -117,6 +125,12 @@ impl WireCase {
         let requests = provider.requests();
         Ok(requests.iter().map(|r| r.body.to_string()).collect())
     }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 /// Does one run after another in each of `at_once` tasks, `runs` in all.
