@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::{Failed, KEY};
@@ -33,10 +34,13 @@ impl Bare {
             AUTHORIZATION,
             HeaderValue::from_str(&format!("Bearer {KEY}"))?,
         );
-        // Nobody should wait for a server for ever; the models do not either.
+        // Set up as the models' own.
         let client = Client::builder()
+            .redirect(Policy::none())
+            .user_agent("bench")
             .connect_timeout(Duration::from_secs(10))
-            .read_timeout(Duration::from_secs(600))
+            .read_timeout(Duration::from_secs(120))
+            .timeout(Duration::from_secs(600))
             .build()?;
         Ok(Self {
             client,

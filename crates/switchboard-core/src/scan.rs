@@ -8,7 +8,9 @@
 
 use std::borrow::Cow;
 
-/// How deep values may be nested.
+use crate::json;
+
+/// How deep values may be nested, each level being a bit.
 const DEEPEST: u32 = 60;
 
 /// A place in a JSON text.
@@ -23,19 +25,9 @@ pub fn object<'a>(
     json: &'a str,
     field: impl FnMut(&mut Scanner<'a>, &'a str) -> Option<()>,
 ) -> Option<()> {
-    let mut scanner = Scanner { json, at: 0 };
+    let mut scanner = Scanner::new(json);
     scanner.object(field)?;
-    scanner.peek().is_none().then_some(())
-}
-
-/// Reads one list, whose elements `element` takes.
-pub(crate) fn list<'a>(
-    json: &'a str,
-    element: impl FnMut(&mut Scanner<'a>) -> Option<()>,
-) -> Option<()> {
-    let mut scanner = Scanner { json, at: 0 };
-    scanner.list(element)?;
-    scanner.peek().is_none().then_some(())
+    scanner.is_at_end().then_some(())
 }
 
 /// Keeps the value of a field. A field that is there twice is not usual.
@@ -60,7 +52,38 @@ pub fn detail(scanner: &mut Scanner<'_>, name: &str, slot: &mut Option<u64>) -> 
 }
 
 impl<'a> Scanner<'a> {
+    pub(crate) fn new(json: &'a str) -> Self {
+        Self { json, at: 0 }
+    }
+
+    /// Whether nothing but white space follows.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        self.peek().is_none()
+    }
+
+    /// Whether this byte comes next.
+    pub(crate) fn is_at(&mut self, byte: u8) -> bool {
+        self.peek() == Some(byte)
+    }
+
+    /// Where it is, in bytes.
+    pub(crate) fn place(&self) -> usize {
+        self.at
+    }
+
+    /// What `read` goes over, which is told where it begins.
+    pub(crate) fn taken(
+        &mut self,
+        read: impl FnOnce(&mut Self, usize) -> Option<()>,
+    ) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        read(self, start)?;
+        self.json.get(start..self.at)
+    }
+
     /// An object, whose fields `field` takes.
+    #[inline]
     pub fn object(
         &mut self,
         mut field: impl FnMut(&mut Self, &'a str) -> Option<()>,
@@ -72,11 +95,8 @@ impl<'a> Scanner<'a> {
         }
         loop {
             self.peek()?;
-            let (key, is_plain) = self.string()?;
+            let key = self.plain()?;
             self.expect(b':')?;
-            if !is_plain {
-                return None;
-            }
             field(self, key)?;
             if !self.goes_on(b'}')? {
                 return Some(());
@@ -85,6 +105,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A list, whose elements `element` takes.
+    #[inline]
     pub fn list(&mut self, mut element: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.expect(b'[')?;
         if self.peek()? == b']' {
@@ -100,6 +121,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A value, or `Some(None)` for a null.
+    #[inline]
     pub fn nullable<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         match self.peek()? {
             b'n' => self.literal("null").map(|()| None),
@@ -111,22 +133,24 @@ impl<'a> Scanner<'a> {
     #[inline]
     pub fn text(&mut self) -> Option<Option<Cow<'a, str>>> {
         self.nullable(|scanner| {
-            scanner.peek()?;
             let start = scanner.at;
-            match scanner.string()? {
-                (text, true) => Some(Cow::Borrowed(text)),
-                _ => {
-                    let token = scanner.json.get(start..scanner.at)?;
-                    serde_json::from_str(token).ok().map(Cow::Owned)
-                }
+            let is_plain = scanner.string()?;
+            let token = scanner.json.get(start..scanner.at)?;
+            match is_plain {
+                true => Some(Cow::Borrowed(inside(token)?)),
+                false => serde_json::from_str(token).ok().map(Cow::Owned),
             }
         })
     }
 
     /// A number that counts something, or `Some(None)` for a null.
-    #[inline]
     pub fn count(&mut self) -> Option<Option<u64>> {
-        self.nullable(|scanner| scanner.skip()?.parse().ok())
+        self.nullable(|scanner| {
+            let start = scanner.at;
+            scanner.number()?;
+            let digits = scanner.json.get(start..scanner.at)?;
+            digits.parse().ok()
+        })
     }
 
     /// A value as it is written, or `Some(None)` for a null.
@@ -136,61 +160,101 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a value; its JSON.
+    #[inline]
     pub fn skip(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.at;
-        self.value(DEEPEST)?;
+        self.ignore()?;
         self.json.get(start..self.at)
     }
 
     /// Skips a value that nobody asked for.
+    ///
+    /// In one loop: what is open is a bit each, a set one for an object.
     pub fn ignore(&mut self) -> Option<()> {
-        self.value(DEEPEST)
-    }
-
-    fn value(&mut self, deepest: u32) -> Option<()> {
-        let deeper = deepest.checked_sub(1)?;
-        match self.peek()? {
-            b'"' => self.string().map(|_| ()),
-            b'{' => {
-                self.at += 1;
-                if self.peek()? == b'}' {
+        let mut open: u64 = 1;
+        loop {
+            match self.peek()? {
+                b'"' => {
+                    self.string()?;
+                }
+                b'{' => {
                     self.at += 1;
+                    if self.peek()? != b'}' {
+                        open = deeper(open)? | 1;
+                        self.name()?;
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                b'[' => {
+                    self.at += 1;
+                    if self.peek()? != b']' {
+                        open = deeper(open)?;
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                b't' => self.literal("true")?,
+                b'f' => self.literal("false")?,
+                b'n' => self.literal("null")?,
+                _ => self.number()?,
+            }
+            // A value ended, and with it perhaps what it is in.
+            loop {
+                if open == 1 {
                     return Some(());
                 }
-                loop {
-                    self.peek()?;
-                    self.string()?;
-                    self.expect(b':')?;
-                    self.value(deeper)?;
-                    if !self.goes_on(b'}')? {
-                        return Some(());
+                let is_object = open & 1 == 1;
+                if self.goes_on(if is_object { b'}' } else { b']' })? {
+                    if is_object {
+                        self.peek()?;
+                        self.name()?;
                     }
+                    break;
                 }
+                open >>= 1;
             }
-            b'[' => self.list(|scanner| scanner.value(deeper)),
-            b't' => self.literal("true"),
-            b'f' => self.literal("false"),
-            b'n' => self.literal("null"),
-            _ => self.number(),
         }
     }
 
-    /// A string: what is between its quotes, and whether that is what it means.
-    fn string(&mut self) -> Option<(&'a str, bool)> {
+    /// The name of a field, and the colon after it.
+    fn name(&mut self) -> Option<()> {
+        self.string()?;
+        self.expect(b':')
+    }
+
+    /// A string that is written as it is meant.
+    #[inline]
+    fn plain(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        self.string()?
+            .then(|| inside(self.json.get(start..self.at)?))?
+    }
+
+    /// Goes behind a string; whether it is written as it is meant.
+    fn string(&mut self) -> Option<bool> {
         let bytes = self.json.as_bytes();
         if *bytes.get(self.at)? != b'"' {
             return None;
         }
-        let start = self.at + 1;
-        let mut at = start;
-        let mut is_plain = true;
+        let end = plain_end(bytes, self.at + 1)?;
+        if bytes[end] != b'"' {
+            return self.escaped(end);
+        }
+        self.at = end + 1;
+        Some(true)
+    }
+
+    /// Goes behind a string that has a backslash here, or what may not be in one. On its own, so that
+    /// the usual way saves no registers: 30 of 100 instructions for a short string.
+    #[cold]
+    fn escaped(&mut self, mut at: usize) -> Option<bool> {
+        let bytes = self.json.as_bytes();
         loop {
-            at = plain_end(bytes, at)?;
             match bytes[at] {
                 b'"' => break,
                 b'\\' => {
-                    is_plain = false;
                     at += match bytes.get(at + 1)? {
                         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
                         b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
@@ -199,37 +263,33 @@ impl<'a> Scanner<'a> {
                 }
                 _ => return None,
             }
+            at += end_of_long(bytes.get(at..)?)?;
         }
         self.at = at + 1;
-        Some((self.json.get(start..at)?, is_plain))
+        Some(false)
     }
 
     fn number(&mut self) -> Option<()> {
-        let rest = self.json.as_bytes().get(self.at..)?;
-        let digits = |from: usize| {
-            let digits = rest.get(from..)?;
-            let count = digits
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
-            (count > 0).then_some(from + count)
-        };
-        let start = usize::from(rest.first() == Some(&b'-'));
-        let mut end = digits(start)?;
-        if rest[start] == b'0' && end > start + 1 {
+        let bytes = self.json.as_bytes();
+        let mut at = self.at + usize::from(*bytes.get(self.at)? == b'-');
+        let starts_with_zero = bytes.get(at) == Some(&b'0');
+        let start = at;
+        at = digits(bytes, at)?;
+        if starts_with_zero && at > start + 1 {
             return None;
         }
-        if rest.get(end) == Some(&b'.') {
-            end = digits(end + 1)?;
+        if bytes.get(at) == Some(&b'.') {
+            at = digits(bytes, at + 1)?;
         }
-        if let Some(b'e' | b'E') = rest.get(end) {
-            let is_signed = matches!(rest.get(end + 1), Some(b'+' | b'-'));
-            end = digits(end + 1 + usize::from(is_signed))?;
+        if let Some(b'e' | b'E') = bytes.get(at) {
+            let is_signed = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
+            at = digits(bytes, at + 1 + usize::from(is_signed))?;
         }
-        self.at += end;
+        self.at = at;
         Some(())
     }
 
+    #[inline]
     fn literal(&mut self, word: &str) -> Option<()> {
         let rest = self.json.as_bytes().get(self.at..)?;
         rest.starts_with(word.as_bytes())
@@ -258,6 +318,7 @@ impl<'a> Scanner<'a> {
         let bytes = self.json.as_bytes();
         loop {
             match *bytes.get(self.at)? {
+                byte if byte > b' ' => return Some(byte),
                 b' ' | b'\n' | b'\r' | b'\t' => self.at += 1,
                 byte => return Some(byte),
             }
@@ -265,28 +326,70 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// What is between the quotes of a string.
+#[inline]
+fn inside(token: &str) -> Option<&str> {
+    token.get(1..token.len().checked_sub(1)?)
+}
+
+/// One level more is open; `None` where that is deeper than any server's answer.
+#[inline]
+fn deeper(open: u64) -> Option<u64> {
+    (open >> DEEPEST == 0).then_some(open << 1)
+}
+
+/// Where the digits that must be here end.
+#[inline]
+fn digits(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
+    while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+        at += 1;
+    }
+    (at > start).then_some(at)
+}
+
 /// Where what is plain in a string ends: at a quote, a backslash, or what may not be in one.
 ///
-/// Eight bytes at a time, since most of an answer is text.
+/// Eight bytes at a time, since names and most values are short, and longer text block by block.
 #[inline]
 fn plain_end(bytes: &[u8], start: usize) -> Option<usize> {
+    const SHORT: usize = 4;
+    let mut rest = bytes.get(start..)?;
+    for _ in 0..SHORT {
+        let Some((eight, after)) = rest.split_first_chunk() else {
+            break;
+        };
+        if let Some(end) = end_in(*eight) {
+            return Some(bytes.len() - rest.len() + end);
+        }
+        rest = after;
+    }
+    Some(bytes.len() - rest.len() + end_of_long(rest)?)
+}
+
+/// Never in line: it would cost short strings their registers.
+#[inline(never)]
+fn end_of_long(text: &[u8]) -> Option<usize> {
+    let end = json::first_byte(text, is_end);
+    (end < text.len()).then_some(end)
+}
+
+#[inline]
+fn is_end(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+/// The first byte of eight at which a string's plain part ends.
+#[inline]
+fn end_in(eight: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
-    let mut at = start;
-    while let Some(eight) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
-        let eight = u64::from_le_bytes(*eight);
-        // The high bit of each byte that is below another: of the lowest such byte for certain.
-        let is_below = |eight: u64, other: u64| eight.wrapping_sub(ONES * other) & !eight;
-        let is = |byte: u8| is_below(eight ^ (ONES * u64::from(byte)), 1);
-        let ends = (is_below(eight, 0x20) | is(b'"') | is(b'\\')) & HIGHS;
-        if ends != 0 {
-            return Some(at + ends.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    let is_end = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    let end = bytes.get(at..)?.iter().position(is_end)?;
-    Some(at + end)
+    let eight = u64::from_le_bytes(eight);
+    // The high bit of each byte that is below another: of the lowest such byte for certain.
+    let is_below = |eight: u64, other: u64| eight.wrapping_sub(ONES * other);
+    let is = |byte: u8| is_below(eight ^ (ONES * u64::from(byte)), 1);
+    let ends = (is_below(eight, 0x20) | is(b'"') | is(b'\\')) & !eight & HIGHS;
+    (ends != 0).then(|| ends.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]
@@ -296,8 +399,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn skipped(json: &str) -> bool {
-        let mut scanner = Scanner { json, at: 0 };
-        scanner.skip().is_some() && scanner.peek().is_none()
+        let mut scanner = Scanner::new(json);
+        scanner.skip().is_some() && scanner.is_at_end()
     }
 
     #[test]

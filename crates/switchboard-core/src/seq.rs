@@ -289,6 +289,29 @@ impl<'a, T> Iterator for Iter<'a, T> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.left, Some(self.left))
     }
+
+    /// Goes over whole segments at once, for those who come back to where they were.
+    fn nth(&mut self, mut count: usize) -> Option<&'a T> {
+        if count >= self.left {
+            self.front = [].iter();
+            self.between.clear();
+            self.back = [].iter();
+            self.left = 0;
+            return None;
+        }
+        self.left -= count + 1;
+        while count >= self.front.len() {
+            count -= self.front.len();
+            match self.between.pop_front() {
+                Some(segment) => self.front = segment.iter(),
+                None => {
+                    self.front = [].iter();
+                    return self.back.nth(count);
+                }
+            }
+        }
+        self.front.nth(count)
+    }
 }
 
 impl<'a, T> DoubleEndedIterator for Iter<'a, T> {
@@ -337,7 +360,11 @@ mod tests {
                     false => prop_assert_eq!(ours.next(), theirs.next()),
                 }
             }
+            let far = ours.len() * 2 / 3;
+            prop_assert_eq!(ours.nth(far), theirs.nth(far));
+            prop_assert_eq!(ours.len(), theirs.len());
             prop_assert!(ours.eq(theirs));
+            prop_assert_eq!(list.iter().nth(plain.len()), None);
             prop_assert!(list.iter().rev().eq(plain.iter().rev()));
         }
     }

@@ -10,6 +10,7 @@ pub mod fuzzing;
 mod history;
 mod lenient;
 mod listening;
+mod payload;
 mod refused;
 mod responses;
 mod retry;

@@ -9,8 +9,11 @@ use serde::Deserializer as _;
 use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::item::content;
 use super::kind::ItemKind;
+use super::notes::Notes;
 use crate::json;
+use crate::scan::Scanner;
 
 /// A field's place in the item's text; empty where the field is absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +87,13 @@ pub(super) struct Head {
     pub(super) output_identity: u64,
 }
 
+/// An item that was read where it stood.
+pub(super) struct Scanned<'a> {
+    pub(super) raw: &'a str,
+    pub(super) head: Head,
+    pub(super) notes: Notes,
+}
+
 /// Who speaks, as far as it matters to all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Speaker {
@@ -111,6 +121,35 @@ impl Head {
         let mut head = Self::read(raw)?;
         head.find_identity(raw);
         Ok(head)
+    }
+
+    /// Reads an item in the midst of other JSON; on the way it notes where all that a message says
+    /// stands. `None` where it is not written as usual.
+    pub(super) fn scan<'a>(scanner: &mut Scanner<'a>) -> Option<Scanned<'a>> {
+        let mut head = Self::default();
+        let mut only_text = None;
+        let raw = scanner.taken(|scanner, start| {
+            scanner.object(|scanner, name| {
+                let field = Field::named(name);
+                let token = scanner.taken(|scanner, _| match field {
+                    Field::Content if scanner.is_at(b'[') => {
+                        only_text = Some(content::scan(scanner)?);
+                        Some(())
+                    }
+                    _ => scanner.ignore(),
+                })?;
+                let end = scanner.place() - start;
+                head.set(&field, Place::at(end - token.len()..end), token);
+                Some(())
+            })
+        })?;
+        head.find_identity(raw);
+        let notes = Notes::default();
+        if let Some(text) = only_text {
+            let place = |text| Some(Place::of(text, raw)).filter(|place| !place.is_absent());
+            notes.only_text(|| text.and_then(place).map(Place::ends));
+        }
+        Some(Scanned { raw, head, notes })
     }
 
     fn read(raw: &str) -> Result<Self, serde_json::Error> {

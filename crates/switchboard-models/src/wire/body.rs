@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_core::ModelRequest;
+use switchboard_core::{Items, ModelRequest};
+
+use super::payload::Payload;
 
 /// The field that is ours alone: an answer in a form we did not ask for could not be read.
 const RESERVED: &str = "stream";
@@ -14,9 +15,14 @@ const RESERVED: &str = "stream";
 /// What the fields around the conversation take, mostly.
 const ROOM: usize = 2 << 10;
 
+/// A conversation from this size on is put together while it is sent.
+const LARGE: usize = 32 << 10;
+
 /// A JSON object in the making.
 pub(super) struct Body<'a> {
     json: Vec<u8>,
+    /// A large conversation, how many bytes it takes, and where it belongs.
+    large: Option<(Items, usize, usize)>,
     /// Fields the user wants as they say, whatever we would write; a null leaves one out.
     overrides: [&'a BTreeMap<String, Value>; 2],
 }
@@ -24,9 +30,19 @@ pub(super) struct Body<'a> {
 impl<'a> Body<'a> {
     /// An object; fields of the later map win.
     pub(super) fn new(overrides: [&'a BTreeMap<String, Value>; 2]) -> Self {
-        let mut json = Vec::with_capacity(ROOM);
+        Self::sized(0, overrides)
+    }
+
+    /// An object with room for as many bytes of a conversation.
+    pub(super) fn sized(size: usize, overrides: [&'a BTreeMap<String, Value>; 2]) -> Self {
+        let size = if size < LARGE { size } else { 0 };
+        let mut json = Vec::with_capacity(size + ROOM);
         json.push(b'{');
-        Self { json, overrides }
+        Self {
+            json,
+            large: None,
+            overrides,
+        }
     }
 
     /// A field with a value.
@@ -54,24 +70,22 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A field whose value is a list of JSON texts. They are gone through twice: with room for all
-    /// of them, each is copied once.
-    pub(super) fn list<'t, I: Iterator<Item = &'t str>>(
-        &mut self,
-        name: &str,
-        values: impl Fn() -> I,
-    ) {
+    /// A field whose value are items, `size` bytes with a comma after each.
+    pub(super) fn items(&mut self, name: &str, items: &Items, size: usize) {
         if !self.begins(name) {
             return;
         }
-        let size: usize = values().map(|value| value.len() + 1).sum();
-        self.json.reserve(size + ROOM);
         self.json.push(b'[');
-        for (at, value) in values().enumerate() {
-            if at > 0 {
-                self.json.push(b',');
+        if size < LARGE {
+            self.json.reserve(size + ROOM);
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    self.json.push(b',');
+                }
+                self.json.extend_from_slice(item.as_json().as_bytes());
             }
-            self.json.extend_from_slice(value.as_bytes());
+        } else {
+            self.large = Some((items.clone(), size.saturating_sub(1), self.json.len()));
         }
         self.json.push(b']');
     }
@@ -95,7 +109,7 @@ impl<'a> Body<'a> {
     }
 
     /// The finished object.
-    pub(super) fn finish(mut self) -> Bytes {
+    pub(super) fn finish(mut self) -> Payload {
         let [first, last] = self.overrides;
         let kept = first.iter().filter(|(name, _)| !last.contains_key(*name));
         for (name, value) in kept.chain(last).filter(|(_, value)| !value.is_null()) {
@@ -107,14 +121,21 @@ impl<'a> Body<'a> {
             let _ = serde_json::to_writer(&mut self.json, value);
         }
         self.json.push(b'}');
-        self.json.into()
+        match self.large {
+            Some((items, size, at)) => Payload::around(self.json, at, items, size),
+            None => Payload::ready(self.json),
+        }
     }
 
+    /// Writes the name of a field of ours, which is plain text.
     fn begins(&mut self, name: &str) -> bool {
         let is_overridden =
             name != RESERVED && self.overrides.iter().any(|map| map.contains_key(name));
         if !is_overridden {
-            self.key(name);
+            self.json
+                .extend_from_slice(if self.json.len() > 1 { b",\"" } else { b"\"" });
+            self.json.extend_from_slice(name.as_bytes());
+            self.json.extend_from_slice(b"\":");
         }
         !is_overridden
     }
@@ -157,6 +178,7 @@ pub(super) fn offered(request: &ModelRequest) -> impl Iterator<Item = Offered<'_
 mod tests {
     use super::*;
     use serde_json::json;
+    use switchboard_core::Item;
 
     #[test]
     fn the_users_fields_win() {
@@ -166,8 +188,9 @@ mod tests {
         let settings = map(json!({"a": 2, "input": "x", "user": null}));
         let mut body = Body::new([&client, &settings]);
         body.field("model", "m\"");
-        body.list("input", || ["{}"].into_iter());
-        body.list("tools", || ["{}", "[1]"].into_iter());
+        let item = Item::from_json("{}").unwrap();
+        body.items("input", &vec![item.clone()].into(), 3);
+        body.items("items", &vec![item.clone(), item].into(), 6);
         body.written("a", 1, |json| json.push(b'7'));
         body.written("n", 1, |json| json.push(b'7'));
         body.optional("store", Some(&true));
@@ -176,10 +199,10 @@ mod tests {
         body.number("frequency_penalty", Some(0.5));
         body.field("user", "u");
         body.field("stream", &true);
-        let text = String::from_utf8(body.finish().to_vec()).unwrap();
+        let text = String::from_utf8(body.finish().json()).unwrap();
         assert_eq!(
             text,
-            r#"{"model":"m\"","tools":[{},[1]],"n":7,"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
+            r#"{"model":"m\"","items":[{},{}],"n":7,"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
         );
     }
 }

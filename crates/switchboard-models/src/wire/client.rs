@@ -25,6 +25,7 @@ pub(crate) use setup::{is_openai, shown};
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::payload::Payload;
 use crate::wire::refused;
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
@@ -58,7 +59,7 @@ struct Inner {
 /// One request.
 pub(crate) struct Call<'a> {
     pub(crate) path: Path,
-    pub(crate) body: Bytes,
+    pub(crate) body: Payload,
     pub(crate) headers: &'a BTreeMap<String, String>,
     pub(crate) repeat: Repeat,
 }
@@ -160,7 +161,7 @@ impl Client {
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
         let (response, head) = self.send(call, Form::Whole).await?;
-        self.whole(response, Vec::new(), &head, read).await
+        self.whole(response, Bytes::new(), &head, read).await
     }
 
     /// Sends a request whose answer comes event by event. It is sent again only as long as no
@@ -194,7 +195,7 @@ impl Client {
         // Whatever the server calls its answer, this is no stream.
         match begun.trim_ascii_start().first() {
             Some(b'{' | b'[') => {
-                let answer = self.whole(response, begun, &head, read).await?;
+                let answer = self.whole(response, begun.into(), &head, read).await?;
                 return Ok(Opened::Whole(answer));
             }
             Some(b'<') => return Err(no_stream(&response).with_head(&head)),
@@ -232,7 +233,7 @@ impl Client {
         for (name, value) in call.headers {
             setup::add(request.headers_mut(), name, value).map_err(configuration)?;
         }
-        *request.body_mut() = Some(call.body.clone().into());
+        *request.body_mut() = Some(call.body.body());
         let response = self.0.http.execute(request).await;
         let response = response.map_err(|error| transport(error, false))?;
         let head = Head::of(response.headers());
@@ -274,21 +275,31 @@ impl Client {
     async fn whole<T>(
         &self,
         mut response: Response,
-        mut body: Vec<u8>,
+        mut body: Bytes,
         head: &Head,
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
         let limit = self.0.largest_answer;
+        let mut parts = Vec::new();
         loop {
-            if body.len() > limit {
+            if parts.len().max(body.len()) > limit {
                 return Err(too_large(limit).with_head(head));
             }
             match response.chunk().await {
-                Ok(Some(part)) => body.extend_from_slice(&part),
-                Ok(None) => return read(&body, head).map_err(|error| error.with_head(head)),
+                // Most answers come in one piece, which is read where it is.
+                Ok(Some(part)) if body.is_empty() => body = part,
+                Ok(Some(part)) => {
+                    if parts.is_empty() {
+                        parts.extend_from_slice(&body);
+                    }
+                    parts.extend_from_slice(&part);
+                }
+                Ok(None) => break,
                 Err(error) => return Err(transport(error, true).with_head(head)),
             }
         }
+        let whole = if parts.is_empty() { &*body } else { &parts };
+        read(whole, head).map_err(|error| error.with_head(head))
     }
 
     /// An error that the server told of in an answer it had begun.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind, Items};
 
+use super::error::{ModelError, ModelErrorKind};
 use super::lenient::{self, Object};
 
 /// An identifier that stands for "the provider gave none".
@@ -26,16 +27,35 @@ pub(super) struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// The items to send. Reasoning goes back only to where it came from; items that came after
+    /// The items to send, and how many bytes they take with a comma after each. Mostly these are the
+    /// very items of the conversation.
+    ///
+    /// # Errors
+    /// Where an item is nothing that the API takes, and nobody can mend it.
+    pub(super) fn take(&self, items: &Items) -> Result<(Items, usize), ModelError> {
+        let mut size = 0;
+        let is_usual = |item: &Item| {
+            size += item.as_json().len() + 1;
+            goes_as_it_is(item)
+        };
+        if items.iter().all(is_usual) {
+            return Ok((items.clone(), size));
+        }
+        let taken = self.pick(items)?;
+        let size = taken.iter().map(|item| item.as_json().len() + 1).sum();
+        Ok((taken, size))
+    }
+
+    /// Reasoning goes back only to where it came from; items that came after
     /// reasoning that stays behind lose their identifiers, by which the server would miss it. Those
     /// that are nothing without one stay behind as well, and so does what answers them.
-    pub(super) fn take<'i>(&self, items: &'i Items) -> Vec<Cow<'i, Item>> {
+    fn pick(&self, items: &Items) -> Result<Items, ModelError> {
         let mut taken = Vec::with_capacity(items.len());
         let mut lost_reasoning = false;
-        let mut lost: Vec<Cow<'i, str>> = Vec::new();
+        let mut lost: Vec<Cow<'_, str>> = Vec::new();
         for item in items {
             if !lost_reasoning && lost.is_empty() && goes_as_it_is(item) {
-                taken.push(Cow::Borrowed(item));
+                taken.push(item.clone());
                 continue;
             }
             match item.kind() {
@@ -61,9 +81,9 @@ impl Taker<'_> {
             if !lost.is_empty() && answers(item).is_some_and(|id| lost.contains(&id)) {
                 continue;
             }
-            taken.push(sendable(item, lost_reasoning));
+            taken.push(identified(sendable(item, lost_reasoning).into_owned())?);
         }
-        taken
+        Ok(taken.into())
     }
 
     fn takes(&self, reasoning: &Item) -> bool {
@@ -164,7 +184,7 @@ fn answers(item: &Item) -> Option<Cow<'_, str>> {
 
 /// Whether nothing about an item keeps it from being sent as it stands. Items say so once: with it a
 /// request over 1,000 items costs little more than copying them.
-pub(super) fn goes_as_it_is(item: &Item) -> bool {
+fn goes_as_it_is(item: &Item) -> bool {
     item.fact(Fact::SentAsItIs, |item| {
         let kind = item.kind();
         kind != ItemKind::Reasoning
@@ -174,8 +194,20 @@ pub(super) fn goes_as_it_is(item: &Item) -> bool {
     })
 }
 
+/// An item that says what it belongs to.
+fn identified(item: Item) -> Result<Item, ModelError> {
+    let Some(lacks) = lacks(&item) else {
+        return Ok(item);
+    };
+    let kind = item.kind().as_str();
+    let message = format!(
+        "an item of type \"{kind}\" has no {lacks}, and without it nobody knows what it belongs to"
+    );
+    Err(ModelError::new(ModelErrorKind::Unsupported, message))
+}
+
 /// What a call or an output must have and does not.
-pub(super) fn lacks(item: &Item) -> Option<&'static str> {
+fn lacks(item: &Item) -> Option<&'static str> {
     match item.kind() {
         ItemKind::FunctionCall if item.name().is_none() => Some("name"),
         ItemKind::FunctionCall | ItemKind::FunctionCallOutput if item.call_id().is_none() => {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{json, scan};
+use crate::json;
+use crate::scan::Scanner;
 
 /// One part of a message's content.
 #[derive(Deserialize)]
@@ -41,24 +42,38 @@ pub(super) fn joined<'a>(
     (!joined.is_empty()).then_some(Cow::Owned(joined))
 }
 
-/// The text of the only part that has one, as it is written; `None` also where it is not written as
-/// usual.
+/// The text of the only part that has one, as it is written.
 pub(super) fn only_text(content: &str) -> Option<&str> {
-    let mut only = None;
-    scan::list(content, |scanner| {
-        let (mut kind, mut text) = (None, None);
-        scanner.object(|scanner, name| match name {
-            "type" => scan::keep(&mut kind, scanner.raw()),
-            "text" => scan::keep(&mut text, scanner.raw()),
-            "refusal" => scanner.raw()?.is_none().then_some(()),
-            _ => scanner.ignore(),
-        })?;
-        match text.filter(|text| is_text(kind) && text.starts_with('"')) {
-            Some(text) => scan::keep(&mut only, Some(Some(text))),
-            None => Some(()),
+    let mut scanner = Scanner::new(content);
+    scan(&mut scanner).filter(|_| scanner.is_at_end())?
+}
+
+/// Goes over the parts of a message; the text of the only one that has one, as it is written. `None`
+/// where they are not written as usual.
+pub(in crate::items) fn scan<'a>(scanner: &mut Scanner<'a>) -> Option<Option<&'a str>> {
+    let (mut only, mut is_one) = (None, true);
+    scanner.list(|scanner| {
+        if !scanner.is_at(b'{') {
+            is_one = false;
+            return scanner.ignore();
         }
+        let (mut kind, mut text) = (None, None);
+        scanner.object(|scanner, name| {
+            let json = scanner.skip()?;
+            is_one &= match name {
+                "type" => kind.replace(json).is_none(),
+                "text" => text.replace(json).is_none(),
+                "refusal" => json == "null",
+                _ => true,
+            };
+            Some(())
+        })?;
+        if let Some(text) = text.filter(|text| is_text(kind) && text.starts_with('"')) {
+            is_one &= only.replace(text).is_none();
+        }
+        Some(())
     })?;
-    only.filter(|text| text.len() > 2)
+    Some(only.filter(|text| is_one && text.len() > 2))
 }
 
 /// Whether a part of this type is text.

@@ -1,6 +1,5 @@
 //! What is sent.
 
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -10,6 +9,7 @@ use super::ChatModel;
 use super::messages;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::payload::Payload;
 
 /// A tool or a handoff in the protocol's form.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ pub(super) fn body(
     model: &ChatModel,
     request: &ModelRequest,
     streams: bool,
-) -> Result<Bytes, ModelError> {
+) -> Result<Payload, ModelError> {
     if request.server.is_some() {
         return Err(ModelError::new(
             ModelErrorKind::Unsupported,

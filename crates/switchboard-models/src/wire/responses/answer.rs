@@ -32,7 +32,7 @@ pub(in crate::wire) fn read(
 ) -> Result<ModelResponse, ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
     if let Some(response) = Response::of(text) {
-        return response.settle(model, head);
+        return Ok(response.settle(model, head));
     }
     let response = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
     if response.get("output").is_none() && response.get("status").is_none() {
@@ -49,7 +49,7 @@ pub(in crate::wire) fn read(
 struct Response<'a> {
     id: Option<Cow<'a, str>>,
     status: Option<Cow<'a, str>>,
-    output: Option<Vec<&'a str>>,
+    output: Option<Vec<Item>>,
     usage: Option<Counts>,
 }
 
@@ -77,9 +77,7 @@ impl<'a> Response<'a> {
         is_usual.then_some(read)
     }
 
-    fn settle(self, model: &ResponsesModel, head: &Head) -> Result<ModelResponse, ModelError> {
-        let output = self.output.unwrap_or_default();
-        let output = output.iter().map(|json| item(model, json));
+    fn settle(self, model: &ResponsesModel, head: &Head) -> ModelResponse {
         let counts = self.usage.unwrap_or_default();
         let mut answer = ModelResponse::default().usage(Usage {
             requests: 1,
@@ -88,10 +86,11 @@ impl<'a> Response<'a> {
             output_tokens: counts.output.unwrap_or_default(),
             reasoning_tokens: counts.reasoning.unwrap_or_default(),
         });
-        answer.output = output.collect::<Result<_, _>>()?;
+        let output = self.output.unwrap_or_default().into_iter();
+        answer.output = output.map(|item| marked(item, &model.origin)).collect();
         answer.response_id = self.id.map(Into::into);
         answer.request_id = head.request_id.as_deref().map(Into::into);
-        Ok(answer)
+        answer
     }
 }
 
@@ -109,9 +108,9 @@ impl Counts {
     }
 }
 
-fn items<'a>(scanner: &mut Scanner<'a>) -> Option<Vec<&'a str>> {
+fn items(scanner: &mut Scanner<'_>) -> Option<Vec<Item>> {
     let mut items = Vec::with_capacity(4);
-    scanner.list(|scanner| scanner.skip().map(|item| items.push(item)))?;
+    scanner.list(|scanner| Item::scan(scanner).map(|item| items.push(item)))?;
     Some(items)
 }
 

@@ -1,17 +1,15 @@
 //! What is sent.
 
-use std::borrow::Cow;
-
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::{Item, ModelRequest, ModelSettings, ServerState, ToolChoice};
+use switchboard_core::{ModelRequest, ModelSettings, ServerState, ToolChoice};
 
 use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::history::{Taker, goes_as_it_is, lacks};
+use crate::wire::history::Taker;
+use crate::wire::payload::Payload;
 
 /// A tool or a handoff in the protocol's form.
 #[derive(Serialize)]
@@ -32,23 +30,29 @@ pub(super) fn body(
     model: &ResponsesModel,
     request: &ModelRequest,
     streams: bool,
-) -> Result<Bytes, ModelError> {
+) -> Result<Payload, ModelError> {
     let settings = &*request.settings;
-    let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
+    let taker = Taker {
+        origin: &model.origin,
+        takes_reasoning: !model.client.is_openai() || thinks(&model.name),
+        is_stateless: settings.store == Some(false),
+    };
+    let (items, size) = taker.take(&request.input)?;
+    let has_prompt = settings.extra_body.contains_key("prompt");
+    if items.is_empty() && request.server.is_none() && !has_prompt {
+        return Err(ModelError::new(
+            ModelErrorKind::Unsupported,
+            "there is nothing to send: the conversation is empty, or all of it is for other models",
+        ));
+    }
+    let mut body = Body::sized(size, [model.client.body_fields(), &settings.extra_body]);
     body.field("model", &*model.name);
     let instructions = request.full_instructions();
     body.optional(
         "instructions",
         instructions.as_deref().filter(|text| !text.is_empty()),
     );
-    let taker = Taker {
-        origin: &model.origin,
-        takes_reasoning: !model.client.is_openai() || thinks(&model.name),
-        is_stateless: settings.store == Some(false),
-    };
-    let items = taker.take(&request.input);
-    acceptable(&items, request)?;
-    body.list("input", || items.iter().map(|item| item.as_json()));
+    body.items("input", &items, size);
     let tools = functions(request);
     if !tools.is_empty() {
         body.field("tools", &tools);
@@ -69,28 +73,6 @@ pub(super) fn body(
         body.field("stream", &true);
     }
     Ok(body.finish())
-}
-
-/// Whether the API would take these items: calls and outputs that say which they are, and something
-/// to answer.
-fn acceptable(items: &[Cow<'_, Item>], request: &ModelRequest) -> Result<(), ModelError> {
-    let unsupported = |message: String| ModelError::new(ModelErrorKind::Unsupported, message);
-    for item in items.iter().filter(|item| !goes_as_it_is(item)) {
-        if let Some(lacks) = lacks(item) {
-            let kind = item.kind().as_str();
-            return Err(unsupported(format!(
-                "an item of type \"{kind}\" has no {lacks}, and without it nobody knows what it belongs to"
-            )));
-        }
-    }
-    let has_prompt = request.settings.extra_body.contains_key("prompt");
-    match items.is_empty() && request.server.is_none() && !has_prompt {
-        false => Ok(()),
-        true => Err(unsupported(
-            "there is nothing to send: the conversation is empty, or all of it is for other models"
-                .to_owned(),
-        )),
-    }
 }
 
 fn functions<'a>(request: &'a ModelRequest) -> Vec<Function<'a>> {
@@ -225,7 +207,7 @@ mod tests {
             ("gpt-4.1", Value::Null),
         ] {
             let body = body(&ResponsesModel::new(&client, name), &request, false);
-            let body: Value = serde_json::from_slice(&body.unwrap()).unwrap();
+            let body: Value = serde_json::from_slice(&body.unwrap().json()).unwrap();
             assert_eq!(body["include"], include, "{name}");
         }
     }
