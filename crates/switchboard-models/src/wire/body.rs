@@ -16,7 +16,7 @@ const RESERVED: &str = "stream";
 const ROOM: usize = 2 << 10;
 
 /// A conversation from this size on is put together while it is sent.
-const LARGE: usize = 32 << 10;
+const LARGE: usize = 4 << 10;
 
 /// A JSON object in the making.
 pub(super) struct Body<'a> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fake_provider::Reply;
 use futures_util::StreamExt as _;
 use serde_json::json;
-use switchboard_core::{ServerState, Usage};
+use switchboard_core::{Item, ModelRequest, ServerState, Usage};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -341,6 +341,48 @@ async fn all_that_an_answer_costs_is_counted() {
             };
             assert_eq!(answer.usage, expected, "{protocol:?} {streamed}");
             assert_eq!(answer.request_id.as_deref(), Some("r9"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_large_conversation_is_sent_whole_with_its_length_and_again() {
+    let text = "Ünïcode \"quoted\" \\ and long. ".repeat(60);
+    let usual: Vec<Item> = (0..300)
+        .map(|at| Item::user(format!("{at} {text}")))
+        .collect();
+    let mut odd = usual.clone();
+    odd.insert(
+        7,
+        Item::user("Noted.")
+            .with_json_field("provider_data", "{}")
+            .unwrap(),
+    );
+    for protocol in BOTH {
+        for items in [&usual, &odd] {
+            let script = Script::new([
+                refused(503, "overloaded").header("retry-after-ms", "1"),
+                Reply::text("Hi."),
+            ]);
+            let patient = model(&script.endpoint().retries(1), protocol);
+            let request = ModelRequest::new(items.clone());
+            let answer = ask(&patient, request, false).await.unwrap();
+            assert_eq!(text_of(&answer), "Hi.");
+            let requests = script.requests();
+            assert_eq!(requests.len(), 2);
+            for request in requests {
+                let list = match protocol {
+                    Protocol::Responses => &request.body["input"],
+                    Protocol::Chat => &request.body["messages"],
+                };
+                let sent = list.as_array().unwrap().iter();
+                let sent: Vec<&str> = sent.map(|item| item["content"].as_str().unwrap()).collect();
+                let expected: Vec<_> = items.iter().map(|item| item.text().unwrap()).collect();
+                assert_eq!(sent, expected);
+                let length: usize = request.header("content-length").unwrap().parse().unwrap();
+                assert!(length > 300 * text.len(), "{length}");
+                assert_eq!(request.header("transfer-encoding"), None);
+            }
         }
     }
 }
