@@ -48,12 +48,10 @@ impl Payload {
         }
     }
 
-    /// For one attempt to send it.
+    /// For one attempt to send it. Wrapped also where it is ready: of bytes the client would keep a
+    /// request to send again, as we do ourselves, which costs 3,000 instructions.
     pub(crate) fn body(&self) -> reqwest::Body {
-        match self.items.is_empty() {
-            true => self.before.clone().into(),
-            false => reqwest::Body::wrap(Sending::new(self.clone())),
-        }
+        reqwest::Body::wrap(Sending::new(self.clone()))
     }
 
     /// All of it in one piece.
@@ -93,8 +91,13 @@ impl Sending {
         if self.left == 0 {
             return None;
         }
+        let before = std::mem::take(&mut self.payload.before);
+        if before.len() == self.left {
+            self.left = 0;
+            return Some(before);
+        }
         let mut block = Vec::with_capacity(self.left.min(BLOCK));
-        block.extend_from_slice(&std::mem::take(&mut self.payload.before));
+        block.extend_from_slice(&before);
         let Payload { items, after, .. } = &self.payload;
         let mut rest = items.iter().skip(self.items).peekable();
         while let Some(item) = rest.peek().map(|item| item.as_json()) {
