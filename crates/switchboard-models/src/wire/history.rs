@@ -27,23 +27,15 @@ pub(super) struct Taker<'a> {
 }
 
 impl Taker<'_> {
-    /// The items to send, and how many bytes they take with a comma after each. Mostly these are the
-    /// very items of the conversation.
+    /// The items to send: mostly the very items of the conversation.
     ///
     /// # Errors
     /// Where an item is nothing that the API takes, and nobody can mend it.
-    pub(super) fn take(&self, items: &Items) -> Result<(Items, usize), ModelError> {
-        let mut size = 0;
-        let is_usual = |item: &Item| {
-            size += item.as_json().len() + 1;
-            goes_as_it_is(item)
-        };
-        if items.iter().all(is_usual) {
-            return Ok((items.clone(), size));
+    pub(super) fn take(&self, items: &Items) -> Result<Items, ModelError> {
+        match items.iter().all(goes_as_it_is) {
+            true => Ok(items.clone()),
+            false => self.pick(items),
         }
-        let taken = self.pick(items)?;
-        let size = taken.iter().map(|item| item.as_json().len() + 1).sum();
-        Ok((taken, size))
     }
 
     /// Reasoning goes back only to where it came from; items that came after

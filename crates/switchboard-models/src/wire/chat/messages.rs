@@ -15,19 +15,6 @@ use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::is_assistants;
 use crate::wire::lenient::{sound, text};
 
-/// About what a message takes beside the bytes of its item.
-const AROUND: usize = 64;
-
-/// About how many bytes the messages of a request take.
-pub(super) fn size(request: &ModelRequest) -> usize {
-    let items = request
-        .input
-        .iter()
-        .map(|item| item.as_json().len() + AROUND);
-    let instructions = request.instructions.as_ref().map_or(0, |text| text.len());
-    items.sum::<usize>() + instructions
-}
-
 /// Writes the messages of a request as a list; how many there are.
 pub(super) fn write(
     json: &mut Vec<u8>,

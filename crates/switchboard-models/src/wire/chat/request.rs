@@ -42,10 +42,13 @@ pub(super) fn body(
     }
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
-    let mut body = Body::new([model.client.body_fields(), &settings.extra_body]);
+    let mut body = Body::around(
+        &request.input,
+        [model.client.body_fields(), &settings.extra_body],
+    );
     body.field("model", &*model.name);
-    let written = body.written("messages", messages::size(request), |json| {
-        messages::write(json, request, is_openai)
+    let written = body.written("messages", |draft| {
+        messages::write(&mut draft.json, request, is_openai)
     });
     if written? == 0 && !settings.extra_body.contains_key("messages") {
         return Err(ModelError::new(

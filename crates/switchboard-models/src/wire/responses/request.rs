@@ -9,7 +9,7 @@ use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::Taker;
-use crate::wire::payload::Payload;
+use crate::wire::payload::{Draft, Payload};
 
 /// A tool or a handoff in the protocol's form.
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ pub(super) fn body(
         takes_reasoning: !model.client.is_openai() || thinks(&model.name),
         is_stateless: settings.store == Some(false),
     };
-    let (items, size) = taker.take(&request.input)?;
+    let items = taker.take(&request.input)?;
     let has_prompt = settings.extra_body.contains_key("prompt");
     if items.is_empty() && request.server.is_none() && !has_prompt {
         return Err(ModelError::new(
@@ -45,14 +45,14 @@ pub(super) fn body(
             "there is nothing to send: the conversation is empty, or all of it is for other models",
         ));
     }
-    let mut body = Body::sized(size, [model.client.body_fields(), &settings.extra_body]);
+    let mut body = Body::around(&items, [model.client.body_fields(), &settings.extra_body]);
     body.field("model", &*model.name);
     let instructions = request.full_instructions();
     body.optional(
         "instructions",
         instructions.as_deref().filter(|text| !text.is_empty()),
     );
-    body.items("input", &items, size);
+    body.written("input", Draft::all);
     let tools = functions(request);
     if !tools.is_empty() {
         body.field("tools", &tools);
