@@ -13,6 +13,7 @@ IN_PROCESS = [
     ("history_1000", "triage over 1,000 items", ALL),
     ("history_1000_without_tools", "… with remove_all_tools", REFERENCE),
     ("history_1000_redacted", "… with redaction", []),
+    ("history_1000_redacted_first", "… with redaction of items just read", []),
     ("history_1000_nested", "… with nested history", ["python"]),
     ("history_1000_recorded", "… with a model that keeps every request", ALL),
     ("parse_1000", "reading the 1,000 items from JSON", REFERENCE),

@@ -14,12 +14,21 @@ use crate::models::Replay;
 pub struct Work {
     runner: Runner,
     history: Option<Items>,
+    reads: Reads,
     forget: Box<dyn Fn()>,
+}
+
+/// Whether each run reads its history from JSON.
+#[derive(Clone, Copy, PartialEq)]
+enum Reads {
+    /// All go on with the same items, and with what was found out about them.
+    Once,
+    Anew,
 }
 
 impl Work {
     /// What there is to do.
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 14] = [
         "triage",
         "triage_traced",
         "chain_10",
@@ -31,6 +40,7 @@ impl Work {
         "history_1000",
         "history_1000_without_tools",
         "history_1000_redacted",
+        "history_1000_redacted_first",
         "history_1000_nested",
         "history_1000_recorded",
     ];
@@ -38,6 +48,8 @@ impl Work {
     /// The work of this name.
     pub fn named(name: &str) -> Option<Self> {
         let over_history = || Self::chain(1, Some(history(LONG)), false);
+        let redacted =
+            || over_history().with(|runner| runner.handoff_input_filter(filters::redact_pii()));
         Some(match name {
             "triage" => Self::chain(1, None, false),
             "triage_traced" => Self::chain(1, None, false).traced(),
@@ -46,9 +58,11 @@ impl Work {
             "history_1000_recorded" => Self::chain(1, Some(history(LONG)), true),
             "history_1000_without_tools" => over_history()
                 .with(|runner| runner.handoff_input_filter(filters::remove_all_tools())),
-            "history_1000_redacted" => {
-                over_history().with(|runner| runner.handoff_input_filter(filters::redact_pii()))
-            }
+            "history_1000_redacted" => redacted(),
+            "history_1000_redacted_first" => Self {
+                reads: Reads::Anew,
+                ..redacted()
+            },
             "history_1000_nested" => {
                 over_history().with(|runner| runner.nest_handoff_history(true))
             }
@@ -78,6 +92,7 @@ impl Work {
                 .max_turns(None)
                 .tracing_off(),
             history,
+            reads: Reads::Once,
             forget: Box::new(move || forgotten.forget()),
         }
     }
@@ -101,6 +116,7 @@ impl Work {
     /// Where the run fails: then nothing was measured.
     pub fn run(&self) {
         let input: Input = match &self.history {
+            Some(history) if self.reads == Reads::Anew => read_anew(history).into(),
             Some(history) => history.into(),
             None => "My bill is wrong".into(),
         };
@@ -108,4 +124,10 @@ impl Work {
         assert!(matches!(result, Some(Ok(_))), "{result:?}");
         (self.forget)();
     }
+}
+
+/// The same items, of which nothing is known yet.
+fn read_anew(items: &Items) -> Items {
+    let read = |item: &Item| Item::from_json(item.as_json()).unwrap_or_else(|_| item.clone());
+    items.iter().map(read).collect()
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::head::{Head, INTERNAL_FIELDS, Place, Scanned, Speaker, field, fields};
 use super::kind::ItemKind;
-use super::notes::{Fact, Notes};
+use super::notes::{Clean, Fact, Notes, Search};
 use crate::json;
 use crate::scan::Scanner;
 
@@ -47,12 +47,22 @@ struct Inner {
     notes: Notes,
     raw: String,
     head: Head,
+    clean: Clean,
 }
 
 impl Inner {
     fn new(raw: String, head: Head) -> Arc<Self> {
-        let notes = Notes::default();
-        Arc::new(Self { raw, head, notes })
+        Self::noted(raw, head, Notes::default())
+    }
+
+    fn noted(raw: String, head: Head, notes: Notes) -> Arc<Self> {
+        let clean = Clean::default();
+        Arc::new(Self {
+            notes,
+            raw,
+            head,
+            clean,
+        })
     }
 }
 
@@ -70,7 +80,7 @@ impl Item {
         let mut scanner = Scanner::new(&raw);
         let scanned = Head::scan(&mut scanner).filter(|_| scanner.is_at_end());
         if let Some(Scanned { head, notes, .. }) = scanned {
-            return Ok(Self(Arc::new(Inner { raw, head, notes })));
+            return Ok(Self(Inner::noted(raw, head, notes)));
         }
         let head = Head::parse(&raw).map_err(InvalidItem)?;
         Ok(Self(Inner::new(raw, head)))
@@ -82,7 +92,7 @@ impl Item {
     pub fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
         let Scanned { raw, head, notes } = Head::scan(scanner)?;
         let raw = raw.to_owned();
-        Some(Self(Arc::new(Inner { raw, head, notes })))
+        Some(Self(Inner::noted(raw, head, notes)))
     }
 
     /// An item from a JSON value, which must be an object.
@@ -185,7 +195,7 @@ impl Item {
     fn trusted(raw: String) -> Self {
         let json = raw.as_str();
         match Head::scan(&mut Scanner::new(json)) {
-            Some(Scanned { head, notes, .. }) => Self(Arc::new(Inner { raw, head, notes })),
+            Some(Scanned { head, notes, .. }) => Self(Inner::noted(raw, head, notes)),
             None => {
                 let head = Head::parse(json).unwrap_or_default();
                 Self(Inner::new(raw, head))
@@ -345,6 +355,16 @@ impl Item {
     #[doc(hidden)]
     pub fn fact(&self, fact: Fact, find: impl FnOnce(&Self) -> bool) -> bool {
         self.0.notes.fact(fact, || find(self))
+    }
+
+    /// Whether a search is known to find nothing here.
+    pub(crate) fn is_clean_of(&self, search: Search) -> bool {
+        self.0.clean.is_of(search)
+    }
+
+    /// Notes that a search finds nothing here.
+    pub(crate) fn note_clean_of(&self, search: Search) {
+        self.0.clean.note(search);
     }
 
     /// Whether both are the same item in memory, not merely equal.

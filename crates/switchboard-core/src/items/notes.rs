@@ -1,6 +1,6 @@
 //! What is found out about an item once, and kept with it for whoever asks again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What models over the wire ask of every item with every request. Not part of the public API.
 #[doc(hidden)]
@@ -78,9 +78,147 @@ impl Notes {
     }
 }
 
+/// Who looks for something to take out of items, as far as an item can keep that nothing was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// For these known sorts and nothing else, a bit for each. Nothing found of some sorts means
+    /// nothing of each of them, whoever looked.
+    Sorts(u8),
+    /// For what only it knows. It goes by a number of its own.
+    Numbered(u32),
+    /// Nothing is kept.
+    Unknown,
+}
+
+impl Search {
+    /// How many known sorts there can be.
+    const SORTS: u32 = 4;
+
+    /// The bits of a number.
+    const BITS: u32 = 30;
+
+    /// A search that nobody else does. After a billion of them there are no numbers left, and then
+    /// nothing is kept.
+    pub(crate) fn numbered() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        Self::after(&LAST)
+    }
+
+    fn after(last: &AtomicU32) -> Self {
+        let next = |last: u32| (last + 1 < 1 << Self::BITS).then_some(last + 1);
+        match last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(last) => Self::Numbered(last + 1),
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    /// This search, also for one more of the known sorts.
+    #[must_use]
+    pub(crate) fn and_sort(self, sort: u8) -> Self {
+        match self {
+            Self::Sorts(sorts) => Self::Sorts(sorts | 1 << sort),
+            Self::Numbered(_) | Self::Unknown => Self::numbered(),
+        }
+    }
+}
+
+/// The searches that found nothing in an item: a bit for each known sort, and the last two numbers,
+/// so that two searches in one team do not push each other out.
+///
+/// All of it stays true for as long as the item lives, so any mixture of what two threads write is
+/// true as well, and what gets lost between them is only looked for again.
+#[derive(Debug, Default)]
+pub(super) struct Clean(AtomicU64);
+
+impl Clean {
+    pub(super) fn is_of(&self, search: Search) -> bool {
+        let noted = self.0.load(Ordering::Relaxed);
+        match search {
+            Search::Sorts(sorts) => u64::from(sorts) & !noted & ALL_SORTS == 0,
+            Search::Numbered(number) => {
+                let number = u64::from(number);
+                number == last(noted) || number == last_but_one(noted)
+            }
+            Search::Unknown => false,
+        }
+    }
+
+    pub(super) fn note(&self, search: Search) {
+        match search {
+            Search::Sorts(sorts) => {
+                self.0
+                    .fetch_or(u64::from(sorts) & ALL_SORTS, Ordering::Relaxed);
+            }
+            Search::Numbered(number) => {
+                let noted = self.0.load(Ordering::Relaxed);
+                let numbers = last(noted) << Search::BITS | u64::from(number);
+                let noted = noted & ALL_SORTS | numbers << Search::SORTS;
+                self.0.store(noted, Ordering::Relaxed);
+            }
+            Search::Unknown => {}
+        }
+    }
+}
+
+const ALL_SORTS: u64 = (1 << Search::SORTS) - 1;
+
+/// The number noted last; 0, which nobody has, where there is none.
+fn last(noted: u64) -> u64 {
+    noted >> Search::SORTS & ((1 << Search::BITS) - 1)
+}
+
+fn last_but_one(noted: u64) -> u64 {
+    noted >> (Search::SORTS + Search::BITS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_of_some_sorts_is_nothing_of_each() {
+        let clean = Clean::default();
+        let search = |sorts: &[u8]| {
+            let none = Search::Sorts(0);
+            sorts
+                .iter()
+                .fold(none, |search, sort| search.and_sort(*sort))
+        };
+        assert!(clean.is_of(search(&[])) && !clean.is_of(search(&[0])));
+        clean.note(search(&[0, 3]));
+        assert!(clean.is_of(search(&[3])) && !clean.is_of(search(&[3, 1])));
+        clean.note(Search::Numbered(7));
+        clean.note(search(&[1]));
+        assert!(clean.is_of(search(&[0, 1, 3])) && clean.is_of(Search::Numbered(7)));
+        assert!(!clean.is_of(search(&[2])));
+    }
+
+    #[test]
+    fn two_numbers_are_kept() {
+        let clean = Clean::default();
+        let most = (1 << Search::BITS) - 1;
+        let is_of = |number| clean.is_of(Search::Numbered(number));
+        clean.note(Search::Numbered(1));
+        clean.note(Search::Numbered(most));
+        assert!(is_of(1) && is_of(most) && !is_of(2));
+        clean.note(Search::Numbered(2));
+        assert!(!is_of(1) && is_of(most) && is_of(2));
+        clean.note(Search::Unknown);
+        assert!(!clean.is_of(Search::Unknown) && !clean.is_of(Search::Sorts(15)));
+    }
+
+    #[test]
+    fn numbers_run_out_and_do_not_come_again() {
+        let last = AtomicU32::new((1 << Search::BITS) - 2);
+        let most = (1 << Search::BITS) - 1;
+        assert_eq!(Search::after(&last), Search::Numbered(most));
+        assert_eq!(Search::after(&last), Search::Unknown);
+        assert_eq!(Search::after(&last), Search::Unknown);
+        assert_ne!(Search::numbered(), Search::numbered());
+        let patterns = Search::numbered();
+        assert_ne!(patterns.and_sort(0), patterns);
+        assert_ne!(patterns.and_sort(0), patterns.and_sort(0));
+    }
 
     #[test]
     fn what_was_found_is_not_looked_for_again() {

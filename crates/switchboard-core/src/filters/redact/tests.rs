@@ -1,8 +1,23 @@
 //! What is found and what stays.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::context::RunContext;
+
+thread_local! {
+    /// How many items were looked at.
+    pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// How many items are looked at while something is done.
+fn looks(work: impl FnOnce()) -> usize {
+    let before = LOOKS.get();
+    work();
+    LOOKS.get() - before
+}
 
 fn all() -> Redaction {
     Redaction::new()
@@ -287,7 +302,128 @@ fn long_text_takes_no_longer_than_it_is_long() {
     }
 }
 
+/// 1,000 items, every tenth of which holds an address.
+fn some_items() -> Vec<Item> {
+    let said = |n: usize| match n % 10 {
+        0 => Item::user("I am ann@example.com, ORD-77"),
+        1 => Item::function_call(&format!("c{n}"), "lookup", r#"{"order":"1234567890"}"#),
+        2 => Item::function_call_output(&format!("c{}", n - 1), "ORD-77 was sent on 2026-11-15"),
+        _ => Item::assistant("It is on its way."),
+    };
+    (0..1000).map(said).collect()
+}
+
+#[test]
+fn an_item_without_private_data_is_looked_at_once() {
+    let items = some_items();
+    let look = |redaction: &Redaction| {
+        let redacted = || items.iter().filter_map(|item| redaction.item(item)).count();
+        looks(|| assert_eq!(redacted(), 100))
+    };
+    assert_eq!(look(&all()), 1000);
+    // Those that hold some are redacted each time; what was found is the same for all of the known sorts.
+    assert_eq!(look(&all()), 100);
+    assert_eq!(look(&Redaction::new().emails()), 100);
+    assert_eq!(look(&Redaction::new().phone_numbers().emails()), 100);
+    let ours = || Redaction::new().emails().pattern("secret", "[S]").unwrap();
+    let (one, other) = (ours(), ours());
+    assert_eq!((look(&one), look(&other)), (1000, 1000));
+    assert_eq!((look(&one), look(&other.clone())), (100, 100));
+    assert_eq!(look(&all()), 100);
+    assert_eq!(
+        looks(|| assert_eq!(Redaction::new().item(&items[0]), None)),
+        0
+    );
+}
+
+#[test]
+fn what_one_redaction_found_nothing_in_another_looks_at() {
+    let item = Item::user("ORD-77 for 4111 1111 1111 1111, ann@example.com");
+    let orders = |redaction: Redaction| redaction.pattern(r"ORD-\d+", "[ORDER]").unwrap();
+    let names = Redaction::new().pattern("Bob", "[NAME]").unwrap();
+    let said = |redaction: &Redaction| {
+        redaction
+            .item(&item)
+            .map(|item| item.text().unwrap().into_owned())
+    };
+    for _ in 0..2 {
+        assert_eq!(said(&names), None);
+        assert_eq!(said(&Redaction::new().social_security_numbers()), None);
+        let more = orders(names.clone());
+        let found = "[ORDER] for 4111 1111 1111 1111, ann@example.com";
+        assert_eq!(said(&more).as_deref(), Some(found));
+        let found = "ORD-77 for [CARD], ann@example.com";
+        assert_eq!(said(&names.clone().card_numbers()).as_deref(), Some(found));
+        let ssn = Redaction::new().social_security_numbers();
+        assert_eq!(said(&ssn.card_numbers()).as_deref(), Some(found));
+        let found = "[ORDER] for [CARD], [EMAIL]";
+        assert_eq!(said(&orders(all())).as_deref(), Some(found));
+    }
+}
+
+#[test]
+fn a_chain_of_handoffs_looks_at_what_is_new() {
+    let filter: Filter = all().into_filter();
+    let redacted = |history: Vec<Item>| {
+        let data = HandoffInputData::new(history, vec![], vec![], RunContext::new(()));
+        let done = futures_util::FutureExt::now_or_never(filter.apply(data));
+        done.unwrap().unwrap().history_items()
+    };
+    let mut history: Vec<Item> = some_items();
+    let mut looked = Vec::new();
+    for _ in 0..4 {
+        history.push(Item::user("And then?"));
+        looked.push(looks(|| {
+            history = redacted(history.clone()).iter().cloned().collect()
+        }));
+    }
+    // What was redacted is another item, and looked at once more.
+    assert_eq!(looked, [1001, 101, 1, 1]);
+}
+
+/// Redactions that differ in every way there is.
+fn redaction_of(rules: &[usize]) -> Redaction {
+    rules
+        .iter()
+        .fold(Redaction::new(), |redaction, rule| match rule {
+            0 => redaction.card_numbers(),
+            1 => redaction.social_security_numbers(),
+            2 => redaction.emails(),
+            3 => redaction.phone_numbers(),
+            4 => redaction.pattern("a", "b").unwrap(),
+            5 => redaction.pattern("b", "a").unwrap(),
+            6 => redaction.pattern("[0-9]", "@").unwrap(),
+            _ => redaction
+                .pattern(r"\[(CARD|SSN)\]", "4111111111111111")
+                .unwrap(),
+        })
+}
+
 proptest! {
+    #[test]
+    fn what_was_seen_before_changes_nothing(
+        said in prop::collection::vec(
+            "(4111 1111 1111 1111|078-05-1120|a@b\\.com|\\+14155552671|a|b|ssn |1|\\[CARD\\]|\n|\\{\"k\":1\\}| ){0,6}",
+            1..5,
+        ),
+        redactions in prop::collection::vec(prop::collection::vec(0..8_usize, 0..5), 1..6),
+        looks in prop::collection::vec((0..5_usize, 0..6_usize), 1..30),
+    ) {
+        let item = |(at, said): (usize, &String)| match at % 3 {
+            0 => Item::user(said),
+            1 => Item::function_call("c", "f", said),
+            _ => Item::function_call_output("c", said),
+        };
+        let items: Vec<Item> = said.iter().enumerate().map(item).collect();
+        let redactions: Vec<Redaction> = redactions.iter().map(|rules| redaction_of(rules)).collect();
+        for (item, redaction) in looks {
+            let item = &items[item % items.len()];
+            let redaction = &redactions[redaction % redactions.len()];
+            let fresh = Item::from_json(item.as_json()).unwrap();
+            prop_assert_eq!(redaction.item(item), redaction.item(&fresh));
+        }
+    }
+
     #[test]
     fn what_a_text_has_no_signs_of_is_not_in_it(
         text in "([0-9]{1,7}|[０-９]{1,4}|[-+. @＠]|\\(|\\)|ssn |a|b\\.com|\u{200b}){0,14}",
