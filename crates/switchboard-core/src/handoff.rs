@@ -5,6 +5,7 @@ mod data;
 pub(crate) mod history;
 mod names;
 pub(crate) mod owned;
+mod python;
 mod sound;
 mod summary;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::HandoffInputData;
 use super::owned::Owned;
-use super::summary;
+use super::summary::{self, Begun};
 use crate::items::{Item, ItemKind, Items, RunItem};
 
 /// The lines around a nested history. They belong to a run, not to the process.
@@ -68,8 +68,9 @@ pub fn nest_handoff_history<C>(
     mapper: Option<&HistoryMapper>,
     markers: &HistoryMarkers,
 ) -> HandoffInputData<C> {
-    let mut transcript = flattened(&data.history_items(), markers);
+    let history = data.history_items();
     if let Some(mapper) = mapper {
+        let mut transcript = flattened(&history, markers);
         let made = data.pre_handoff_items().iter().chain(data.new_items());
         transcript.extend(made.map(RunItem::to_input_item));
         let history = mapper.map(transcript).into();
@@ -80,10 +81,14 @@ pub fn nest_handoff_history<C>(
     let now = data.new_items().iter();
     let now = now.map(|made| (made, stays_from_now(made.item())));
 
+    // Only the first summary's records keep their numbers.
+    let begun = history.iter().next();
+    let begun = begun.and_then(|first| Begun::with(first, markers));
     let mut ordered = Ordered {
         history: Vec::new(),
         owned: Vec::new(),
-        pending: transcript,
+        pending: flattened(history.iter().skip(usize::from(begun.is_some())), markers),
+        begun,
         markers,
     };
     for (made, stays) in before.chain(now) {
@@ -101,6 +106,8 @@ pub fn nest_handoff_history<C>(
 struct Ordered<'a> {
     history: Vec<Item>,
     owned: Vec<Owned>,
+    /// What the next summary begins with, and what else is in it.
+    begun: Option<Begun<'a>>,
     pending: Vec<Item>,
     markers: &'a HistoryMarkers,
 }
@@ -117,9 +124,10 @@ impl Ordered<'_> {
     }
 
     fn summarise(&mut self) {
-        if !self.pending.is_empty() || self.history.is_empty() {
-            self.history
-                .push(summary::write(&self.pending, self.markers));
+        let begun = self.begun.take();
+        if begun.is_some() || !self.pending.is_empty() || self.history.is_empty() {
+            let summary = summary::write_on(begun.as_ref(), &self.pending, self.markers);
+            self.history.push(summary);
             self.pending.clear();
         }
     }
@@ -131,8 +139,12 @@ impl Ordered<'_> {
 }
 
 /// The history with earlier summaries opened.
-pub(super) fn flattened(history: &Items, markers: &HistoryMarkers) -> Vec<Item> {
-    let mut flat = Vec::with_capacity(history.len());
+pub(super) fn flattened<'a>(
+    history: impl IntoIterator<Item = &'a Item>,
+    markers: &HistoryMarkers,
+) -> Vec<Item> {
+    let history = history.into_iter();
+    let mut flat = Vec::with_capacity(history.size_hint().0);
     for item in history {
         match summary::read(item, markers) {
             Some(items) => flat.extend(items),
@@ -172,4 +184,138 @@ fn belongs_to_program(item: &Item) -> bool {
             .field("caller")
             .and_then(|caller| serde_json::from_str::<serde_json::Value>(caller).ok())
             .is_some_and(|caller| caller["type"] == "program")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::context::RunContext;
+
+    thread_local! {
+        /// How many records were read.
+        pub(in crate::handoff) static READ: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// The history after a turn that made these items, and how many records were read for it.
+    fn nested(history: Items, made: &[Item], markers: &HistoryMarkers) -> (Items, usize) {
+        let made = made.iter();
+        let made = made.map(|item| RunItem::new(RunItem::kind_of(item), "A", item.clone()));
+        let made: Vec<RunItem> = made.collect();
+        let data = HandoffInputData::new(history, vec![], made, RunContext::new(()));
+        let before = READ.get();
+        let history = nest_handoff_history(data, None, markers).history_items();
+        (history, READ.get() - before)
+    }
+
+    /// The same items, of which nothing is known yet.
+    fn read_anew(items: &Items) -> Items {
+        let anew = items
+            .iter()
+            .map(|item| Item::from_json(item.as_json()).unwrap());
+        anew.collect()
+    }
+
+    fn handoff(n: usize) -> [Item; 2] {
+        let id = format!("c{n}");
+        let call = Item::function_call(&id, "transfer", "{}");
+        [
+            call,
+            Item::function_call_output(&id, r#"{"assistant":"B"}"#),
+        ]
+    }
+
+    #[test]
+    fn a_summary_is_gone_on_with_and_not_read_again() {
+        let markers = HistoryMarkers::default();
+        // White space around a message is lost in reading.
+        let said = |n: usize| match n % 3 {
+            0 => Item::user(format!(" \t\u{a0}This is number {n}.")),
+            1 => Item::user(format!("This is number {n}. \t")),
+            _ => Item::user(format!("This is number {n}.")),
+        };
+        let mut history: Items = (0..1000).map(said).collect();
+        for n in 0..5 {
+            let slowly = nested(read_anew(&history), &handoff(n), &markers);
+            let (next, read) = nested(history, &handoff(n), &markers);
+            assert_eq!((read, slowly.1), (0, if n == 0 { 0 } else { 1000 + 2 * n }));
+            assert_eq!(next, slowly.0);
+            history = next;
+        }
+        let text = history.iter().next().unwrap().text().unwrap().into_owned();
+        assert!(
+            text.contains("\n1000. user: This is number 999.\n1001. {"),
+            "{text}"
+        );
+        let unchanged = nested(history.clone(), &[Item::assistant("Hm.")], &markers).0;
+        assert!(
+            unchanged
+                .iter()
+                .next()
+                .unwrap()
+                .is_same(history.iter().next().unwrap())
+        );
+    }
+
+    #[test]
+    fn a_summary_between_other_markers_is_read() {
+        let outer = HistoryMarkers {
+            start: "<H>\n1. user: x".into(),
+            end: "2. user: y\n</H>".into(),
+        };
+        let inner = HistoryMarkers {
+            start: "<H>".into(),
+            end: "</H>".into(),
+        };
+        let history = nested(Items::from(vec![Item::user("Hi")]), &handoff(1), &outer).0;
+        let slowly = nested(read_anew(&history), &handoff(2), &inner).0;
+        let (next, read) = nested(history, &handoff(2), &inner);
+        assert_eq!((next, read), (slowly, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_copied_is_what_would_be_read_and_written(
+            said in prop::collection::vec(
+                "([ -~]{0,20}|[\n\r\t\"\\\\\u{1}\u{b}\u{1c}\u{1f}\u{85}\u{a0}\u{2028}é账“ :().{}]|1\\. ){0,4}", 1..12,
+            ),
+            forms in prop::collection::vec(0..13_usize, 12),
+            turns in prop::collection::vec(0..4_usize, 1..5),
+        ) {
+            let markers = HistoryMarkers::default();
+            let item = |(said, form): (&String, &usize)| {
+                let quoted = serde_json::to_string(said).unwrap();
+                let inside = &quoted[1..quoted.len() - 1];
+                let json = |json: String| Item::from_json(json).unwrap();
+                match form {
+                    0 => Item::user(said),
+                    1 => Item::named_message("user", said, "x"),
+                    2 => Item::function_call("c", "f", said),
+                    3 => Item::output_message("m", said),
+                    4 => json(format!("{{\n \"type\": \"x\",\r\n \"y\": {quoted}}}")),
+                    5 => json(format!(r#"{{"type":"x","created_by":1,"provider_data":{quoted}}}"#)),
+                    6 => json(format!(r#"{{"role":"user","content":"\u2028\/{inside}"}}"#)),
+                    7 => json(format!(r#"{{"type":"x","y":"\u2028\u00e9","z":{quoted}}}"#)),
+                    8 => Item::message(said, "x"),
+                    9 => Item::message("tool", said),
+                    10 => json(format!(r#"{{"role":"developer","provider_data":{quoted},"x":2}}"#)),
+                    11 => json(format!(r#"{{"role":"user","content":[{quoted}],"provider_data":{quoted}, "created_by":{quoted}}}"#)),
+                    _ => Item::message("system", said.trim()),
+                }
+            };
+            let items: Vec<Item> = said.iter().zip(&forms).map(item).collect();
+            let mut made = items.iter();
+            let mut history: Items = made.by_ref().take(items.len() / 2).cloned().collect();
+            let mut slowly = history.clone();
+            for turn in turns {
+                let new: Vec<Item> = made.by_ref().take(turn).cloned().chain(handoff(turn)).collect();
+                history = nested(history, &new, &markers).0;
+                slowly = nested(read_anew(&slowly), &new, &markers).0;
+                prop_assert_eq!(&history, &slowly);
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 
 use serde_json::{Value, json};
 
+use super::summary::PREAMBLE;
 use crate::items::{Input, Item, Items, RunItem, RunItems};
 
 /// A run item, and the item of the history that stands for it.
@@ -203,7 +204,11 @@ impl Places {
         self.equal.get_or_insert_with(|| {
             let mut equal: HashMap<String, Vec<usize>> = HashMap::new();
             for (index, item) in self.items.iter().enumerate() {
-                equal.entry(digests.of(item)).or_default().push(index);
+                // A summary may hold the whole conversation, and digests of all that is looked for
+                // are known by now: it need not be read where none of them can be its own.
+                if item.summary().is_none() || digests.are_of_summaries {
+                    equal.entry(digests.of(item)).or_default().push(index);
+                }
             }
             equal
         })
@@ -212,13 +217,21 @@ impl Places {
 
 /// What makes two items say the same, computed once per item.
 #[derive(Default)]
-struct Digests(HashMap<usize, String>);
+struct Digests {
+    by_address: HashMap<usize, String>,
+    /// Whether one of them may be the digest of a summary.
+    are_of_summaries: bool,
+}
 
 impl Digests {
     fn of(&mut self, item: &Item) -> String {
-        match self.0.entry(item.address()) {
+        match self.by_address.entry(item.address()) {
             Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(new) => new.insert(digest(item)).clone(),
+            Entry::Vacant(new) => {
+                let digest = new.insert(digest(item));
+                self.are_of_summaries |= digest.contains(PREAMBLE);
+                digest.clone()
+            }
         }
     }
 
@@ -287,6 +300,19 @@ mod tests {
         assert_eq!(after_filters(std::slice::from_ref(&one), &alone).len(), 1);
         let twice = Input::Items(vec![copy.clone(), copy].into());
         assert_eq!(after_filters(&[one], &twice).len(), 0);
+    }
+
+    #[test]
+    fn a_message_with_the_words_of_a_summary_is_owned_like_others() {
+        let markers = crate::handoff::HistoryMarkers::default();
+        let summary = crate::handoff::default_history_mapper(&[Item::user("Hi")], &markers);
+        assert!(summary[0].summary().is_some());
+        let one = owned(&summary[0].text().unwrap());
+        let other = owned("Hi");
+        let history = Input::Items(summary.into());
+        let left = after_filters(&[one.clone(), other], &history);
+        assert_eq!(left.len(), 1);
+        assert!(left[0].run_item.is_same(&one.run_item));
     }
 
     #[test]

@@ -6,14 +6,16 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use serde_json::Value;
 
 use super::history::HistoryMarkers;
-use crate::items::{Item, Items};
+use super::python::{is_digit, is_line_break, lines, strip, strip_end, strip_start};
+use crate::items::{Item, Items, Summary};
 use crate::json::{self, Quoted};
 
-const PREAMBLE: &str =
+pub(super) const PREAMBLE: &str =
     "For context, here is the conversation so far between the user and the previous agent:";
 const OLDER_PREAMBLE: &str = "For context, here is the conversation so far:";
 const KNOWN_ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
@@ -23,24 +25,82 @@ const KNOWN_ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 /// Its text is escaped record by record as it is written: a history of 1,000 items costs about what
 /// one serialisation of it does, where writing the text and quoting it afterwards cost six.
 pub(super) fn write(transcript: &[Item], markers: &HistoryMarkers) -> Item {
-    Item::written_message("assistant", size_of(transcript) + 256, |text| {
-        text.push(PREAMBLE);
-        text.push("\n");
-        text.push(&markers.start);
-        if transcript.is_empty() {
+    write_on(None, transcript, markers)
+}
+
+/// The message that holds the records of `begun` and then `items`.
+pub(super) fn write_on(begun: Option<&Begun>, items: &[Item], markers: &HistoryMarkers) -> Item {
+    if let Some(begun) = begun.filter(|begun| items.is_empty() && begun.known.gaps.is_empty()) {
+        return begun.summary.clone();
+    }
+    let size = begun.map_or(256, |begun| begun.known.place.len() + 256);
+    let before = begun.map_or(0, |begun| begun.known.records);
+    let mut records = Records::after(before);
+    let mut place = 0..0;
+    let summary = Item::written_message("assistant", size_of(items) + size, |text| {
+        place.start = text.place();
+        match begun {
+            Some(begun) => begun.copy(text),
+            None => {
+                text.push(PREAMBLE);
+                text.push("\n");
+                text.push(&markers.start);
+            }
+        }
+        if before + items.len() == 0 {
             text.push("\n(no previous turns recorded)");
         }
-        write_records(text, transcript);
+        records.write(text, items);
+        place.end = text.place();
         text.push("\n");
         text.push(&markers.end);
+    });
+    if !records.can_be_copied || records.written == 0 {
+        return summary;
+    }
+    summary.as_summary(Summary {
+        markers: markers.clone(),
+        records: records.written,
+        place,
+        gaps: records.gaps,
     })
+}
+
+/// A summary that the next one begins with. What is read from its records would be written the same
+/// way again, but for white space at their ends; so they are copied as they stand, escaped.
+///
+/// With 1,000 items of 500 bytes in it, a further handoff costs 0.5 million instructions and not 26.
+pub(super) struct Begun<'a> {
+    summary: &'a Item,
+    known: &'a Summary,
+}
+
+impl<'a> Begun<'a> {
+    /// `None` where it must be read: it came from elsewhere, has other markers, or records that are
+    /// not written the same way twice.
+    pub(super) fn with(summary: &'a Item, markers: &HistoryMarkers) -> Option<Self> {
+        let known = summary.summary()?;
+        (known.markers == *markers).then_some(Self { summary, known })
+    }
+
+    fn copy(&self, text: &mut Quoted<'_>) {
+        let raw = self.summary.as_json();
+        let Range { mut start, end } = self.known.place;
+        for gap in &self.known.gaps {
+            text.push_plain(&raw[start..gap.start]);
+            start = gap.end;
+        }
+        text.push_plain(&raw[start..end]);
+    }
 }
 
 /// The records alone.
 pub(super) fn transcript(items: &Items) -> String {
     let items: Vec<Item> = items.iter().cloned().collect();
     let mut quoted = String::with_capacity(size_of(&items));
-    Quoted::write(&mut quoted, |text| write_records(text, &items));
+    Quoted::write(&mut quoted, |text| {
+        Records::after(0).write(text, &items);
+    });
     let text = json::unquote(&quoted).unwrap_or_default();
     text.trim_start().to_owned()
 }
@@ -51,40 +111,100 @@ fn size_of(items: &[Item]) -> usize {
     size + size / 10
 }
 
-fn write_records(text: &mut Quoted<'_>, items: &[Item]) {
-    let mut start = String::new();
-    for (index, item) in items.iter().enumerate() {
-        start.clear();
-        // Writing to a String cannot fail.
-        let _ = write!(start, "\n{}. ", index + 1);
-        text.push(&start);
-        write_record(text, item);
+/// Records on their way into a summary.
+struct Records {
+    written: usize,
+    /// Whether reading each would give an item that is written the same way, but for the gaps.
+    can_be_copied: bool,
+    /// White space at the ends of messages, which is lost in reading.
+    gaps: Vec<Range<usize>>,
+}
+
+impl Records {
+    fn after(written: usize) -> Self {
+        Self {
+            written,
+            can_be_copied: true,
+            gaps: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, text: &mut Quoted<'_>, items: &[Item]) {
+        let mut start = String::new();
+        for (index, item) in items.iter().enumerate() {
+            self.written += 1;
+            start.clear();
+            // Writing to a String cannot fail.
+            let _ = write!(start, "\n{}. ", self.written);
+            text.push(&start);
+            let gaps = self.gaps.len();
+            self.write_one(text, item);
+            if gaps == 0 && !self.gaps.is_empty() {
+                // Who leaves white space behind does so often.
+                self.gaps.reserve_exact(items.len() - index);
+            }
+        }
+    }
+
+    fn write_one(&mut self, text: &mut Quoted<'_>, item: &Item) {
+        let item = &match item.has_internal_fields() {
+            true => Cow::Owned(item.without_internal_fields()),
+            false => Cow::Borrowed(item),
+        };
+        if let Some(role) = item.role()
+            && let Some(content) = Content::of(item)
+        {
+            self.can_be_copied &= KNOWN_ROLES.contains(&&*role);
+            text.push(&role);
+            if let Some(name) = item.name().filter(|name| !name.is_empty()) {
+                let is_read_back = !name.contains(['(', ':']) && strip(&name).len() == name.len();
+                self.can_be_copied &= is_read_back && !ends_line(&name);
+                text.push(" (");
+                text.push(&name);
+                text.push(")");
+            }
+            text.push(": ");
+            match &content {
+                Content::Plain(content) => self.write_said(text, content, Quoted::push_plain),
+                Content::Escaped(content) => self.write_said(text, content, Quoted::push),
+            }
+            return;
+        }
+        let item = item.without_provider_data();
+        let raw = item.as_json();
+        if !may_end_lines(raw) {
+            text.push(raw);
+            return;
+        }
+        let line = one_line(raw);
+        text.push(&line);
+        self.can_be_copied &= matches!(line, Cow::Borrowed(line) if !ends_line(line));
+    }
+
+    fn write_said<'a>(
+        &mut self,
+        text: &mut Quoted<'a>,
+        said: &str,
+        push: impl Fn(&mut Quoted<'a>, &str),
+    ) {
+        self.can_be_copied &= !ends_line(said);
+        let (before, rest) = said.split_at(said.len() - strip_start(said).len());
+        let (kept, after) = rest.split_at(strip_end(rest).len());
+        for (part, is_kept) in [(before, false), (kept, true), (after, false)] {
+            let start = text.place();
+            push(text, part);
+            if !is_kept && !part.is_empty() {
+                self.gaps.push(start..text.place());
+            }
+        }
     }
 }
 
-fn write_record(text: &mut Quoted<'_>, item: &Item) {
-    let item = &match item.has_internal_fields() {
-        true => Cow::Owned(item.without_internal_fields()),
-        false => Cow::Borrowed(item),
-    };
-    if let Some(role) = item.role()
-        && let Some(content) = Content::of(item)
-    {
-        text.push(&role);
-        if let Some(name) = item.name().filter(|name| !name.is_empty()) {
-            text.push(" (");
-            text.push(&name);
-            text.push(")");
-        }
-        text.push(": ");
-        match content {
-            Content::Plain(content) => text.push_plain(content),
-            Content::Escaped(content) => text.push(&content),
-        }
-        return;
-    }
-    let item = item.without_provider_data();
-    text.push(&one_line(item.as_json()));
+/// Whether a text holds what ends a line for Python.
+fn ends_line(text: &str) -> bool {
+    // The last two begin what ends lines outside ASCII.
+    let may_end_line = |byte: u8| (byte < 0x20) | (byte == 0xc2) | (byte == 0xe2);
+    json::any_byte(text.as_bytes(), may_end_line) && text.contains(is_line_break)
 }
 
 /// What a message of one line says.
@@ -111,9 +231,6 @@ impl<'a> Content<'a> {
 /// JSON on one line. Where a string holds what ends a line for Python, the record will be read
 /// back in pieces, and then its exact form shows: it is written as Python writes JSON.
 fn one_line(raw: &str) -> Cow<'_, str> {
-    if !may_end_lines(raw) {
-        return Cow::Borrowed(raw);
-    }
     let ends_lines = [
         "\u{85}", "\u{2028}", "\u{2029}", "\\u0085", "\\u2028", "\\u2029",
     ];
@@ -197,6 +314,8 @@ fn records(body: &str) -> Vec<String> {
 }
 
 fn parse(record: &str) -> Option<Item> {
+    #[cfg(test)]
+    super::history::tests::READ.set(super::history::tests::READ.get() + 1);
     let record = strip(record);
     let record = match number_end(record) {
         Some(end) => strip_start(&record[end..]),
@@ -264,85 +383,6 @@ fn number_end(text: &str) -> Option<usize> {
     let dot = text.find('.')?;
     (dot > 0 && text[..dot].chars().all(is_digit)).then_some(dot + 1)
 }
-
-/// Lines as Python's `str.splitlines` sees them.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text).filter(|text| !text.is_empty());
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let Some(at) = text.find(is_line_break) else {
-            rest = None;
-            return Some(text);
-        };
-        let line_break = text[at..].chars().next().map_or(1, char::len_utf8);
-        let width = if text[at..].starts_with("\r\n") {
-            2
-        } else {
-            line_break
-        };
-        rest = Some(&text[at + width..]).filter(|text| !text.is_empty());
-        Some(&text[..at])
-    })
-}
-
-fn is_line_break(c: char) -> bool {
-    matches!(
-        c,
-        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
-    )
-}
-
-/// White space as Python's `str.strip` sees it.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
-}
-
-fn strip(text: &str) -> &str {
-    text.trim_matches(is_space)
-}
-
-fn strip_start(text: &str) -> &str {
-    text.trim_start_matches(is_space)
-}
-
-fn strip_end(text: &str) -> &str {
-    text.trim_end_matches(is_space)
-}
-
-fn is_digit(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_digit();
-    }
-    let code = u32::from(c);
-    let after = DIGITS.partition_point(|(first, _)| *first <= code);
-    after > 0 && code <= DIGITS[after - 1].1
-}
-
-/// The code points Python's `str.isdigit` accepts (decimal digits, superscripts, circled digits).
-#[rustfmt::skip]
-const DIGITS: [(u32, u32); 81] = [
-    (0x30, 0x39), (0xb2, 0xb3), (0xb9, 0xb9), (0x660, 0x669),
-    (0x6f0, 0x6f9), (0x7c0, 0x7c9), (0x966, 0x96f), (0x9e6, 0x9ef),
-    (0xa66, 0xa6f), (0xae6, 0xaef), (0xb66, 0xb6f), (0xbe6, 0xbef),
-    (0xc66, 0xc6f), (0xce6, 0xcef), (0xd66, 0xd6f), (0xde6, 0xdef),
-    (0xe50, 0xe59), (0xed0, 0xed9), (0xf20, 0xf29), (0x1040, 0x1049),
-    (0x1090, 0x1099), (0x1369, 0x1371), (0x17e0, 0x17e9), (0x1810, 0x1819),
-    (0x1946, 0x194f), (0x19d0, 0x19da), (0x1a80, 0x1a89), (0x1a90, 0x1a99),
-    (0x1b50, 0x1b59), (0x1bb0, 0x1bb9), (0x1c40, 0x1c49), (0x1c50, 0x1c59),
-    (0x2070, 0x2070), (0x2074, 0x2079), (0x2080, 0x2089), (0x2460, 0x2468),
-    (0x2474, 0x247c), (0x2488, 0x2490), (0x24ea, 0x24ea), (0x24f5, 0x24fd),
-    (0x24ff, 0x24ff), (0x2776, 0x277e), (0x2780, 0x2788), (0x278a, 0x2792),
-    (0xa620, 0xa629), (0xa8d0, 0xa8d9), (0xa900, 0xa909), (0xa9d0, 0xa9d9),
-    (0xa9f0, 0xa9f9), (0xaa50, 0xaa59), (0xabf0, 0xabf9), (0xff10, 0xff19),
-    (0x104a0, 0x104a9), (0x10a40, 0x10a43), (0x10d30, 0x10d39), (0x10e60, 0x10e68),
-    (0x11052, 0x1105a), (0x11066, 0x1106f), (0x110f0, 0x110f9), (0x11136, 0x1113f),
-    (0x111d0, 0x111d9), (0x112f0, 0x112f9), (0x11450, 0x11459), (0x114d0, 0x114d9),
-    (0x11650, 0x11659), (0x116c0, 0x116c9), (0x11730, 0x11739), (0x118e0, 0x118e9),
-    (0x11950, 0x11959), (0x11c50, 0x11c59), (0x11d50, 0x11d59), (0x11da0, 0x11da9),
-    (0x16a60, 0x16a69), (0x16ac0, 0x16ac9), (0x16b50, 0x16b59), (0x1d7ce, 0x1d7ff),
-    (0x1e140, 0x1e149), (0x1e2f0, 0x1e2f9), (0x1e950, 0x1e959), (0x1f100, 0x1f10a),
-    (0x1fbf0, 0x1fbf9),
-];
 
 #[cfg(test)]
 mod tests {
@@ -449,23 +489,6 @@ mod tests {
                 .contains("(no previous turns recorded)")
         );
         assert_eq!(read(&message, &markers()).unwrap(), []);
-    }
-
-    #[test]
-    fn lines_end_where_python_ends_them() {
-        let split = |text| lines(text).collect::<Vec<_>>();
-        assert_eq!(split("a\r\nb\u{2028}c\n\nd\n"), ["a", "b", "c", "", "d"]);
-        assert_eq!(split(""), [""; 0]);
-    }
-
-    #[test]
-    fn digits_are_what_python_calls_digits() {
-        for c in ['0', '٣', '²', '①', '𝟗'] {
-            assert!(is_digit(c), "{c}");
-        }
-        for c in ['½', '五', 'Ⅷ', 'a'] {
-            assert!(!is_digit(c), "{c}");
-        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::head::{Head, INTERNAL_FIELDS, Place, Scanned, Speaker, field, fields};
 use super::kind::ItemKind;
-use super::notes::{Clean, Fact, Notes, Search};
+use super::notes::{Clean, Fact, Notes, Search, Summary};
 use crate::json;
 use crate::scan::Scanner;
 
@@ -48,6 +48,8 @@ struct Inner {
     raw: String,
     head: Head,
     clean: Clean,
+    /// Few items are one, so it stands elsewhere.
+    summary: Option<Box<Summary>>,
 }
 
 impl Inner {
@@ -56,12 +58,12 @@ impl Inner {
     }
 
     fn noted(raw: String, head: Head, notes: Notes) -> Arc<Self> {
-        let clean = Clean::default();
         Arc::new(Self {
             notes,
             raw,
             head,
-            clean,
+            clean: Clean::default(),
+            summary: None,
         })
     }
 }
@@ -365,6 +367,19 @@ impl Item {
     /// Notes that a search finds nothing here.
     pub(crate) fn note_clean_of(&self, search: Search) {
         self.0.clean.note(search);
+    }
+
+    /// This item, which was just made, as such a summary.
+    pub(crate) fn as_summary(mut self, summary: Summary) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.summary = Some(Box::new(summary));
+        }
+        self
+    }
+
+    /// What is known of a summary whose records can be copied.
+    pub(crate) fn summary(&self) -> Option<&Summary> {
+        self.0.summary.as_deref()
     }
 
     /// Whether both are the same item in memory, not merely equal.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use item::{InvalidItem, Item};
 pub use kind::ItemKind;
 pub use notes::Fact;
-pub(crate) use notes::Search;
+pub(crate) use notes::{Search, Summary};
 pub use run_item::{RunItem, RunItemKind, RunItems};
 use serde::{Deserialize, Serialize};
 pub(crate) use ties::Ties;

@@ -1,6 +1,9 @@
 //! What is found out about an item once, and kept with it for whoever asks again.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::handoff::HistoryMarkers;
 
 /// What models over the wire ask of every item with every request. Not part of the public API.
 #[doc(hidden)]
@@ -169,6 +172,17 @@ fn last(noted: u64) -> u64 {
 
 fn last_but_one(noted: u64) -> u64 {
     noted >> (Search::SORTS + Search::BITS)
+}
+
+/// What is known of a summary whose records can be copied into the next one.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) markers: HistoryMarkers,
+    pub(crate) records: usize,
+    /// Where in the item's JSON everything stands that comes before the last marker.
+    pub(crate) place: Range<usize>,
+    /// What is left out when it is copied, in order.
+    pub(crate) gaps: Vec<Range<usize>>,
 }
 
 #[cfg(test)]

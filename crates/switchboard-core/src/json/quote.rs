@@ -66,6 +66,11 @@ impl<'a> Quoted<'a> {
         }
     }
 
+    /// Where the next piece will stand in the text that the literal is added to.
+    pub(crate) fn place(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds what needs no escape, such as the inside of a literal that has none.
     pub(crate) fn push_plain(&mut self, text: &str) {
         self.0.push_str(text);
