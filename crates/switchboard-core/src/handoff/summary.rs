@@ -58,7 +58,7 @@ pub(super) fn write_on(begun: Option<&Begun>, items: &[Item], markers: &HistoryM
     if !records.can_be_copied || records.written == 0 {
         return summary;
     }
-    summary.as_summary(Summary {
+    summary.with_summary(Summary {
         markers: markers.clone(),
         records: records.written,
         place,
@@ -114,6 +114,7 @@ fn size_of(items: &[Item]) -> usize {
 /// Records on their way into a summary.
 struct Records {
     written: usize,
+    left: usize,
     /// Whether reading each would give an item that is written the same way, but for the gaps.
     can_be_copied: bool,
     /// White space at the ends of messages, which is lost in reading.
@@ -124,6 +125,7 @@ impl Records {
     fn after(written: usize) -> Self {
         Self {
             written,
+            left: 0,
             can_be_copied: true,
             gaps: Vec::new(),
         }
@@ -131,18 +133,15 @@ impl Records {
 
     fn write(&mut self, text: &mut Quoted<'_>, items: &[Item]) {
         let mut start = String::new();
-        for (index, item) in items.iter().enumerate() {
+        self.left = items.len();
+        for item in items {
             self.written += 1;
             start.clear();
             // Writing to a String cannot fail.
             let _ = write!(start, "\n{}. ", self.written);
             text.push(&start);
-            let gaps = self.gaps.len();
             self.write_one(text, item);
-            if gaps == 0 && !self.gaps.is_empty() {
-                // Who leaves white space behind does so often.
-                self.gaps.reserve_exact(items.len() - index);
-            }
+            self.left -= 1;
         }
     }
 
@@ -194,6 +193,10 @@ impl Records {
             let start = text.place();
             push(text, part);
             if !is_kept && !part.is_empty() {
+                if self.gaps.is_empty() {
+                    // Who leaves white space behind does so often: one allocation for all.
+                    self.gaps.reserve_exact(self.left);
+                }
                 self.gaps.push(start..text.place());
             }
         }

@@ -370,7 +370,7 @@ impl Item {
     }
 
     /// This item, which was just made, as such a summary.
-    pub(crate) fn as_summary(mut self, summary: Summary) -> Self {
+    pub(crate) fn with_summary(mut self, summary: Summary) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.summary = Some(Box::new(summary));
         }
