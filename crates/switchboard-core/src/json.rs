@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 pub(crate) use blocks::{any_byte, first_byte};
-pub(crate) use quote::{Quoted, quote_ascii_into, quote_into};
+pub use quote::quote_into;
+pub(crate) use quote::{Quoted, quote_ascii_into};
 
 /// The text of a JSON string token, or `None` where `token` is not a string.
 ///

@@ -97,7 +97,8 @@ pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
 /// and what models over the wire need of items. Not part of the public API.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::items::Fact;
+    pub use crate::items::{Building, Fact};
+    pub use crate::json::quote_into;
     pub use crate::scan::{Scanner, detail, keep, object};
     pub use {schemars, serde};
 }

@@ -28,7 +28,7 @@ impl Place {
         Self::at(start..start + part.len())
     }
 
-    fn at(range: Range<usize>) -> Self {
+    pub(super) fn at(range: Range<usize>) -> Self {
         // An item past 4 GiB has no view; its text is carried along all the same.
         match (u32::try_from(range.start), u32::try_from(range.end)) {
             (Ok(start), Ok(end)) => Self { start, end },
@@ -52,7 +52,29 @@ impl Place {
         self.start as usize..self.end as usize
     }
 
+    pub(super) fn is_string(self, whole: &str) -> bool {
+        whole.as_bytes().get(self.range().start) == Some(&b'"')
+    }
+
+    /// The JSON of a string that is not empty.
+    #[inline]
+    pub(super) fn text(self, whole: &str) -> Option<&str> {
+        let is_more = self.end - self.start > r#""""#.len() as u32;
+        (is_more && self.is_string(whole)).then(|| self.token(whole))?
+    }
+
+    /// What is between the quotes of a string; `None` where it is none.
+    #[inline]
+    pub(super) fn inside(self, whole: &str) -> Option<&str> {
+        let Range { start, end } = self.range();
+        match self.is_string(whole) {
+            true => whole.get(start + 1..end.checked_sub(1)?),
+            false => None,
+        }
+    }
+
     /// The field's JSON, `None` where it is absent.
+    #[inline]
     pub(super) fn token(self, whole: &str) -> Option<&str> {
         if self.is_absent() {
             return None;
@@ -170,7 +192,7 @@ impl Head {
         }
     }
 
-    /// Notes a string field that was written at `range`.
+    /// Notes a field that was written at `range` and is no null.
     pub(super) fn note(&mut self, name: &str, range: Range<usize>) {
         self.set(&Field::named(name), Place::at(range), "");
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use building::Building;
+pub use building::Building;
 use content::{joined, only_text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -172,25 +172,31 @@ impl Item {
 
     /// A model's message as the Responses API gives it.
     pub fn output_message(id: &str, text: &str) -> Self {
-        let mut raw = String::with_capacity(text.len() + id.len() + 128);
-        raw.push_str(r#"{"type":"message","id":"#);
-        json::quote_into(&mut raw, id);
-        raw.push_str(
-            r#","role":"assistant","status":"completed","content":[{"type":"output_text","text":"#,
-        );
-        json::quote_into(&mut raw, text);
-        raw.push_str(r#","annotations":[]}]}"#);
-        Self::trusted(raw)
+        Self::of_fields(text.len() + id.len() + 128, |fields| {
+            fields.text("type", "message");
+            fields.text("id", id);
+            fields.text("role", "assistant");
+            fields.text("status", "completed");
+            fields.output_text(text);
+        })
+    }
+
+    /// An item of the fields that `write` gives it; `size` is about how long it gets.
+    #[doc(hidden)]
+    pub fn of_fields(size: usize, write: impl FnOnce(&mut Building)) -> Self {
+        let mut building = Building::of(size);
+        write(&mut building);
+        building.built()
     }
 
     /// An item of these string fields.
     fn built(fields: &[(&str, &str)]) -> Self {
         let size: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
-        let mut building = Building::of(size);
-        for (name, value) in fields {
-            building.add(name, |quoted| quoted.push(value));
-        }
-        building.built()
+        Self::of_fields(size, |building| {
+            for (name, value) in fields {
+                building.text(name, value);
+            }
+        })
     }
 
     /// An item from text this crate has written itself.
@@ -237,11 +243,13 @@ impl Item {
     }
 
     /// What ties a call and its output together.
+    #[inline]
     pub fn call_id(&self) -> Option<Cow<'_, str>> {
         self.name_at(self.0.head.call_id)
     }
 
     /// The called tool's name, or a speaker's name.
+    #[inline]
     pub fn name(&self) -> Option<Cow<'_, str>> {
         self.name_at(self.0.head.name)
     }
@@ -317,22 +325,79 @@ impl Item {
     /// The JSON string that is all a message says: its content, or the text of its only part that
     /// has one. `None` where there is more, less, or a refusal. Found once per item.
     #[doc(hidden)]
+    #[inline]
     pub fn only_text(&self) -> Option<&str> {
-        let content = self.0.head.content.token(&self.0.raw)?;
-        if content.starts_with('"') {
-            return Some(content);
+        let (content, raw) = (self.0.head.content, &*self.0.raw);
+        if content.is_string(raw) {
+            return content.token(raw);
         }
-        let found = self.0.notes.only_text(|| {
-            let place = Place::of(only_text(content)?, &self.0.raw);
-            (!place.is_absent()).then_some(place.ends())
-        });
-        Place::between(found?).token(&self.0.raw)
+        let found = self.0.notes.only_text(|| self.find_only_text());
+        Place::between(found?).token(raw)
+    }
+
+    fn find_only_text(&self) -> Option<(u32, u32)> {
+        let content = self.0.head.content.token(&self.0.raw)?;
+        let place = Place::of(only_text(content)?, &self.0.raw);
+        (!place.is_absent()).then_some(place.ends())
+    }
+
+    /// The JSON of the content, the output and the arguments: what requests are mostly made of.
+    #[doc(hidden)]
+    #[inline]
+    pub fn content_json(&self) -> Option<&str> {
+        self.0.head.content.token(&self.0.raw)
+    }
+
+    #[doc(hidden)]
+    #[inline]
+    pub fn output_json(&self) -> Option<&str> {
+        self.0.head.output.token(&self.0.raw)
+    }
+
+    #[doc(hidden)]
+    #[inline]
+    pub fn arguments_json(&self) -> Option<&str> {
+        self.0.head.arguments.token(&self.0.raw)
+    }
+
+    /// The identifier, the name and the arguments of a function call as they are written, where all
+    /// are texts, not empty, and the names written as they are meant.
+    #[doc(hidden)]
+    #[inline]
+    pub fn usual_call(&self) -> Option<[&str; 3]> {
+        let (head, raw) = (&self.0.head, &*self.0.raw);
+        if !head.is_plain || head.kind != Some(ItemKind::FunctionCall) {
+            return None;
+        }
+        let texts = (
+            head.call_id.text(raw)?,
+            head.name.text(raw)?,
+            head.arguments.text(raw)?,
+        );
+        Some(texts.into())
+    }
+
+    /// The identifier and the words of a function's output, likewise.
+    #[doc(hidden)]
+    #[inline]
+    pub fn usual_output(&self) -> Option<[&str; 2]> {
+        let (head, raw) = (&self.0.head, &*self.0.raw);
+        if !head.is_plain || head.kind != Some(ItemKind::FunctionCallOutput) {
+            return None;
+        }
+        Some([head.call_id.text(raw)?, head.output.text(raw)?])
     }
 
     /// Whether an assistant speaks.
     #[doc(hidden)]
     pub fn is_of_assistant(&self) -> bool {
         self.0.head.speaker == Speaker::Assistant
+    }
+
+    /// Whether a user speaks.
+    #[doc(hidden)]
+    pub fn is_of_user(&self) -> bool {
+        self.0.head.speaker == Speaker::User
     }
 
     /// Whether a tool speaks, as some people write it.
@@ -437,10 +502,6 @@ impl Item {
         self.without(&dropped)
     }
 
-    pub(crate) fn is_of_user(&self) -> bool {
-        self.0.head.speaker == Speaker::User
-    }
-
     /// A message with other words; its other parts, such as images, stay.
     pub(crate) fn with_text(&self, words: &str) -> Self {
         let parts = self
@@ -507,11 +568,11 @@ impl Item {
         Self::trusted(raw)
     }
 
+    #[inline]
     fn name_at(&self, place: Place) -> Option<Cow<'_, str>> {
-        let token = place.token(&self.0.raw)?;
         match self.0.head.is_plain {
-            true => Some(Cow::Borrowed(token.strip_prefix('"')?.strip_suffix('"')?)),
-            false => json::unquote(token),
+            true => place.inside(&self.0.raw).map(Cow::Borrowed),
+            false => self.text_at(place),
         }
     }
 

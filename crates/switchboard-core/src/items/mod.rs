@@ -10,7 +10,7 @@ mod ties;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use item::{InvalidItem, Item};
+pub use item::{Building, InvalidItem, Item};
 pub use kind::ItemKind;
 pub use notes::Fact;
 pub(crate) use notes::{Search, Summary};

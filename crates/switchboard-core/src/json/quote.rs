@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::blocks::first_byte;
 
 /// Appends `text` as a JSON string literal.
-pub(crate) fn quote_into(out: &mut String, text: &str) {
+pub fn quote_into(out: &mut String, text: &str) {
     Quoted::write(out, |quoted| quoted.push(text));
 }
 

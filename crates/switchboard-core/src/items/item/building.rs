@@ -1,14 +1,17 @@
 //! Making an item.
 
 use super::{Inner, Item};
-use crate::items::head::Head;
+use crate::items::head::{Head, Place};
 use crate::json;
 
-/// An item of string fields under way. The head is made along the way: reading back what was just
-/// written would be half the cost of a handoff.
-pub(super) struct Building {
+/// An item under way. The head is made along the way: reading back what was just written would be
+/// half the cost of a handoff. Not part of the public API.
+#[derive(Debug)]
+pub struct Building {
     raw: String,
     head: Head,
+    /// The only text, where it is known already.
+    only_text: Place,
 }
 
 impl Building {
@@ -16,23 +19,58 @@ impl Building {
         Self {
             raw: String::with_capacity(size + 2),
             head: Head::default(),
+            only_text: Place::default(),
         }
     }
 
-    pub(super) fn add(&mut self, name: &str, write: impl FnOnce(&mut json::Quoted<'_>)) {
+    /// Adds a field that is a text.
+    pub fn text(&mut self, name: &str, value: &str) {
+        self.add(name, |quoted| quoted.push(value));
+    }
+
+    /// Adds a field whose value `write` writes, which must be JSON and no null.
+    pub fn json(&mut self, name: &str, write: impl FnOnce(&mut String)) {
         let raw = &mut self.raw;
         raw.push_str(if raw.is_empty() { "{\"" } else { ",\"" });
         raw.push_str(name);
         raw.push_str("\":");
         let start = raw.len();
-        json::Quoted::write(raw, write);
+        write(raw);
         self.head.note(name, start..raw.len());
     }
 
+    /// Adds the content of a model's message that is this text and nothing else.
+    pub fn output_text(&mut self, text: &str) {
+        let mut place = 0..0;
+        self.json("content", |raw| {
+            raw.push_str(r#"[{"type":"output_text","text":"#);
+            let start = raw.len();
+            json::quote_into(raw, text);
+            place = start..raw.len();
+            raw.push_str(r#","annotations":[]}]"#);
+        });
+        // An empty one counts as none.
+        if !text.is_empty() {
+            self.only_text = Place::at(place);
+        }
+    }
+
+    pub(super) fn add(&mut self, name: &str, write: impl FnOnce(&mut json::Quoted<'_>)) {
+        self.json(name, |raw| json::Quoted::write(raw, write));
+    }
+
     pub(super) fn built(self) -> Item {
-        let Self { mut raw, mut head } = self;
+        let Self {
+            mut raw,
+            mut head,
+            only_text,
+        } = self;
         raw.push('}');
         head.find_identity(&raw);
-        Item(Inner::new(raw, head))
+        let inner = Inner::new(raw, head);
+        if !only_text.is_absent() {
+            inner.notes.only_text(|| Some(only_text.ends()));
+        }
+        Item(inner)
     }
 }

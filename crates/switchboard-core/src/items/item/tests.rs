@@ -124,3 +124,28 @@ fn internal_fields_do_not_reach_a_model() {
         r#"{"type":"function_call","call_id":"c","x":{"created_by":1}}"#
     );
 }
+
+#[test]
+fn what_is_built_is_what_is_read() {
+    let built = |text: &str| {
+        Item::of_fields(0, |fields| {
+            fields.text("type", "message");
+            fields.text("id", "a\"b");
+            fields.text("role", "assistant");
+            fields.text("status", "completed");
+            fields.output_text(text);
+            fields.json("provider_data", |raw| raw.push_str(r#"{"model":"m"}"#));
+        })
+    };
+    for item in [
+        built("say \"hi\"\n"),
+        built(""),
+        Item::function_call("c", "n", "{}"),
+        Item::output_message("m", "a"),
+    ] {
+        let read = Item::from_json(item.as_json()).unwrap();
+        assert_eq!(format!("{:?}", item.0.head), format!("{:?}", read.0.head));
+        assert_eq!(item.only_text(), read.only_text());
+        assert_eq!(item.text(), read.text());
+    }
+}
