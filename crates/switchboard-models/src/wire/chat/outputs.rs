@@ -4,11 +4,73 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
-use switchboard_core::Item;
+use switchboard_core::{Item, ItemKind, Items};
+
+use crate::wire::lenient::text;
 
 /// Outputs in the order of the conversation. A call takes the first that has its identifier.
-#[derive(Default)]
+///
+/// Most calls are answered by the item right after them. As long as it is so, every output that has
+/// come is taken, and nobody needs to know what else will come.
 pub(super) struct Outputs<'a> {
+    items: &'a Items,
+    /// The call before took the item that comes now.
+    is_next_taken: bool,
+    /// Those that came or will come, from the first on that does not answer the item before it.
+    rest: Option<Rest<'a>>,
+}
+
+impl<'a> Outputs<'a> {
+    pub(super) fn of(items: &'a Items) -> Self {
+        Self {
+            items,
+            is_next_taken: false,
+            rest: None,
+        }
+    }
+
+    /// Takes the output right after a call, which has its identifier, where no other is left before
+    /// it; whether it was taken.
+    pub(super) fn take_next(&mut self, output: &'a Item) -> bool {
+        match &mut self.rest {
+            Some(rest) => rest.take_if_first(output),
+            None => {
+                self.is_next_taken = true;
+                true
+            }
+        }
+    }
+
+    /// Takes the output of the call of this identifier that stands at `place`.
+    pub(super) fn take(&mut self, id: &str, place: usize) -> Option<&'a Item> {
+        if self.rest.is_none() {
+            self.look_from(place);
+        }
+        self.rest.as_mut()?.take(id)
+    }
+
+    /// Goes past the output at `place`.
+    pub(super) fn pass(&mut self, place: usize) {
+        let is_taken = std::mem::take(&mut self.is_next_taken);
+        if !is_taken && self.rest.is_none() {
+            self.look_from(place);
+        }
+    }
+
+    /// The identifiers of outputs that no call has taken.
+    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
+        self.rest.iter().flat_map(Rest::left)
+    }
+
+    /// All outputs before `place` are taken.
+    fn look_from(&mut self, place: usize) {
+        let outputs = self.items.iter().skip(place).filter(|item| is_output(item));
+        self.rest = Some(Rest::of(outputs));
+    }
+}
+
+/// Outputs that may stand anywhere.
+struct Rest<'a> {
     all: Vec<Output<'a>>,
     /// All before this one are taken.
     next: usize,
@@ -23,26 +85,42 @@ struct Output<'a> {
     is_taken: bool,
 }
 
-impl<'a> Outputs<'a> {
-    /// Adds one. All are there before the first is taken.
-    pub(super) fn add(&mut self, id: Cow<'a, str>, item: &'a Item) {
-        self.all.push(Output {
-            id,
+impl<'a> Rest<'a> {
+    fn of(outputs: impl Iterator<Item = &'a Item>) -> Self {
+        let output = |item| Output {
+            id: output_id(item),
             item,
             is_taken: false,
-        });
+        };
+        Self {
+            all: outputs.map(output).collect(),
+            next: 0,
+            places: None,
+        }
+    }
+
+    /// The first output that is left.
+    fn first(&mut self) -> Option<&mut Output<'a>> {
+        let is_taken = |output: &Output<'_>| output.is_taken;
+        while self.all.get(self.next).is_some_and(is_taken) {
+            self.next += 1;
+        }
+        self.all.get_mut(self.next)
+    }
+
+    fn take_if_first(&mut self, output: &Item) -> bool {
+        match self.first() {
+            Some(first) if std::ptr::eq(first.item, output) => {
+                first.is_taken = true;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Takes the first output of this identifier that is left.
-    pub(super) fn take(&mut self, id: &str) -> Option<&'a Item> {
-        while self
-            .all
-            .get(self.next)
-            .is_some_and(|output| output.is_taken)
-        {
-            self.next += 1;
-        }
-        let next = self.all.get(self.next)?;
+    fn take(&mut self, id: &str) -> Option<&'a Item> {
+        let next = self.first()?;
         let place = match next.id == id {
             true => self.next,
             false => self.place(id)?,
@@ -52,8 +130,7 @@ impl<'a> Outputs<'a> {
         Some(output.item)
     }
 
-    /// The identifiers of outputs that no call has taken.
-    pub(super) fn left(&self) -> impl Iterator<Item = &str> {
+    fn left(&self) -> impl Iterator<Item = &str> {
         let left = self.all.iter().filter(|output| !output.is_taken);
         left.map(|output| &*output.id)
     }
@@ -80,32 +157,79 @@ impl<'a> Outputs<'a> {
     }
 }
 
+/// Whether an item answers a call. Some people write it as Chat Completions does.
+pub(super) fn is_output(item: &Item) -> bool {
+    let kind = item.kind();
+    let may_lack_id = matches!(
+        kind,
+        ItemKind::FunctionCallOutput | ItemKind::CustomToolCallOutput
+    );
+    may_lack_id || is_tools(item) || kind.is_output() && item.call_id().is_some()
+}
+
+fn is_tools(item: &Item) -> bool {
+    item.kind() == ItemKind::Message && item.is_of_tool()
+}
+
+/// The identifier of the call that an output answers; empty where it has none.
+pub(super) fn output_id(output: &Item) -> Cow<'_, str> {
+    output.call_id().unwrap_or_else(|| {
+        let id = output.field("tool_call_id").and_then(text);
+        id.unwrap_or_default().into()
+    })
+}
+
+/// What an output says, in JSON.
+pub(super) fn output_json(output: &Item) -> &str {
+    let json = match is_tools(output) {
+        true => output.content_json(),
+        false => output.output_json(),
+    };
+    json.unwrap_or("null")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
+        /// In any order of calls (`true`) and outputs.
         #[test]
         fn a_call_takes_the_first_output_of_its_identifier(
-            outputs in proptest::collection::vec("[a-d]?", 0..12),
-            calls in proptest::collection::vec("[a-e]?", 0..12),
+            steps in proptest::collection::vec(
+                prop_oneof![
+                    ("[a-d]?", any::<bool>()).prop_map(|step| vec![step]),
+                    "[a-d]?".prop_map(|id| vec![(id.clone(), true), (id, false)]),
+                ],
+                0..12,
+            ),
         ) {
-            let items: Vec<Item> = (0..outputs.len())
-                .map(|at| Item::function_call_output(&outputs[at], &at.to_string()))
-                .collect();
-            let mut all = Outputs::default();
-            for (id, item) in outputs.iter().zip(&items) {
-                all.add(id.into(), item);
+            let steps = steps.concat();
+            let item = |(id, is_call): &(String, bool)| match is_call {
+                true => Item::function_call(id, "n", "{}"),
+                false => Item::function_call_output(id, "o"),
+            };
+            let items: Items = steps.iter().map(item).collect();
+            let all: Vec<&Item> = items.iter().collect();
+            let mut left: Vec<usize> = (0..steps.len()).filter(|at| !steps[*at].1).collect();
+            let mut outputs = Outputs::of(&items);
+            for (at, (id, is_call)) in steps.iter().enumerate() {
+                if !is_call {
+                    outputs.pass(at);
+                    continue;
+                }
+                let first = left.iter().position(|at| steps[*at].0 == *id);
+                let first = first.map(|first| all[left.remove(first)]);
+                let is_next = steps.get(at + 1) == Some(&(id.clone(), false));
+                let taken = match is_next && outputs.take_next(all[at + 1]) {
+                    true => Some(all[at + 1]),
+                    false => outputs.take(id, at),
+                };
+                prop_assert_eq!(taken.map(std::ptr::from_ref), first.map(std::ptr::from_ref));
             }
-            let mut left: Vec<usize> = (0..outputs.len()).collect();
-            for id in &calls {
-                let first = left.iter().position(|at| outputs[*at] == *id);
-                let first = first.map(|first| &items[left.remove(first)]);
-                prop_assert_eq!(all.take(id), first);
-            }
-            let ids: Vec<&str> = left.iter().map(|at| &*outputs[*at]).collect();
-            prop_assert_eq!(all.left().collect::<Vec<_>>(), ids);
+            let ids: Vec<&str> = left.iter().map(|at| &*steps[*at].0).collect();
+            prop_assert_eq!(outputs.left().collect::<Vec<_>>(), ids);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::wire::error::ModelError;
 use crate::wire::lenient::value;
 
 /// The output of a tool that is no text, as one, in JSON. What has no text is told as JSON.
+#[inline(never)]
 pub(super) fn output(json: &str) -> String {
     let told = match value(json) {
         Some(Value::Null) => String::new(),
@@ -37,6 +38,7 @@ fn part_text(part: &Value) -> String {
 }
 
 /// The content of a message that is no text, in JSON. Only users may say more than text.
+#[inline(never)]
 pub(super) fn content(json: &str, is_users: bool) -> Result<String, ModelError> {
     let content =
         value(json).ok_or_else(|| unsupported("a message is nested too deeply".to_owned()))?;
