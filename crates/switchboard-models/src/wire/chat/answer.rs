@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use switchboard_core::__private::{Building, quote_into};
 use switchboard_core::{Item, ModelResponse, Usage};
 
 use super::ChatModel;
-use super::completion::{self, Completion, ToolCall};
+use super::completion::{Completion, ToolCall};
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
@@ -16,28 +16,31 @@ use crate::wire::history::PLACEHOLDER_ID;
 use crate::wire::lenient::{Object, bad, count, is_error, value};
 use crate::wire::refused;
 
+/// About what an item takes beside what was said and where it comes from.
+const AROUND: usize = 208;
+
 /// What stands in place of an answer that the provider keeps to itself.
 const WITHHELD: &str = "The provider's content filter withheld the answer.";
 
-/// What a model said and called, however it came.
+/// What a model said and called, however it came. What was read as a whole is borrowed.
 #[derive(Default)]
-pub(super) struct Said {
-    pub(super) id: String,
-    pub(super) reasoning: String,
-    pub(super) text: String,
-    pub(super) refusal: String,
-    pub(super) calls: Vec<Call>,
-    pub(super) finish: Option<String>,
+pub(super) struct Said<'a> {
+    pub(super) id: Cow<'a, str>,
+    pub(super) reasoning: Cow<'a, str>,
+    pub(super) text: Cow<'a, str>,
+    pub(super) refusal: Cow<'a, str>,
+    pub(super) calls: Vec<Call<'a>>,
+    pub(super) finish: Option<Cow<'a, str>>,
     pub(super) usage: Option<Usage>,
 }
 
 /// A tool the model called.
 #[derive(Default)]
-pub(super) struct Call {
+pub(super) struct Call<'a> {
     pub(super) index: Option<u64>,
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) arguments: String,
+    pub(super) id: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) arguments: Cow<'a, str>,
 }
 
 /// Reads a completion that came as a whole.
@@ -69,8 +72,8 @@ pub(in crate::wire) fn read(
         return Err(bad(&"its choice holds no message"));
     }
     let mut said = Said {
-        id: completion.text("id").unwrap_or_default(),
-        finish: choice["finish_reason"].as_str().map(str::to_owned),
+        id: completion.text("id").unwrap_or_default().into(),
+        finish: choice["finish_reason"].as_str().map(Cow::Borrowed),
         usage: completion.get("usage").map(used),
         ..Said::default()
     };
@@ -101,12 +104,12 @@ pub(super) fn failure(model: &ChatModel, said: &Value) -> ModelError {
     model.client.told(&message, code)
 }
 
-impl Call {
-    fn of(function: &Value, id: &Value) -> Self {
+impl<'a> Call<'a> {
+    fn of(function: &'a Value, id: &'a Value) -> Self {
         Self {
             index: None,
-            id: text(id).to_owned(),
-            name: text(&function["name"]).to_owned(),
+            id: text(id).into(),
+            name: text(&function["name"]).into(),
             arguments: arguments(&function["arguments"]),
         }
     }
@@ -118,41 +121,43 @@ impl Call {
     }
 }
 
-impl Said {
+impl<'a> Said<'a> {
     /// What a usual completion says; `None` where it holds no message.
-    fn of(completion: Completion<'_>) -> Option<Self> {
-        let mut said = Self {
-            id: completion.id.as_deref().unwrap_or_default().to_owned(),
-            usage: completion.usage.map(used),
-            ..Self::default()
-        };
+    fn of(mut completion: Completion<'a>) -> Option<Self> {
+        let (id, usage) = (completion.id.take(), completion.usage);
         let choice = completion.choice()?;
         let message = choice.message?;
-        said.finish = choice.finish_reason.map(Cow::into_owned);
-        said.add_usual(&message);
-        let calls = message.tool_calls.iter().flatten();
-        said.calls = calls.map(ToolCall::to_call).collect();
-        Some(said)
+        let reasoning = message.reasoning_content.or(message.reasoning);
+        let calls = message.tool_calls.unwrap_or_default().into_iter();
+        Some(Self {
+            id: id.unwrap_or_default(),
+            reasoning: reasoning.unwrap_or_default(),
+            text: message.content.unwrap_or_default(),
+            refusal: message.refusal.unwrap_or_default(),
+            calls: calls.map(ToolCall::into_call).collect(),
+            finish: choice.finish_reason,
+            usage,
+        })
     }
 
     /// Takes the words of a message or of a piece of one.
     pub(super) fn add(&mut self, message: &Value) {
         match &message["content"] {
-            Value::String(content) => self.text.push_str(content),
+            Value::String(content) => add(&mut self.text, content),
             // Some servers answer in parts.
             Value::Array(parts) => {
                 for part in parts {
-                    self.text.push_str(text(&part["text"]));
+                    add(&mut self.text, text(&part["text"]));
                 }
             }
             _ => {}
         }
-        self.refusal.push_str(text(&message["refusal"]));
+        add(&mut self.refusal, text(&message["refusal"]));
         let reasoning = match &message["reasoning_content"] {
             Value::String(reasoning) => reasoning,
             _ => text(&message["reasoning"]),
         };
-        self.reasoning.push_str(reasoning);
+        add(&mut self.reasoning, reasoning);
     }
 
     /// The answer as the run takes it.
@@ -168,7 +173,7 @@ impl Said {
                 return Err(incomplete(message, "content_filter").used(self.used()));
             }
             Some("content_filter") if self.refusal.is_empty() => {
-                WITHHELD.clone_into(&mut self.refusal);
+                self.refusal = WITHHELD.into();
             }
             // What was cut must not be taken for what the model meant.
             Some("length" | "max_tokens") => {
@@ -183,7 +188,7 @@ impl Said {
             _ => {}
         }
         self.name_calls()?;
-        let mut answer = ModelResponse::new(self.items(model)?).usage(self.used());
+        let mut answer = ModelResponse::new(self.items(model)).usage(self.used());
         answer.request_id = head.request_id.as_deref().map(Into::into);
         Ok(answer)
     }
@@ -194,120 +199,104 @@ impl Said {
 
     /// Gives identifiers to calls whose server gave none, or one to several.
     fn name_calls(&mut self) -> Result<(), ModelError> {
-        let mut seen: Vec<String> = Vec::new();
-        for call in &mut self.calls {
+        for at in 0..self.calls.len() {
+            let (before, rest) = self.calls.split_at_mut(at);
+            let call = &mut rest[0];
             if call.name.is_empty() {
                 return Err(bad(&"a call names no tool"));
             }
-            if call.id.is_empty() || seen.contains(&call.id) {
-                call.id = format!("call_{:016x}", fastrand::u64(..));
+            if call.id.is_empty() || before.iter().any(|before| before.id == call.id) {
+                call.id = format!("call_{:016x}", fastrand::u64(..)).into();
             }
-            seen.push(call.id.clone());
         }
         Ok(())
     }
 
-    fn items(&self, model: &ChatModel) -> Result<Vec<Item>, ModelError> {
-        let origin = Origin {
-            model: &model.name,
-            response_id: &self.id,
-        };
+    fn items(&self, model: &ChatModel) -> Vec<Item> {
         let mut items = Vec::new();
         if !self.reasoning.is_empty() {
-            items.push(item(&Reasoning {
-                r#type: "reasoning",
-                id: PLACEHOLDER_ID,
-                summary: [Part::SummaryText {
-                    text: &self.reasoning,
-                }],
-                provider_data: origin,
-            })?);
+            items.push(
+                self.item(model, "reasoning", self.reasoning.len(), |fields| {
+                    fields.json("summary", |raw| {
+                        raw.push_str(r#"[{"type":"summary_text","text":"#);
+                        quote_into(raw, &self.reasoning);
+                        raw.push_str("}]");
+                    });
+                }),
+            );
         }
-        let text = (!self.text.is_empty()).then_some(Part::OutputText {
-            text: &self.text,
-            annotations: [],
-        });
-        let refusal = (!self.refusal.is_empty()).then_some(Part::Refusal {
-            refusal: &self.refusal,
-        });
-        if text.is_some() || refusal.is_some() {
-            items.push(item(&Message {
-                r#type: "message",
-                id: PLACEHOLDER_ID,
-                role: "assistant",
-                status: "completed",
-                content: text.into_iter().chain(refusal).collect(),
-                provider_data: origin,
-            })?);
+        if !self.text.is_empty() || !self.refusal.is_empty() {
+            let size = self.text.len() + self.refusal.len();
+            items.push(self.item(model, "message", size, |fields| {
+                fields.text("role", "assistant");
+                fields.text("status", "completed");
+                match self.refusal.is_empty() {
+                    true => fields.output_text(&self.text),
+                    false => fields.json("content", |raw| self.write_refusal(raw)),
+                }
+            }));
         }
         for call in &self.calls {
-            items.push(item(&FunctionCall {
-                r#type: "function_call",
-                id: PLACEHOLDER_ID,
-                call_id: &call.id,
-                name: &call.name,
-                arguments: &call.arguments,
-                provider_data: origin,
-            })?);
+            let size = call.id.len() + call.name.len() + call.arguments.len();
+            items.push(self.item(model, "function_call", size, |fields| {
+                fields.text("call_id", &call.id);
+                fields.text("name", &call.name);
+                fields.text("arguments", &call.arguments);
+            }));
         }
-        Ok(items)
+        items
+    }
+
+    /// An item of the answer, which says where it comes from.
+    fn item(
+        &self,
+        model: &ChatModel,
+        kind: &str,
+        size: usize,
+        write: impl FnOnce(&mut Building),
+    ) -> Item {
+        let size = size + self.id.len() + model.name.len() + AROUND;
+        Item::of_fields(size, |fields| {
+            fields.text("type", kind);
+            fields.text("id", PLACEHOLDER_ID);
+            write(fields);
+            fields.json("provider_data", |raw| {
+                raw.push_str(r#"{"model":"#);
+                quote_into(raw, &model.name);
+                raw.push_str(r#","response_id":"#);
+                quote_into(raw, &self.id);
+                raw.push('}');
+            });
+        })
+    }
+
+    /// The content of a message that refuses, whatever was said before.
+    fn write_refusal(&self, raw: &mut String) {
+        raw.push('[');
+        if !self.text.is_empty() {
+            raw.push_str(r#"{"type":"output_text","text":"#);
+            quote_into(raw, &self.text);
+            raw.push_str(r#","annotations":[]},"#);
+        }
+        raw.push_str(r#"{"type":"refusal","refusal":"#);
+        quote_into(raw, &self.refusal);
+        raw.push_str("}]");
     }
 }
 
-/// Where an item comes from.
-#[derive(Clone, Copy, Serialize)]
-struct Origin<'a> {
-    model: &'a str,
-    response_id: &'a str,
-}
-
-#[derive(Serialize)]
-struct Reasoning<'a> {
-    r#type: &'static str,
-    id: &'static str,
-    summary: [Part<'a>; 1],
-    provider_data: Origin<'a>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    r#type: &'static str,
-    id: &'static str,
-    role: &'static str,
-    status: &'static str,
-    content: Vec<Part<'a>>,
-    provider_data: Origin<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    SummaryText { text: &'a str },
-    OutputText { text: &'a str, annotations: [(); 0] },
-    Refusal { refusal: &'a str },
-}
-
-#[derive(Serialize)]
-struct FunctionCall<'a> {
-    r#type: &'static str,
-    id: &'static str,
-    call_id: &'a str,
-    name: &'a str,
-    arguments: &'a str,
-    provider_data: Origin<'a>,
-}
-
-fn item(written: &impl Serialize) -> Result<Item, ModelError> {
-    let json = serde_json::to_string(written).map_err(|error| bad(&error))?;
-    Item::from_json(json).map_err(|error| bad(&error))
+/// Adds to what is said so far.
+pub(super) fn add(said: &mut Cow<'_, str>, more: &str) {
+    if !more.is_empty() {
+        said.to_mut().push_str(more);
+    }
 }
 
 /// Arguments are a text of JSON; some servers send the JSON itself.
-pub(super) fn arguments(arguments: &Value) -> String {
+pub(super) fn arguments(arguments: &Value) -> Cow<'_, str> {
     match arguments {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Value::Null => "".into(),
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
     }
 }
 
@@ -316,11 +305,11 @@ pub(super) fn text(value: &Value) -> &str {
 }
 
 /// What an answer cost, as it is written.
-pub(super) fn used(json: &str) -> Usage {
-    completion::usage(json).unwrap_or_else(|| usage(&value(json).unwrap_or_default()))
+fn used(json: &str) -> Usage {
+    usage(&value(json).unwrap_or_default())
 }
 
-fn usage(told: &Value) -> Usage {
+pub(super) fn usage(told: &Value) -> Usage {
     let count = |path: &str| told.pointer(path).map(count).unwrap_or_default();
     Usage {
         requests: 1,

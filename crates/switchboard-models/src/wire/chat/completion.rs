@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use switchboard_core::__private::{Scanner, detail, keep, object};
 use switchboard_core::Usage;
 
-use super::answer::{Call, Said};
+use super::answer::Call;
 
 type Text<'a> = Option<Cow<'a, str>>;
 
@@ -14,8 +14,7 @@ type Text<'a> = Option<Cow<'a, str>>;
 pub(super) struct Completion<'a> {
     pub(super) id: Text<'a>,
     choice: Option<Choice<'a>>,
-    /// As it is written.
-    pub(super) usage: Option<&'a str>,
+    pub(super) usage: Option<Usage>,
 }
 
 #[derive(Default)]
@@ -29,10 +28,10 @@ pub(super) struct Choice<'a> {
 /// What the model said and called, or a piece of it.
 #[derive(Default)]
 pub(super) struct Message<'a> {
-    content: Text<'a>,
-    refusal: Text<'a>,
-    reasoning_content: Text<'a>,
-    reasoning: Text<'a>,
+    pub(super) content: Text<'a>,
+    pub(super) refusal: Text<'a>,
+    pub(super) reasoning_content: Text<'a>,
+    pub(super) reasoning: Text<'a>,
     pub(super) tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
@@ -60,7 +59,7 @@ impl<'a> Completion<'a> {
                 keep(&mut read.choice, Some(Some(choice)))
             }),
             "choices" => None,
-            "usage" => keep(&mut read.usage, scanner.raw()),
+            "usage" => keep(&mut read.usage, scanner.nullable(usage)),
             "error" => nothing(scanner),
             _ => scanner.ignore(),
         })?;
@@ -69,12 +68,38 @@ impl<'a> Completion<'a> {
 
     /// The choice that was asked for.
     pub(super) fn choice(self) -> Option<Choice<'a>> {
-        let choice = self.choice;
-        choice.filter(|choice| choice.index.unwrap_or_default() == 0)
+        self.choice.filter(Choice::is_asked_for)
+    }
+
+    /// The words of a chunk that says nothing else, where they stand in it as they are meant.
+    pub(super) fn only_words(&self) -> Option<&'a str> {
+        let choice = self.choice.as_ref().filter(|choice| choice.is_asked_for());
+        let (Some(choice), None) = (choice, &self.usage) else {
+            return None;
+        };
+        match choice {
+            Choice {
+                delta:
+                    Some(Message {
+                        content: Some(Cow::Borrowed(words)),
+                        refusal: None,
+                        reasoning_content: None,
+                        reasoning: None,
+                        tool_calls: None,
+                    }),
+                finish_reason: None,
+                ..
+            } => Some(words),
+            _ => None,
+        }
     }
 }
 
 impl<'a> Choice<'a> {
+    fn is_asked_for(&self) -> bool {
+        self.index.unwrap_or_default() == 0
+    }
+
     fn read(scanner: &mut Scanner<'a>) -> Option<Self> {
         let mut read = Self::default();
         scanner.object(|scanner, key| match key {
@@ -138,12 +163,13 @@ impl<'a> ToolCall<'a> {
         arguments.unwrap_or_default()
     }
 
-    pub(super) fn to_call(&self) -> Call {
+    pub(super) fn into_call(self) -> Call<'a> {
+        let function = self.function.unwrap_or_default();
         Call {
             index: None,
-            id: self.id().to_owned(),
-            name: self.name().to_owned(),
-            arguments: self.arguments().to_owned(),
+            id: self.id.unwrap_or_default(),
+            name: function.name.unwrap_or_default(),
+            arguments: function.arguments.unwrap_or_default(),
         }
     }
 }
@@ -160,25 +186,10 @@ impl<'a> Function<'a> {
     }
 }
 
-impl Said {
-    /// Takes the words of a message or of a piece of one.
-    pub(super) fn add_usual(&mut self, message: &Message<'_>) {
-        let reasoning = message.reasoning_content.as_deref();
-        let reasoning = reasoning.or(message.reasoning.as_deref());
-        for (said, more) in [
-            (&mut self.text, message.content.as_deref()),
-            (&mut self.refusal, message.refusal.as_deref()),
-            (&mut self.reasoning, reasoning),
-        ] {
-            said.push_str(more.unwrap_or_default());
-        }
-    }
-}
-
 /// What an answer cost.
-pub(super) fn usage(json: &str) -> Option<Usage> {
+fn usage(scanner: &mut Scanner<'_>) -> Option<Usage> {
     let [mut input, mut cached, mut output, mut reasoning] = [None; 4];
-    object(json, |scanner, key| match key {
+    scanner.object(|scanner, key| match key {
         "prompt_tokens" => keep(&mut input, scanner.count()),
         "completion_tokens" => keep(&mut output, scanner.count()),
         "prompt_tokens_details" => detail(scanner, "cached_tokens", &mut cached),

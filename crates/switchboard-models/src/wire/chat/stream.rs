@@ -1,6 +1,8 @@
 //! What comes back piece by piece.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
@@ -8,7 +10,7 @@ use serde_json::{Value, json};
 use switchboard_core::ModelEvent;
 
 use super::ChatModel;
-use super::answer::{Call, Said, arguments, failed, failure, text, used};
+use super::answer::{Call, Said, add, arguments, failed, failure, text, usage};
 use super::completion::Completion;
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
@@ -19,7 +21,9 @@ use crate::wire::listening::Reader;
 /// An answer under way.
 pub(super) struct Answering {
     model: ChatModel,
-    said: Said,
+    said: Said<'static>,
+    /// What chunks of words look like here.
+    words: Option<Words>,
 }
 
 impl Answering {
@@ -27,6 +31,39 @@ impl Answering {
         Self {
             model,
             said: Said::default(),
+            words: None,
+        }
+    }
+}
+
+/// A chunk that says some words and nothing else. Most chunks after it differ from it in their words
+/// alone, and need not be read: that takes a tenth of the instructions.
+struct Words {
+    chunk: Arc<str>,
+    /// Where the words are, with their quotes.
+    place: Range<usize>,
+}
+
+impl Words {
+    /// A chunk and the words in it.
+    fn of(chunk: &Arc<str>, words: &str) -> Self {
+        let start = words.as_ptr() as usize - chunk.as_ptr() as usize;
+        Self {
+            chunk: chunk.clone(),
+            place: start - 1..start + words.len() + 1,
+        }
+    }
+
+    /// The words of another chunk, if that is all that is different there.
+    fn in_other<'c>(&self, chunk: &'c str) -> Option<Cow<'c, str>> {
+        let before = self.chunk.get(..self.place.start)?;
+        let after = self.chunk.get(self.place.end..)?;
+        let json = chunk.strip_prefix(before)?.strip_suffix(after)?;
+        let inside = json.strip_prefix('"')?.strip_suffix('"')?;
+        let is_plain = |byte: u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
+        match inside.bytes().all(is_plain) {
+            true => Some(Cow::Borrowed(inside)),
+            false => serde_json::from_str(json).ok().map(Cow::Owned),
         }
     }
 }
@@ -39,7 +76,13 @@ impl Reader for Answering {
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ModelError> {
         let before = self.said.text.len();
-        if let Some(chunk) = Completion::of(&data) {
+        let words = self.words.as_ref().and_then(|words| words.in_other(&data));
+        if let Some(words) = words {
+            add(&mut self.said.text, &words);
+        } else if let Some(chunk) = Completion::of(&data) {
+            if let Some(words) = chunk.only_words() {
+                self.words = Some(Words::of(&data, words));
+            }
             self.said.add_chunk(chunk);
         } else if let Some(chunk) = value(&data).filter(Value::is_object) {
             self.add_odd(&chunk)?;
@@ -85,10 +128,10 @@ impl Answering {
     fn add_odd(&mut self, chunk: &Value) -> Result<(), ModelError> {
         failed(&self.model, chunk)?;
         if self.said.id.is_empty() {
-            text(&chunk["id"]).clone_into(&mut self.said.id);
+            self.said.id = text(&chunk["id"]).to_owned().into();
         }
         if chunk["usage"].is_object() {
-            self.said.usage = Some(used(&chunk["usage"].to_string()));
+            self.said.usage = Some(usage(&chunk["usage"]));
         }
         let choices = chunk["choices"].as_array().into_iter().flatten();
         // One answer was asked for; servers that number it otherwise are not understood.
@@ -106,35 +149,37 @@ impl Answering {
             }
             let finish = text(&choice["finish_reason"]);
             if !finish.is_empty() {
-                self.said.finish = Some(finish.to_owned());
+                self.said.finish = Some(finish.to_owned().into());
             }
         }
         Ok(())
     }
 }
 
-impl Said {
+impl Said<'static> {
     fn add_chunk(&mut self, chunk: Completion<'_>) {
         if self.id.is_empty() {
-            chunk
-                .id
-                .as_deref()
-                .unwrap_or_default()
-                .clone_into(&mut self.id);
+            add(&mut self.id, chunk.id.as_deref().unwrap_or_default());
         }
-        if let Some(usage) = chunk.usage.filter(|usage| usage.starts_with('{')) {
-            self.usage = Some(used(usage));
-        }
+        self.usage = chunk.usage.or(self.usage);
         let Some(choice) = chunk.choice() else {
             return;
         };
         let delta = choice.delta.unwrap_or_default();
-        self.add_usual(&delta);
+        let reasoning = delta.reasoning_content.as_deref();
+        let reasoning = reasoning.or(delta.reasoning.as_deref());
+        for (said, more) in [
+            (&mut self.text, delta.content.as_deref()),
+            (&mut self.refusal, delta.refusal.as_deref()),
+            (&mut self.reasoning, reasoning),
+        ] {
+            add(said, more.unwrap_or_default());
+        }
         for call in delta.tool_calls.iter().flatten() {
             self.add_call(call.index, call.id(), call.name(), call.arguments());
         }
         if let Some(finish) = choice.finish_reason.filter(|finish| !finish.is_empty()) {
-            self.finish = Some(finish.into_owned());
+            self.finish = Some(finish.into_owned().into());
         }
     }
 
@@ -169,17 +214,17 @@ impl Said {
         };
         let call = &mut self.calls[at];
         if call.id.is_empty() {
-            id.clone_into(&mut call.id);
+            add(&mut call.id, id);
         }
         // Some servers repeat the name, others tell it in pieces.
         if call.name != name && call.arguments.is_empty() {
-            call.name.push_str(name);
+            add(&mut call.name, name);
         }
-        call.arguments.push_str(more);
+        add(&mut call.arguments, more);
     }
 }
 
-impl Call {
+impl Call<'_> {
     /// Whether a piece is not of this call but of another.
     fn is_over(&self, id: &str, name: &str, more: &str, is_numbered: bool) -> bool {
         if !id.is_empty() && !self.id.is_empty() {
@@ -215,7 +260,8 @@ mod tests {
             said.add_odd_call(piece);
         }
         let calls = said.calls.into_iter();
-        calls.map(|call| (call.name, call.arguments)).collect()
+        let owned = |call: Call<'_>| (call.name.into_owned(), call.arguments.into_owned());
+        calls.map(owned).collect()
     }
 
     fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> Value {
@@ -285,6 +331,42 @@ mod tests {
         all
     }
 
+    #[test]
+    fn chunks_that_differ_in_their_words_alone_are_known() {
+        let chunk =
+            |words: &str| format!(r#"{{"id":"c","choices":[{{"delta":{{"content":{words}}}}}]}}"#);
+        let first: Arc<str> = chunk(r#""a""#).into();
+        let words = Words::of(
+            &first,
+            Completion::of(&first).unwrap().only_words().unwrap(),
+        );
+        let other = |json: &str| words.in_other(&chunk(json)).map(Cow::into_owned);
+        assert_eq!(other(r#""""#).as_deref(), Some(""));
+        assert_eq!(other(r#""é\n\"\\ b""#).as_deref(), Some("é\n\"\\ b"));
+        for json in [
+            "null",
+            "7",
+            "\"",
+            r#""\""#,
+            r#""\ud800""#,
+            "\"\n\"",
+            r#""a","refusal":"no""#,
+            r#""a","content":"b""#,
+            r#" "a""#,
+        ] {
+            assert_eq!(other(json), None, "{json}");
+        }
+        assert_eq!(words.in_other(&first[..first.len() - 1]), None);
+        for more in [
+            r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a","reasoning":"b"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"a"}}],"usage":{}}"#,
+        ] {
+            assert_eq!(Completion::of(more).unwrap().only_words(), None, "{more}");
+        }
+    }
+
     proptest! {
         /// A field that is there twice is not usual; the rest of a chunk is the same.
         #[test]
@@ -292,12 +374,12 @@ mod tests {
             chunks in proptest::collection::vec(
                 (
                     "(0|1|null)",
-                    "(|\"content\":(null|\"a\\\\n\"|\"\\\\ud800\"|7),|\"refusal\":\"no\",|\"reasoning\":\"hm\",)",
+                    "(|\"content\":(null|\"\"|\"b c\"|\"a\\\\n\"|\"\\\\ud800\"|7),|\"refusal\":\"no\",|\"reasoning\":\"hm\",)",
                     "(null|\\[\\{\"index\":(0|1),\"id\":\"(i|j)\",\"function\":\\{\"name\":\"n\",\"arguments\":(\"\\{\\}\"|\\{\\})\\}\\}\\])",
                     "(null|\"stop\"|\"\")",
                     "(null|\\{\"prompt_tokens\":(7|\"7\")\\}|7)",
                 ),
-                0..4,
+                0..6,
             ),
         ) {
             let chunks = |first: &str| -> Vec<String> {
