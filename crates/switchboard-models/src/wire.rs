@@ -20,6 +20,7 @@ mod sse;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 pub use chat::ChatModel;
 pub use client::Client;
@@ -28,7 +29,6 @@ use client::{Events, Opened};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};
 use futures_core::Stream;
-use futures_util::stream;
 use history::is_assistants;
 pub use responses::ResponsesModel;
 use switchboard_core::{BoxError, Item, ModelEvent, ModelRequest, ModelResponse};
@@ -39,7 +39,10 @@ const BROKE_OFF: &str = "the answer broke off before its end";
 /// An answer that comes piece by piece.
 trait Pieces: Send {
     /// The next piece; `None` after the last.
-    fn next(&mut self) -> impl Future<Output = Result<Option<ModelEvent>, ModelError>> + Send;
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<ModelEvent>, ModelError>>;
 }
 
 /// An answer to a request for a stream.
@@ -67,18 +70,15 @@ impl<P> Answer<P> {
 }
 
 impl<P: Pieces> Pieces for Answer<P> {
-    async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<ModelEvent>, ModelError>> {
         match self {
-            Self::Pieces(pieces) => pieces.next().await,
-            Self::Whole(events) => Ok(events.pop_front()),
+            Self::Pieces(pieces) => pieces.poll_next(context),
+            Self::Whole(events) => Poll::Ready(Ok(events.pop_front())),
         }
     }
-}
-
-/// How far an answer in pieces is. Boxed, since it is moved with every piece.
-enum Stage<F, P> {
-    Opening(Pin<Box<F>>),
-    Open(Box<P>),
 }
 
 /// The pieces of an answer that is opened first. After an error nothing follows.
@@ -87,21 +87,56 @@ fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
     open: impl FnOnce(Arc<ModelRequest>) -> F,
 ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
     let request = Arc::new(request);
-    let opening = Stage::Opening(Box::pin(open(request.clone())));
-    stream::try_unfold((opening, request), |(stage, request)| async move {
-        let next = async {
-            let mut pieces = match stage {
-                Stage::Opening(opening) => Box::new(opening.await?),
-                Stage::Open(pieces) => pieces,
-            };
-            let piece = pieces.next().await?;
-            Ok(piece.map(|piece| (piece, Stage::Open(pieces))))
+    InPieces {
+        stage: Stage::Opening(Box::pin(open(request.clone()))),
+        request,
+    }
+}
+
+/// An answer in pieces. It is polled by hand: a stream unfolded from futures takes 900 instructions
+/// more for each piece.
+struct InPieces<F, P> {
+    stage: Stage<F, P>,
+    request: Arc<ModelRequest>,
+}
+
+/// How far it is. Boxed, so that it stays where it is without being pinned.
+enum Stage<F, P> {
+    Opening(Pin<Box<F>>),
+    Open(Box<P>),
+    Over,
+}
+
+impl<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send> Stream for InPieces<F, P> {
+    type Item = Result<ModelEvent, BoxError>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<ModelEvent, BoxError>>> {
+        let this = self.get_mut();
+        let next = loop {
+            match &mut this.stage {
+                Stage::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
+                    Ok(pieces) => this.stage = Stage::Open(Box::new(pieces)),
+                    Err(error) => break Err(error),
+                },
+                Stage::Open(pieces) => break ready!(pieces.poll_next(context)),
+                Stage::Over => return Poll::Ready(None),
+            }
         };
-        match next.await {
-            Ok(next) => Ok(next.map(|(piece, stage)| (piece, (stage, request)))),
-            Err(error) => Err(failed(&request, error)),
-        }
-    })
+        Poll::Ready(match next {
+            Ok(Some(piece)) => Some(Ok(piece)),
+            Ok(None) => {
+                this.stage = Stage::Over;
+                None
+            }
+            Err(error) => {
+                this.stage = Stage::Over;
+                Some(Err(failed(&this.request, error)))
+            }
+        })
+    }
 }
 
 /// The error of a request, whose cost the run counts.

@@ -1,12 +1,14 @@
 //! Reading an answer that comes event by event, in any protocol.
 
 use std::collections::VecDeque;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use serde_json::Value;
 use switchboard_core::ModelEvent;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Pieces;
 use super::client::{Events, Head};
@@ -53,6 +55,8 @@ pub(super) struct Listening<R> {
     head: Head,
     /// When to wait no longer for what comes after the answer.
     latest: Option<Instant>,
+    /// Wakes whoever waits for that.
+    rest: Option<Pin<Box<Sleep>>>,
 }
 
 impl<R: Reader> Listening<R> {
@@ -63,6 +67,7 @@ impl<R: Reader> Listening<R> {
             events: Some(events),
             ready: VecDeque::new(),
             latest: None,
+            rest: None,
         }
     }
 
@@ -83,33 +88,43 @@ impl<R: Reader> Listening<R> {
 
     /// The next event. Of an answer that is all there the stream is read only a while longer, and
     /// how it ends does not matter.
-    async fn event(&mut self) -> Result<Option<Event>, ModelError> {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Event>, ModelError>> {
         let Some(events) = &mut self.events else {
-            return Ok(None);
+            return Poll::Ready(Ok(None));
         };
+        // What has come is kept by the events, not by this future: another one goes on from there.
+        let next = pin!(events.next()).poll(context);
         if !self.reader.is_all_there() {
-            return events.next().await;
+            return next;
         }
         let latest = *self
             .latest
             .get_or_insert_with(|| Instant::now() + LONGEST_REST);
-        match tokio::time::timeout_at(latest, events.next()).await {
-            Ok(Ok(event)) => Ok(event),
-            Ok(Err(_)) | Err(_) => Ok(None),
+        match next {
+            Poll::Ready(next) => Poll::Ready(Ok(next.unwrap_or_default())),
+            Poll::Pending => {
+                let rest = self
+                    .rest
+                    .get_or_insert_with(|| Box::pin(sleep_until(latest)));
+                rest.as_mut().poll(context).map(|()| Ok(None))
+            }
         }
     }
 }
 
 impl<R: Reader> Pieces for Listening<R> {
-    async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
+    fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<ModelEvent>, ModelError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
+                return Poll::Ready(Ok(Some(event)));
             }
             if self.events.is_none() {
-                return Ok(None);
+                return Poll::Ready(Ok(None));
             }
-            let event = self.event().await?;
+            let event = ready!(self.poll_event(context))?;
             self.take(event).map_err(|error| match &self.events {
                 Some(events) => events.at(error),
                 None => error,

@@ -91,16 +91,17 @@ pub(crate) fn in_event(event: &Event) -> Option<(String, Option<String>)> {
     Some(told(failure).unwrap_or(("the model failed".to_owned(), None)))
 }
 
-/// Whether an event says what it is and that it is no failure. The first event of an answer may hold
-/// all that was asked for; it need not become a tree to know that.
+/// Whether an event says what it is and that it is no failure, or tells of no error. The first event
+/// of an answer may hold all that was asked for; it need not become a tree to know that.
 fn is_usual(data: &str) -> bool {
-    let mut kind = None;
+    let (mut kind, mut error) = (None, None);
     let read = object(data, |scanner, key| match key {
         "type" => keep(&mut kind, scanner.text()),
+        "error" => keep(&mut error, scanner.raw()),
         _ => scanner.ignore(),
     });
     let is_failure = |kind: &str| matches!(kind, "error" | "response.error" | "response.failed");
-    read.is_some() && kind.is_some_and(|kind| !is_failure(&kind))
+    read.is_some() && kind.map_or(error.is_none(), |kind| !is_failure(&kind))
 }
 
 fn is_nothing(error: &Value) -> bool {

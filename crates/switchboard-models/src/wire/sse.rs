@@ -1,5 +1,6 @@
 //! Events out of a stream of bytes, however the bytes are cut.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
@@ -53,7 +54,7 @@ impl Splitter {
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
-        events: &mut impl Extend<Event>,
+        events: &mut VecDeque<Event>,
     ) -> Result<(), TooLong> {
         if !bytes.is_empty() && std::mem::take(&mut self.after_cr) {
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -61,13 +62,28 @@ impl Splitter {
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (part, rest) = bytes.split_at(end);
             self.make_sure_it_fits(part)?;
-            events.extend(match self.line.is_empty() {
+            // Mostly an event is one line and is there as a whole.
+            if let [b'\n', b'\n', rest @ ..] = rest
+                && self.is_between_events()
+                && let Some(data) = part.strip_prefix(b"data:")
+            {
+                self.at_start = false;
+                if let data @ [_, ..] = data.strip_prefix(b" ").unwrap_or(data) {
+                    events.push_back(Event::Data(text(data)));
+                }
+                bytes = rest;
+                continue;
+            }
+            let event = match self.line.is_empty() {
                 true => self.end_of_line(part),
                 false => {
                     self.line.extend_from_slice(part);
                     self.end_of_held_line()
                 }
-            });
+            };
+            if let Some(event) = event {
+                events.push_back(event);
+            }
             bytes = match rest {
                 [b'\r', b'\n', rest @ ..] => rest,
                 [b'\r'] => {
@@ -87,6 +103,10 @@ impl Splitter {
     pub(crate) fn finish(&mut self) -> Option<Event> {
         let last = self.end_of_held_line();
         last.or_else(|| self.dispatch())
+    }
+
+    fn is_between_events(&self) -> bool {
+        self.line.is_empty() && self.data.is_empty() && self.error.is_none()
     }
 
     fn make_sure_it_fits(&self, part: &[u8]) -> Result<(), TooLong> {
@@ -155,12 +175,12 @@ mod tests {
 
     fn split<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Event>, TooLong> {
         let mut splitter = Splitter::new(1 << 16);
-        let mut events = Vec::new();
+        let mut events = VecDeque::new();
         for part in parts {
             splitter.push(part, &mut events)?;
         }
         events.extend(splitter.finish());
-        Ok(events)
+        Ok(events.into())
     }
 
     fn data(text: &str) -> Event {
@@ -188,7 +208,7 @@ mod tests {
     #[test]
     fn an_endless_line_and_an_endless_event_are_refused() {
         let mut splitter = Splitter::new(100);
-        let mut events = Vec::new();
+        let mut events = VecDeque::new();
         assert_eq!(splitter.push(&[b'x'; 101], &mut events), Err(TooLong));
         let mut splitter = Splitter::new(100);
         let line = b"data: 0123456789\n".repeat(20);
@@ -198,7 +218,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_cut_gives_the_same_events(
-            text in "(data: ?|: |event:|error: |\r\n|\n|\r|é|[a-c]|\u{feff}){0,60}",
+            text in "(data: ?|data: a\n\n|: |event:|error: |\r\n|\n|\r|é|[a-c]|\u{feff}){0,60}",
             cuts in proptest::collection::vec(0usize..200, 0..20),
         ) {
             let bytes = text.as_bytes();
