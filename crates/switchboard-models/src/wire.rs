@@ -93,7 +93,7 @@ fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
     }
 }
 
-/// An answer in pieces. It is polled by hand: a stream unfolded from futures takes 900 instructions
+/// An answer in pieces. It is polled by hand: a stream unfolded from futures took 500 instructions
 /// more for each piece.
 struct InPieces<F, P> {
     stage: Stage<F, P>,

@@ -44,6 +44,7 @@ const PLACE: u32 = 30;
 const NOT_ONE: u64 = u64::MAX >> FACTS;
 
 impl Notes {
+    #[inline]
     pub(super) fn fact(&self, fact: Fact, find: impl FnOnce() -> bool) -> bool {
         let (known, holds) = fact.bits();
         let noted = self.0.load(Ordering::Relaxed);

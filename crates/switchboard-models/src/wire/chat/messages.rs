@@ -101,6 +101,10 @@ impl<'a> Messages<'_, 'a> {
     ) -> Result<(), ModelError> {
         match item.kind() {
             ItemKind::FunctionCall if self.write_answered(item, next) => Ok(()),
+            ItemKind::Message if is_assistants(item) => {
+                self.assistant(item, next);
+                Ok(())
+            }
             _ if is_output(item) => {
                 let is_of_pending = |call: &Call<'_>| call.id == output_id(item);
                 self.outputs.pass(place);
@@ -108,10 +112,6 @@ impl<'a> Messages<'_, 'a> {
                 if self.pending.calls.iter().any(is_of_pending) {
                     self.flush();
                 }
-                Ok(())
-            }
-            ItemKind::Message if is_assistants(item) => {
-                self.assistant(item, next);
                 Ok(())
             }
             ItemKind::Message => {
@@ -234,21 +234,16 @@ impl<'a> Messages<'_, 'a> {
     }
 
     /// Writes a call and its output at once, where one follows the other and both are written as
-    /// usual: a third of what it takes to look closer. Whether they are.
+    /// usual: half of what it takes to look closer. Whether they are.
     fn write_answered(&mut self, call: &'a Item, next: Option<&'a Item>) -> bool {
-        let Some([call_id, name, arguments]) = call.usual_call() else {
+        let (Some([id, name, arguments]), Some(output)) = (call.usual_call(), next) else {
             return false;
         };
-        let Some((output, [id, words])) = next.and_then(|next| Some((next, next.usual_output()?)))
-        else {
+        let Some([answered, words]) = output.usual_output() else {
             return false;
         };
-        if id != call_id
-            || !self.pending.calls.is_empty()
-            || !is_sound(call)
-            || !is_sound(output)
-            || !self.outputs.take_next(output)
-        {
+        let is_usual = answered == id && is_sound(call) && is_sound(output);
+        if !is_usual || !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
             return false;
         }
         self.begin_said(true);

@@ -37,7 +37,7 @@ impl Answering {
 }
 
 /// A chunk that says some words and nothing else. Most chunks after it differ from it in their words
-/// alone, and need not be read: that takes a tenth of the instructions.
+/// alone, and need not be read: such a chunk takes 700 instructions instead of 5,200.
 struct Words {
     chunk: Arc<str>,
     /// Where the words are, with their quotes.
