@@ -60,7 +60,10 @@ impl Place {
     #[inline]
     pub(super) fn text(self, whole: &str) -> Option<&str> {
         let is_more = self.end - self.start > r#""""#.len() as u32;
-        (is_more && self.is_string(whole)).then(|| self.token(whole))?
+        match is_more && self.is_string(whole) {
+            true => self.token(whole),
+            false => None,
+        }
     }
 
     /// What is between the quotes of a string; `None` where it is none.

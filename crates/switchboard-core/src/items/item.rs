@@ -369,12 +369,11 @@ impl Item {
         if !head.is_plain || head.kind != Some(ItemKind::FunctionCall) {
             return None;
         }
-        let texts = (
+        Some([
             head.call_id.text(raw)?,
             head.name.text(raw)?,
             head.arguments.text(raw)?,
-        );
-        Some(texts.into())
+        ])
     }
 
     /// The identifier and the words of a function's output, likewise.
