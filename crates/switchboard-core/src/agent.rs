@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
-use crate::handoff::{Handoff, IntoHandoff, ToolNames};
+use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
 use crate::hooks::{AgentHooks, DynAgentHooks};
 use crate::knowledge::Knowledge;
 use crate::model::{ModelHandle, ModelSettings};
@@ -65,6 +65,8 @@ pub(crate) struct Definition<C> {
     pub(crate) names_are_unique: OnceLock<bool>,
     /// Whether code picks any of the agents this one leads to.
     pub(crate) picks_agents: OnceLock<bool>,
+    /// What the call of a handoff to this agent is answered with.
+    transfer_message: OnceLock<String>,
 }
 
 enum Instructions<C> {
@@ -172,6 +174,7 @@ impl<C> Agent<C> {
                 offers: Default::default(),
                 names_are_unique: OnceLock::new(),
                 picks_agents: OnceLock::new(),
+                transfer_message: OnceLock::new(),
             }),
             team: None,
         }
@@ -390,6 +393,12 @@ impl<C> Agent<C> {
         &self.def.name
     }
 
+    /// What the call of a handoff to this agent is answered with.
+    pub(crate) fn transfer_message(&self) -> &str {
+        let message = &self.def.transfer_message;
+        message.get_or_init(|| transfer_message(self.name()))
+    }
+
     pub(crate) fn input_guardrails(&self) -> &[InputGuardrail<C>] {
         &self.def.input_guardrails
     }
@@ -521,6 +530,7 @@ impl<C> Clone for Definition<C> {
             offers: Default::default(),
             names_are_unique: OnceLock::new(),
             picks_agents: OnceLock::new(),
+            transfer_message: OnceLock::new(),
         }
     }
 }

@@ -30,24 +30,27 @@ pub struct RunContext<C = ()> {
 /// What models have used, those of the run and those that user code asked, until the run counts it.
 /// However a step ends, what was used in it is here.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AddedUsage {
-    used: Arc<Mutex<Usage>>,
+pub(crate) struct AddedUsage(Arc<Added>);
+
+#[derive(Debug, Default)]
+struct Added {
+    used: Mutex<Usage>,
     /// The run that this one is part of: it counts the same.
-    outer: Option<Arc<Self>>,
+    outer: Option<AddedUsage>,
 }
 
 impl AddedUsage {
     /// For a run that is part of the run of `outer`.
     pub(crate) fn within(outer: Self) -> Self {
-        Self {
-            used: Arc::default(),
-            outer: Some(Arc::new(outer)),
-        }
+        Self(Arc::new(Added {
+            used: Mutex::default(),
+            outer: Some(outer),
+        }))
     }
 
     pub(crate) fn add(&self, usage: Usage) {
         *self.lock() += usage;
-        if let Some(outer) = &self.outer {
+        if let Some(outer) = &self.0.outer {
             outer.add(usage);
         }
     }
@@ -62,7 +65,7 @@ impl AddedUsage {
 
     fn lock(&self) -> MutexGuard<'_, Usage> {
         // Nothing panics while the lock is held.
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

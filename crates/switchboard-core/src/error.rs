@@ -25,7 +25,7 @@ struct Inner {
     handoff: Option<String>,
     guardrail: Option<GuardrailResult>,
     rejected: Option<ModelResponse>,
-    run: Option<Run>,
+    run: Option<Box<Run>>,
 }
 
 /// What kind of thing went wrong.
@@ -96,7 +96,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_run(mut self, run: Run) -> Self {
+    pub(crate) fn with_run(mut self, run: Box<Run>) -> Self {
         self.0.run = Some(run);
         self
     }
@@ -129,12 +129,12 @@ impl Error {
 
     /// The run as far as it got; `None` where it had not begun.
     pub fn run(&self) -> Option<&Run> {
-        self.0.run.as_ref()
+        self.0.run.as_deref()
     }
 
     /// The run as far as it got, to keep.
     pub fn into_run(self) -> Option<Run> {
-        self.0.run
+        self.0.run.map(|run| *run)
     }
 
     /// Whether the model did something it must not.

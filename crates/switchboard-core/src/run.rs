@@ -5,6 +5,7 @@ mod calls;
 mod config;
 mod driver;
 mod events;
+mod few;
 mod findings;
 mod halves;
 mod kept;

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -55,6 +55,9 @@ impl fmt::Debug for Tracing {
 }
 
 /// One stretch of a run.
+///
+/// What the engine does by itself, between calls of models, tools and other code, takes microseconds and
+/// counts as one moment: a span may begin when the one before it ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Span {
@@ -178,13 +181,7 @@ impl SpanData {
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct MemoryTracer(Arc<Mutex<Recorded>>);
-
-#[derive(Debug, Default)]
-struct Recorded {
-    spans: Vec<Span>,
-    open: FxHashMap<u64, usize>,
-}
+pub struct MemoryTracer(Arc<Mutex<Vec<Span>>>);
 
 impl MemoryTracer {
     /// An empty recorder.
@@ -194,42 +191,46 @@ impl MemoryTracer {
 
     /// What was recorded so far.
     pub fn spans(&self) -> Vec<Span> {
-        self.with(|recorded| recorded.spans.clone())
+        self.lock().clone()
     }
 
     /// What was recorded so far, leaving the recorder empty.
     pub fn take(&self) -> Vec<Span> {
-        self.with(|recorded| {
-            recorded.open.clear();
-            std::mem::take(&mut recorded.spans)
-        })
+        std::mem::take(&mut *self.lock())
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Recorded) -> T) -> T {
+    /// Spans are kept by their numbers, which are given out as they begin; so one is found again without
+    /// a table of those that are open.
+    fn lock(&self) -> MutexGuard<'_, Vec<Span>> {
         // Nothing panics while the lock is held.
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Tracer for MemoryTracer {
     fn start(&self, span: &Span) {
-        self.with(|recorded| {
-            if recorded.spans.is_empty() {
-                // A run with one handoff makes seven.
-                recorded.spans.reserve(8);
+        let mut spans = self.lock();
+        if spans.is_empty() {
+            // A run with one handoff makes seven.
+            spans.reserve(8);
+        }
+        match spans.last() {
+            // Another thread was faster.
+            Some(last) if last.id > span.id => {
+                let at = spans.partition_point(|known| known.id < span.id);
+                spans.insert(at, span.clone());
             }
-            recorded.open.insert(span.id, recorded.spans.len());
-            recorded.spans.push(span.clone());
-        });
+            // Not `push`: this makes the clone in its place.
+            _ => spans.extend_from_slice(std::slice::from_ref(span)),
+        }
     }
 
     fn end(&self, span: Span) {
-        self.with(|recorded| {
-            let at = recorded.open.remove(&span.id);
-            if let Some(place) = at.and_then(|at| recorded.spans.get_mut(at)) {
-                *place = span;
-            }
-        });
+        let mut spans = self.lock();
+        // One that began before the recorder was emptied is not there.
+        if let Ok(at) = spans.binary_search_by_key(&span.id, |known| known.id) {
+            spans[at] = span;
+        }
     }
 }
 
@@ -357,13 +358,18 @@ impl Tracer for SubscriberTracer {
     }
 }
 
+/// The bits of nanoseconds.
+const NANOS: u64 = (1 << 30) - 1;
+
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// A run's way to its tracer.
-#[derive(Clone)]
 pub(crate) struct Trace {
     tracer: Option<Arc<dyn Tracer>>,
     id: u64,
+    /// What the clock said last: seconds since 1970, and below them 30 bits of nanoseconds; 0 where
+    /// time may have passed since.
+    moment: AtomicU64,
 }
 
 impl Trace {
@@ -384,95 +390,139 @@ impl Trace {
             Some(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),
             None => 0,
         };
-        Self { tracer, id }
+        Self {
+            tracer,
+            id,
+            moment: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn is_on(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// Begins a span; `data` is only made where somebody wants it.
-    pub(crate) fn span(&self, parent: Option<u64>, data: impl FnOnce() -> SpanData) -> OpenSpan {
-        self.span_from(None, parent, data)
+    /// To be called before anybody else has the floor: a model, a session, who listens, code of users.
+    pub(crate) fn time_passes(&self) {
+        self.moment.store(0, Ordering::Relaxed);
     }
 
-    /// Begins a span at a time that is known, or now.
-    pub(crate) fn span_from(
+    /// What time it is. What the engine does by itself is one moment, a few microseconds long: a run
+    /// with one handoff looks at the clock three times and not ten, at 30 ns each.
+    fn now(&self) -> SystemTime {
+        let known = self.moment.load(Ordering::Relaxed);
+        if known != 0 {
+            let nanos = (known & NANOS) as u32;
+            return SystemTime::UNIX_EPOCH + Duration::new(known >> 30, nanos);
+        }
+        let now = SystemTime::now();
+        let since = now.duration_since(SystemTime::UNIX_EPOCH);
+        // Before 1970 and after 2514 it is looked up each time.
+        let moment = match since {
+            Ok(since) if since.as_secs() < 1 << 34 => {
+                since.as_secs() << 30 | u64::from(since.subsec_nanos())
+            }
+            _ => 0,
+        };
+        self.moment.store(moment, Ordering::Relaxed);
+        now
+    }
+
+    /// Begins a span; `data` is only made where somebody wants it.
+    pub(crate) fn span(&self, parent: Option<u64>, data: impl FnOnce() -> SpanData) -> OpenSpan {
+        let mut span = OpenSpan::default();
+        self.begin(&mut span, parent, data);
+        span
+    }
+
+    /// Begins a span where another one was, which is over.
+    pub(crate) fn begin(
         &self,
-        began: Option<SystemTime>,
+        place: &mut OpenSpan,
         parent: Option<u64>,
         data: impl FnOnce() -> SpanData,
-    ) -> OpenSpan {
+    ) {
         let Some(tracer) = &self.tracer else {
-            return OpenSpan(None);
+            return;
         };
-        let open = Box::new(Open {
-            tracer: tracer.clone(),
-            span: Span {
-                id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-                parent,
-                trace: self.id,
-                started: began.unwrap_or_else(SystemTime::now),
-                ended: None,
-                data: data(),
-                error: None,
-            },
+        self.end([place]);
+        let open = place.0.get_or_insert_with(|| {
+            let tracer = tracer.clone();
+            Box::new(Open { tracer, span: None })
         });
-        ignoring_panics(|| tracer.start(&open.span));
-        OpenSpan(Some(open))
+        let span = open.span.insert(Span {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            parent,
+            trace: self.id,
+            started: self.now(),
+            ended: None,
+            data: data(),
+            error: None,
+        });
+        ignoring_panics(|| tracer.start(span));
+    }
+
+    /// Ends spans that are open, in this order.
+    pub(crate) fn end<const N: usize>(&self, spans: [&mut OpenSpan; N]) {
+        if spans.iter().any(|span| span.is_open()) {
+            let now = self.now();
+            for span in spans {
+                span.end(now);
+            }
+        }
     }
 }
 
-/// A span that ends when this is dropped, also when a run is cancelled.
+/// A span that ends when this is dropped, also when a run is cancelled. The next one can begin in the
+/// same place.
 #[derive(Default)]
 pub(crate) struct OpenSpan(Option<Box<Open>>);
 
 struct Open {
     tracer: Arc<dyn Tracer>,
-    span: Span,
+    /// None once it has ended.
+    span: Option<Span>,
 }
 
 impl OpenSpan {
-    pub(crate) fn id(&self) -> Option<u64> {
-        self.0.as_ref().map(|open| open.span.id)
+    fn span(&self) -> Option<&Span> {
+        self.0.as_ref()?.span.as_ref()
     }
 
-    pub(crate) fn started(&self) -> Option<SystemTime> {
-        self.0.as_ref().map(|open| open.span.started)
+    fn span_mut(&mut self) -> Option<&mut Span> {
+        self.0.as_mut()?.span.as_mut()
+    }
+
+    pub(crate) fn id(&self) -> Option<u64> {
+        self.span().map(|span| span.id)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.0.is_some()
+        self.span().is_some()
     }
 
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut SpanData)) {
-        if let Some(open) = &mut self.0 {
-            change(&mut open.span.data);
-        }
-    }
-
-    /// Ends two spans at once, the inner one first.
-    pub(crate) fn end_both(inner: &mut Self, outer: &mut Self) {
-        if inner.is_open() || outer.is_open() {
-            let now = SystemTime::now();
-            inner.end(now);
-            outer.end(now);
+        if let Some(span) = self.span_mut() {
+            change(&mut span.data);
         }
     }
 
     fn end(&mut self, now: SystemTime) {
-        if let Some(mut open) = self.0.take() {
-            open.span.ended = Some(now);
+        if let Some(span) = self.span_mut() {
+            span.ended = Some(now);
+            // Taken out in there, since a closure that held it would be copied on the way.
             ignoring_panics(|| {
-                let Open { tracer, span } = *open;
-                tracer.end(span);
+                if let Some(open) = &mut self.0
+                    && let Some(span) = open.span.take()
+                {
+                    open.tracer.end(span);
+                }
             });
         }
     }
 
     pub(crate) fn fail(&mut self, message: &str, requested_agents: Vec<Arc<str>>) {
-        if let Some(open) = &mut self.0 {
-            open.span.error = Some(Box::new(SpanError {
+        if let Some(span) = self.span_mut() {
+            span.error = Some(Box::new(SpanError {
                 message: message.to_owned(),
                 requested_agents,
             }));

@@ -23,9 +23,11 @@ pub(super) fn classify(
     offer: &Offer,
     facts: Facts<'_>,
     next_item: &mut u32,
-) -> Result<Box<Turn>, Error> {
-    let mut turn = Box::<Turn>::default();
-    turn.items.reserve_exact(response.output.len());
+) -> Result<Turn, Error> {
+    let mut turn = Turn::default();
+    // With room for the answer to a handoff, and for the item of an answer after it: most runs make no
+    // more, and what the first turn has made becomes the list that grows.
+    turn.items.reserve_exact(response.output.len() + 2);
     for item in &response.output {
         let kind = match item.kind() {
             ItemKind::FunctionCall => classify_call(item, offer, facts, &mut turn)?,
@@ -73,6 +75,8 @@ fn classify_call(
     let name = item.name().unwrap_or_default();
     let handoff = offer.handoffs.iter().find(|spec| *spec.tool_name == *name);
     if let Some(spec) = handoff {
+        // Most answers ask for one; a vector would begin with room for four.
+        turn.handoffs.reserve_exact(1);
         turn.handoffs.push(HandoffCall {
             tool: spec.tool_name.clone(),
             agent: spec.agent_name.clone(),
@@ -82,14 +86,14 @@ fn classify_call(
     }
     let call = item.clone();
     match offer.tools.iter().find(|spec| *spec.name == *name) {
-        Some(spec) => turn.tools.push(ToolCall {
+        Some(spec) => turn.tools_mut().calls.push(ToolCall {
             tool: spec.name.clone(),
             call,
         }),
-        None if facts.unknown_tool == UnknownTool::TellModel => turn.unknown_tools.push(ToolCall {
-            tool: name.as_ref().into(),
-            call,
-        }),
+        None if facts.unknown_tool == UnknownTool::TellModel => {
+            let tool = name.as_ref().into();
+            turn.tools_mut().unknown.push(ToolCall { tool, call });
+        }
         None => {
             return Err(Error::new(
                 ErrorKind::ModelBehavior,

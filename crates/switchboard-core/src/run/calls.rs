@@ -3,13 +3,14 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
+use super::few::Few;
 use super::turn::Turn;
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, ItemKind};
 
-/// The calls a run has seen.
+/// The calls a run has seen, by the identity of their items.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calls(FxHashMap<u64, KnownCall>);
+pub(super) struct Calls(Few<u64, KnownCall, 1>);
 
 #[derive(Debug, Clone)]
 pub(super) struct KnownCall {
@@ -52,7 +53,7 @@ impl Calls {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &KnownCall> {
-        self.0.values()
+        self.0.iter().map(|(_, call)| call)
     }
 
     /// Notes the calls of a turn that was admitted.
@@ -63,13 +64,13 @@ impl Calls {
         }
     }
 
-    /// The turn without calls that were answered before, and whether any was left out.
+    /// Leaves calls out of the turn that were answered before. Returns whether there were any.
     /// `answer_is` tells where the output of an identity still is.
     pub(super) fn admit(
         &self,
-        mut turn: Box<Turn>,
+        turn: &mut Turn,
         answer_is: impl Fn(u64, Where) -> bool,
-    ) -> Result<(Box<Turn>, bool), Error> {
+    ) -> Result<bool, Error> {
         let mut repeated: FxHashSet<usize> = FxHashSet::default();
         let are_several = turn.calls().nth(1).is_some();
         let mut in_response: FxHashMap<u64, (&Item, Role)> = FxHashMap::default();
@@ -106,7 +107,7 @@ impl Calls {
         if is_any {
             turn.leave_out(&repeated);
         }
-        Ok((turn, is_any))
+        Ok(is_any)
     }
 
     /// Whether a response that cannot be taken also uses a call id for two calls.

@@ -7,9 +7,10 @@ mod model;
 mod tools;
 
 use std::borrow::Cow;
+use std::future::{Ready, ready};
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use futures_util::future::Either;
 use rustc_hash::FxHashSet;
 
 use super::config::RunConfig;
@@ -18,26 +19,42 @@ use super::machine::{Facts, Run, Step, ToolUseRule};
 use super::result::RunResult;
 use super::view;
 use crate::agent::{Agent, ToolUseKind};
-use crate::callback::{BoxError, no_panic};
+use crate::callback::{BoxError, BoxFuture, no_panic};
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Input, Item, RunItem, RunItems};
 use crate::offer::Offer;
 use crate::trace::{OpenSpan, SpanData, Trace};
 
+/// What most runs have at once. Who has to wait for it waits in a box: a run keeps room for all it may
+/// wait for, also where it does not.
+type Soon<'a, T> = Either<Ready<T>, BoxFuture<'a, T>>;
+
+fn at_once<'a, T>(value: T) -> Soon<'a, T> {
+    Either::Left(ready(value))
+}
+
+fn later<'a, T>(waiting: impl Future<Output = T> + Send + 'a) -> Soon<'a, T> {
+    Either::Right(Box::pin(waiting))
+}
+
 /// One run in this process.
 pub(super) struct Driver<C> {
-    run: Run,
+    run: Box<Run>,
     agent: Agent<C>,
     /// The agent the run began with; others are found from it.
     start: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: Arc<C>,
-    /// What was used in this step.
+    /// What was used and is not counted in the run yet.
     added_usage: AddedUsage,
     trace: Trace,
     agent_span: OpenSpan,
     turn_span: OpenSpan,
+    /// Where spans within a turn have been, for the next one.
+    spare_span: OpenSpan,
+    /// The name of the model that was asked last, for traces.
+    model_name: Option<Arc<str>>,
     /// What the agent's model was offered in this turn.
     offer: Option<Offer>,
     events: Option<Events<C>>,
@@ -47,7 +64,7 @@ pub(super) struct Driver<C> {
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn new(
-        run: Run,
+        run: Box<Run>,
         start: Agent<C>,
         agent: Agent<C>,
         config: Arc<RunConfig<C>>,
@@ -64,6 +81,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             added_usage: AddedUsage::default(),
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
+            spare_span: OpenSpan::default(),
+            model_name: None,
             offer: None,
             events,
             told: FxHashSet::default(),
@@ -71,7 +90,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Lets the run of `outer`, which this one is part of, count what this one uses.
-    pub(super) fn within(mut self: Box<Self>, outer: &RunContext<C>) -> Box<Self> {
+    pub(super) fn within(mut self, outer: &RunContext<C>) -> Self {
         self.added_usage = AddedUsage::within(outer.added().clone());
         self
     }
@@ -131,19 +150,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// What not every run does is boxed, here and in what is called: a run keeps room for the
+    /// What not every run does is boxed, here and in what is called ([`Soon`]): a run keeps room for the
     /// largest step. Past 1,000 bytes the allocator takes a slower way, too.
     async fn take_step(&mut self) -> Result<(), Error> {
-        let outcome = match self.run.step() {
+        match self.run.step() {
             Step::CallModel => self.call_model().await,
             Step::RunTools(_) => Box::pin(self.run_tools()).await,
             Step::JudgeTools(_) => Box::pin(self.judge_tools()).await,
             Step::TakeHandoff(_) => self.take_handoff().await,
             Step::Conclude(_) => self.conclude().await,
             Step::Done(_) => Ok(()),
-        };
-        self.count_added_usage();
-        outcome
+        }
     }
 
     fn count_added_usage(&mut self) {
@@ -152,21 +169,28 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn wind_up(&mut self, outcome: &Result<(), Error>) {
         if let Err(error) = outcome {
+            self.trace.time_passes();
             self.mark_failure(error);
-            self.keep_completed_tools().await;
+            Box::pin(self.keep_completed_tools()).await;
         }
-        OpenSpan::end_both(&mut self.turn_span, &mut self.agent_span);
+        self.trace.end([&mut self.turn_span, &mut self.agent_span]);
     }
 
     /// Puts what the session holds in front of a run that is new.
-    async fn continue_session(&mut self) -> Result<(), Error> {
-        self.check_server_history()?;
+    fn continue_session(&mut self) -> Soon<'_, Result<(), Error>> {
+        if let Err(error) = self.check_server_history() {
+            return at_once(Err(error));
+        }
+        match self.config.session.is_some() && !self.run.has_session {
+            true => later(self.load_session()),
+            false => at_once(Ok(())),
+        }
+    }
+
+    async fn load_session(&mut self) -> Result<(), Error> {
         let Some(session) = &self.config.session else {
             return Ok(());
         };
-        if self.run.has_session {
-            return Ok(());
-        }
         let new = self.run.input.items();
         if self.run.turns() > 0 {
             // Begun without a session: it gets all there is.
@@ -224,13 +248,23 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Gives the session what it has not got yet.
-    async fn save(&mut self) -> Result<(), Error> {
-        if self.run.unsaved.is_empty() {
-            return Ok(());
+    fn save(&mut self) -> Soon<'_, Result<(), Error>> {
+        match self.has_unsaved() {
+            true => later(self.append_unsaved()),
+            false => at_once(Ok(())),
         }
+    }
+
+    /// Whether the session is to be given anything.
+    fn has_unsaved(&self) -> bool {
+        self.config.session.is_some() && !self.run.unsaved.is_empty()
+    }
+
+    async fn append_unsaved(&mut self) -> Result<(), Error> {
         let Some(session) = &self.config.session else {
             return Ok(());
         };
+        self.trace.time_passes();
         // A stop waits for this: items must not be stored and still count as not stored.
         let _saving = self.events.as_ref().map(Events::saving);
         let appended = no_panic(async { session.append(&self.run.unsaved).await }).await;
@@ -269,7 +303,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.tell_items(kept).await;
     }
 
+    /// What code of users is given.
     fn ctx(&self) -> RunContext<C> {
+        self.trace.time_passes();
         let usage = self.run.usage + self.added_usage.get();
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
     }
@@ -291,18 +327,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// What the agent's model is offered in this turn; a resumed run has to ask again.
-    async fn offer(&mut self) -> Result<Offer, Error> {
-        if let Some(offer) = &self.offer {
-            return Ok(offer.clone());
+    fn offer(&mut self) -> Soon<'_, Result<Offer, Error>> {
+        if self.offer.is_none() {
+            self.offer = Offer::cached(&self.agent, self.config.tool_names);
         }
-        let names = self.config.tool_names;
-        let offer = match Offer::cached(&self.agent, names) {
-            Some(offer) => offer,
-            None => {
-                let made = Box::pin(Offer::made(&self.agent, self.ctx(), names)).await;
-                made.map_err(|error| self.user_error("a condition", error))?
-            }
-        };
+        match &self.offer {
+            Some(offer) => at_once(Ok(offer.clone())),
+            None => later(self.make_offer()),
+        }
+    }
+
+    async fn make_offer(&mut self) -> Result<Offer, Error> {
+        let made = Offer::made(&self.agent, self.ctx(), self.config.tool_names).await;
+        let offer = made.map_err(|error| self.user_error("a condition", error))?;
         self.offer = Some(offer.clone());
         Ok(offer)
     }
@@ -322,13 +359,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.turn_span.id().or(self.agent_span.id())
     }
 
-    /// Opens the agent's span where it is not open. Returns when it began, where it did so now.
-    fn open_agent_span(&mut self) -> Option<SystemTime> {
+    /// Opens the agent's span where it is not open.
+    fn open_agent_span(&mut self) {
         if self.agent_span.is_open() {
-            return None;
+            return;
         }
         let agent = &self.agent;
-        self.agent_span = self.trace.span(None, || SpanData::Agent {
+        let data = || SpanData::Agent {
             name: agent.name_arc().clone(),
             handoffs: Arc::default(),
             tools: Arc::default(),
@@ -336,8 +373,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 None => Cow::Borrowed("str"),
                 Some(output) => Cow::Owned(output.name().to_owned()),
             },
-        });
-        self.agent_span.started()
+        };
+        self.trace.begin(&mut self.agent_span, None, data);
     }
 
     fn mark_failure(&mut self, error: &Error) {
@@ -366,18 +403,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Tells who listens, and waits until they have heard.
-    async fn tell(&self, event: impl FnOnce(&Self) -> StreamEvent<C>) {
-        if let Some(events) = &self.events {
-            // Boxed, so that plain runs do not carry room for it; likewise below.
-            Box::pin(events.send(event(self))).await;
+    fn tell(&self, event: impl FnOnce(&Self) -> StreamEvent<C>) -> Soon<'_, ()> {
+        match &self.events {
+            Some(events) => {
+                self.trace.time_passes();
+                later(events.send(event(self)))
+            }
+            None => at_once(()),
         }
     }
 
-    async fn tell_items(&mut self, items: Vec<RunItem>) {
+    fn tell_items(&mut self, items: Vec<RunItem>) -> Soon<'_, ()> {
         if self.events.is_none() {
-            return;
+            return at_once(());
         }
-        let telling = async {
+        later(async {
             for item in items {
                 if !self.told.insert(item.key()) {
                     continue;
@@ -386,18 +426,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     self.tell(|_| event).await;
                 }
             }
-        };
-        Box::pin(telling).await;
+        })
     }
 
     /// Tells of what the turn added to the record after the model's own items.
-    async fn tell_recorded_since(&mut self, start: usize) {
+    fn tell_recorded_since(&mut self, start: usize) -> Soon<'_, ()> {
         if self.events.is_none() {
-            return;
+            return at_once(());
         }
         let added = RunItems::tail(&self.run.record, start);
         let added = added.into_iter().cloned().collect();
-        self.tell_items(added).await;
-        self.told.clear();
+        later(async {
+            self.tell_items(added).await;
+            self.told.clear();
+        })
     }
 }

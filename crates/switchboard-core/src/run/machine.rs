@@ -5,21 +5,21 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
+use super::few::Few;
 use super::findings::Findings;
 use super::server::Delivered;
 use super::trail::HandoffRecord;
-use super::turn::{HandoffCall, ToolCall, Turn};
+use super::turn::{HandoffCall, ToolCall, Tools, Turn};
 use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
+use crate::handoff::Parts;
 use crate::handoff::owned::{self, Owned};
-use crate::handoff::{Parts, transfer_message};
 use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
 use crate::model::{ModelResponse, Usage};
 use crate::offer::Offer;
@@ -49,8 +49,7 @@ pub struct Run {
     pub(super) usage: Usage,
     pub(super) turn: u32,
     pub(super) calls: Calls,
-    /// Agents that have used a tool in this run.
-    pub(super) tool_users: FxHashSet<Arc<str>>,
+    pub(super) tool_users: ToolUsers,
     /// Whether the current agent has been told that it has the conversation.
     pub(super) agent_started: bool,
     pub(super) input_checks: InputChecks,
@@ -75,6 +74,9 @@ pub struct Run {
     pub(super) view: Option<View>,
 }
 
+/// The agents that have used a tool in a run.
+pub(super) type ToolUsers = Few<Arc<str>, (), 1>;
+
 /// How far the checks on the input got. What passed is not checked again when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -88,15 +90,13 @@ pub(super) enum InputChecks {
 }
 
 /// Where a run stands within a turn.
-///
-/// A turn is boxed: a run that waits for its model has none, and would keep room for it.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     Model,
-    Tools(Box<Turn>),
-    Judge(Box<Turn>),
-    Handoff(Box<Turn>),
-    Output(Box<Turn>, FinalOutput),
+    Tools(Turn),
+    Judge(Turn),
+    Handoff(Turn),
+    Output(Turn, FinalOutput),
     Done(FinalOutput),
 }
 
@@ -174,7 +174,7 @@ impl Run {
             usage: Usage::default(),
             turn: 0,
             calls: Calls::default(),
-            tool_users: FxHashSet::default(),
+            tool_users: ToolUsers::default(),
             agent_started: false,
             input_checks: InputChecks::Pending,
             input_guardrails: Findings::default(),
@@ -195,8 +195,8 @@ impl Run {
     pub fn step(&self) -> Step<'_> {
         match &self.phase {
             Phase::Model => Step::CallModel,
-            Phase::Tools(turn) => Step::RunTools(&turn.tools),
-            Phase::Judge(turn) => Step::JudgeTools(&turn.results),
+            Phase::Tools(turn) => Step::RunTools(&turn.tools().calls),
+            Phase::Judge(turn) => Step::JudgeTools(&turn.tools().results),
             Phase::Handoff(turn) => Step::TakeHandoff(&turn.handoffs),
             Phase::Output(_, output) => Step::Conclude(output),
             Phase::Done(output) => Step::Done(output),
@@ -206,9 +206,7 @@ impl Run {
     /// What the model will be shown.
     pub(super) fn model_input(&mut self) -> Items {
         let (input, generated) = (&self.input, &self.generated);
-        let view = self
-            .view
-            .get_or_insert_with(|| View::new(&input.items(), generated));
+        let view = self.view.get_or_insert_with(|| View::of(input, generated));
         match view.ready() {
             Some(items) => items.clone(),
             None => view::with_care(&self.input.items(), &self.generated),
@@ -231,7 +229,7 @@ impl Run {
     }
 
     pub(super) fn has_used_tools(&self) -> bool {
-        self.tool_users.contains(&self.agent)
+        self.tool_users.get(&self.agent).is_some()
     }
 
     /// Takes the model's answer. Returns the items it consists of.
@@ -247,11 +245,12 @@ impl Run {
             items,
         };
         let mut made_items = self.made_items;
-        let turn = answer::classify(&response, offer, facts, &mut made_items).map_err(|error| {
-            let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
-            let is_answer = !self.calls.conflict(&response.output, is_handoff);
-            rejected(error, is_answer, Vec::new())
-        })?;
+        let mut turn =
+            answer::classify(&response, offer, facts, &mut made_items).map_err(|error| {
+                let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
+                let is_answer = !self.calls.conflict(&response.output, is_handoff);
+                rejected(error, is_answer, Vec::new())
+            })?;
         let answer_is = |output: u64, place: Where| {
             let mut made = match place {
                 Where::Shown => self.generated.iter(),
@@ -259,9 +258,9 @@ impl Run {
             };
             made.any(|made| made.item().identity() == output)
         };
-        let (turn, skipped) = self
+        let skipped = self
             .calls
-            .admit(turn, answer_is)
+            .admit(&mut turn, answer_is)
             .map_err(|error| rejected(error, false, Vec::new()))?;
         let output = match turn.has_calls() {
             true => None,
@@ -281,9 +280,10 @@ impl Run {
         }
         self.responses.push(response);
         if turn.made_calls() && !self.has_used_tools() {
-            self.tool_users.insert(self.agent.clone());
+            self.tool_users.insert(self.agent.clone(), ());
         }
-        if !turn.tools.is_empty() || !turn.unknown_tools.is_empty() {
+        let tools = turn.tools();
+        if !tools.calls.is_empty() || !tools.unknown.is_empty() {
             self.phase = Phase::Tools(turn);
         } else if !turn.handoffs.is_empty() {
             self.phase = Phase::Handoff(turn);
@@ -298,30 +298,32 @@ impl Run {
         let Phase::Tools(mut turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
             return;
         };
-        for (call, result) in turn.tools.iter().zip(&results) {
+        let tools = std::mem::take(turn.tools_mut());
+        for (call, result) in tools.calls.iter().zip(&results) {
             let text = result.output.text();
             let output = result.output.clone().into_value();
             let made = self.answer(&call.call, &text, facts.name, output);
             turn.items.push(made);
         }
-        for call in &turn.unknown_tools {
+        for call in &tools.unknown {
             let text = format!("Tool '{}' not found.", call.tool);
             let made = self.answer(&call.call, &text, facts.name, Value::from(text.as_str()));
             turn.items.push(made);
         }
-        turn.results = results;
+        *turn.tools_mut() = Tools { results, ..tools };
         if !turn.handoffs.is_empty() {
             self.phase = Phase::Handoff(turn);
             return;
         }
         let last_word = match facts.tool_use {
-            ToolUseRule::AskDriver if !turn.results.is_empty() => {
+            ToolUseRule::AskDriver if !turn.tools().results.is_empty() => {
                 self.phase = Phase::Judge(turn);
                 return;
             }
             ToolUseRule::RunModelAgain | ToolUseRule::AskDriver => None,
-            ToolUseRule::StopOnFirstTool => turn.results.first(),
+            ToolUseRule::StopOnFirstTool => turn.tools().results.first(),
             ToolUseRule::StopAtTools(names) => turn
+                .tools()
                 .results
                 .iter()
                 .find(|result| names.iter().any(|name| **name == *result.tool)),
@@ -338,10 +340,10 @@ impl Run {
     }
 
     /// Ends a turn in which the agent stayed: with the final output, or with the model asked again.
-    fn end_turn(&mut self, mut turn: Box<Turn>, output: Option<FinalOutput>) {
+    fn end_turn(&mut self, mut turn: Turn, output: Option<FinalOutput>) {
         match output {
             Some(output) => {
-                turn.ends_at_tool = !turn.results.is_empty();
+                turn.ends_at_tool = !turn.tools().results.is_empty();
                 self.phase = Phase::Output(turn, output);
             }
             None => {
@@ -351,33 +353,15 @@ impl Run {
         }
     }
 
-    /// What the turn would consist of, were the conversation handed to `target`.
-    pub(super) fn handed_over_items(&self, from: &Arc<str>, target: &Arc<str>) -> Vec<RunItem> {
+    /// What the turn would consist of, were the conversation handed over so.
+    pub(super) fn handed_over_items(&self, passing: Passing<'_>) -> Vec<RunItem> {
         let Phase::Handoff(turn) = &self.phase else {
             return Vec::new();
         };
         let mut items = Vec::with_capacity(turn.items.len() + turn.handoffs.len());
         items.extend_from_slice(&turn.items);
-        let mut occurrence = self.made_items;
-        let mut made = |kind, item| {
-            occurrence = next_occurrence(occurrence);
-            RunItem::made(kind, from.clone(), item, occurrence)
-        };
-        for ignored in turn.handoffs.iter().skip(1) {
-            let item = answer_item(&ignored.call, IGNORED_HANDOFF);
-            let output = Value::from(IGNORED_HANDOFF);
-            items.push(made(RunItemKind::ToolCallOutput { output }, item));
-        }
-        if let Some(taken) = turn.handoffs.first() {
-            let kind = RunItemKind::HandoffOutput {
-                source: from.clone(),
-                target: target.clone(),
-            };
-            items.push(made(
-                kind,
-                answer_item(&taken.call, &transfer_message(target)),
-            ));
-        }
+        let mut made_items = self.made_items;
+        answer_handoffs(&turn.handoffs, passing, &mut made_items, &mut items);
         items
     }
 
@@ -396,18 +380,23 @@ impl Run {
         self.end_turn(turn, None);
     }
 
-    /// Hands the conversation to `target`.
-    pub(super) fn handed_over(&mut self, target: Arc<str>, handover: Handover) {
-        let ignored_and_taken = match &self.phase {
-            Phase::Handoff(turn) => turn.handoffs.len(),
-            _ => 0,
-        };
-        for _ in 0..ignored_and_taken {
-            self.made_items = next_occurrence(self.made_items);
-        }
+    /// Hands the conversation to the agent whose name in this run is `key`.
+    pub(super) fn handed_over(&mut self, key: Arc<str>, passing: Passing<'_>, handover: Handover) {
         match handover {
-            Handover::AsItIs(items) => self.commit(items),
+            Handover::AsItIs => {
+                let Phase::Handoff(turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
+                    return;
+                };
+                let (mut items, made_items) = (turn.items, &mut self.made_items);
+                answer_handoffs(&turn.handoffs, passing, made_items, &mut items);
+                self.commit(items);
+            }
             Handover::Rewritten(parts) => {
+                if let Phase::Handoff(turn) = &self.phase {
+                    for _ in &turn.handoffs {
+                        self.made_items = next_occurrence(self.made_items);
+                    }
+                }
                 let added = owned::after_filters(&parts.owned, &parts.input_history);
                 let shown = parts.input_items.as_ref().unwrap_or(&parts.new_items);
                 self.generated = parts.pre_handoff_items.concat(shown);
@@ -424,7 +413,7 @@ impl Run {
                 self.view = None;
             }
         }
-        self.agent = target;
+        self.agent = key;
         self.agent_started = false;
         self.phase = Phase::Model;
     }
@@ -432,6 +421,8 @@ impl Run {
     /// Ends the run with its final output.
     pub(super) fn concluded(&mut self) {
         if let Phase::Output(turn, output) = std::mem::replace(&mut self.phase, Phase::Model) {
+            // No model is asked any more.
+            self.view = None;
             self.commit(turn.items);
             self.phase = Phase::Done(output);
         }
@@ -447,7 +438,7 @@ impl Run {
 
     /// Whether tools ran in this turn before its handoff.
     pub(super) fn ran_tools_this_turn(&self) -> bool {
-        matches!(&self.phase, Phase::Handoff(turn) if !turn.results.is_empty())
+        matches!(&self.phase, Phase::Handoff(turn) if !turn.tools().results.is_empty())
     }
 
     /// Adds what a turn made.
@@ -486,9 +477,43 @@ impl Run {
 #[derive(Debug)]
 pub(super) enum Handover {
     /// Everything so far, and then this turn's items.
-    AsItIs(Vec<RunItem>),
+    AsItIs,
     /// What a filter or nesting made of it.
-    Rewritten(Parts),
+    Rewritten(Box<Parts>),
+}
+
+/// Who passes the conversation to whom, and what the model that asked for it is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Passing<'a> {
+    pub(super) from: &'a Arc<str>,
+    pub(super) to: &'a Arc<str>,
+    pub(super) message: &'a str,
+}
+
+/// Adds the answers to the calls of a handoff: those that are ignored, and then the one that is taken.
+fn answer_handoffs(
+    calls: &[HandoffCall],
+    passing: Passing<'_>,
+    made_items: &mut u32,
+    items: &mut Vec<RunItem>,
+) {
+    let Passing { from, to, message } = passing;
+    let mut made = |kind, item| {
+        *made_items = next_occurrence(*made_items);
+        RunItem::made(kind, from.clone(), item, *made_items)
+    };
+    for ignored in calls.iter().skip(1) {
+        let item = answer_item(&ignored.call, IGNORED_HANDOFF);
+        let output = Value::from(IGNORED_HANDOFF);
+        items.push(made(RunItemKind::ToolCallOutput { output }, item));
+    }
+    if let Some(taken) = calls.first() {
+        let kind = RunItemKind::HandoffOutput {
+            source: from.clone(),
+            target: to.clone(),
+        };
+        items.push(made(kind, answer_item(&taken.call, message)));
+    }
 }
 
 /// The number of the next item a run makes. It is never 0, which stands for no number.

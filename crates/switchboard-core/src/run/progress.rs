@@ -10,15 +10,16 @@ impl Run {
     /// start was told.
     pub(super) fn tools_partly_ran(&mut self, done: Vec<RanTool>, started: Vec<usize>) {
         if let Phase::Tools(turn) = &mut self.phase {
-            turn.done = done;
-            turn.started = started;
+            let tools = turn.tools_mut();
+            tools.done = done;
+            tools.started = started;
         }
     }
 
     /// The calls whose start hooks were told of already, by their place.
     pub(super) fn tools_started(&self) -> &[usize] {
         match &self.phase {
-            Phase::Tools(turn) => &turn.started,
+            Phase::Tools(turn) => &turn.tools().started,
             _ => &[],
         }
     }
@@ -26,7 +27,7 @@ impl Run {
     /// What tools of the turn have returned already.
     pub(super) fn tools_done(&self) -> &[RanTool] {
         match &self.phase {
-            Phase::Tools(turn) => &turn.done,
+            Phase::Tools(turn) => &turn.tools().done,
             _ => &[],
         }
     }

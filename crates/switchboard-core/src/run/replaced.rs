@@ -72,10 +72,10 @@ impl Run {
         items: Vec<RunItem>,
         agent: &Arc<str>,
     ) {
-        let mut turn = Box::new(Turn {
+        let mut turn = Turn {
             items,
             ..Turn::default()
-        });
+        };
         turn.items.push(self.message(&output, kind, agent));
         self.phase = Phase::Output(turn, output);
     }

@@ -15,7 +15,8 @@ use crate::output::FinalOutput;
 
 /// What came of a run.
 pub struct RunResult<C = ()> {
-    run: Run,
+    /// Boxed: a result is passed on again and again, and a task keeps room for the one it ends with.
+    run: Box<Run>,
     agent: Agent<C>,
 }
 
@@ -30,7 +31,7 @@ pub enum RunStatus {
 }
 
 impl<C> RunResult<C> {
-    pub(super) fn new(run: Run, agent: Agent<C>) -> Self {
+    pub(super) fn new(run: Box<Run>, agent: Agent<C>) -> Self {
         Self { run, agent }
     }
 
@@ -147,7 +148,7 @@ impl<C> RunResult<C> {
 
     /// The run itself, to keep.
     pub fn into_run(self) -> Run {
-        self.run
+        *self.run
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
 
 use futures_util::future::{Either, select};
 
@@ -86,7 +87,9 @@ pub trait ContextSource<C> {
 
 impl ContextSource<()> for NoContext {
     fn context(&self) -> Arc<()> {
-        Arc::new(())
+        // One for all runs: there is nothing in it.
+        static NOTHING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+        NOTHING.clone()
     }
 }
 
@@ -352,7 +355,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        to_the_end(self.driver(self.begin(input), self.agent.clone(), None))
+        to_the_end(self.driver(self.begun(input), self.agent.clone(), None))
     }
 
     /// Runs the conversation and tells what happens as it happens.
@@ -360,7 +363,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        self.streamed(self.begin(input), self.agent.clone(), |driver| driver)
+        self.streamed(self.begun(input), self.agent.clone(), |driver| driver)
     }
 
     /// Like [`Runner::run`], as a part of the run of `outer`, which counts what this one uses.
@@ -372,7 +375,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let driver = self.driver(self.begin(input), self.agent.clone(), None);
+        let driver = self.driver(self.begun(input), self.agent.clone(), None);
         to_the_end(driver.within(outer)).await
     }
 
@@ -385,13 +388,18 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let run = self.begin(input);
+        let run = self.begun(input);
         self.streamed(run, self.agent.clone(), |driver| driver.within(outer))
     }
 
     /// A run that has not taken a step yet, to be driven with [`Runner::step`].
     pub fn begin(&self, input: impl Into<Input>) -> Run {
         Run::new(roster::key(&self.agent, &self.agent), input.into())
+    }
+
+    /// The same, where a result or an error will hold it.
+    fn begun(&self, input: impl Into<Input>) -> Box<Run> {
+        Box::new(self.begin(input))
     }
 
     /// Takes one step of a run: one model call, one response's tools, one handoff.
@@ -432,7 +440,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         let lent = std::mem::replace(run, Run::new(run.agent.clone(), Input::Text("".into())));
         let mut lent = Lent {
             to: run,
-            driver: self.driver(lent, agent, None),
+            driver: self.driver(Box::new(lent), agent, None),
         };
         let outcome = lent.driver.drive_one_step().await;
         outcome.map_err(|error| error.at_agent(lent.driver.run_mut().agent()))
@@ -450,7 +458,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.found(run)?;
+        let (run, agent) = self.found(Box::new(run))?;
         to_the_end(self.driver(run, agent, None)).await
     }
 
@@ -462,11 +470,11 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.found(run)?;
+        let (run, agent) = self.found(Box::new(run))?;
         Ok(self.streamed(run, agent, |driver| driver))
     }
 
-    fn found(&self, run: Run) -> Result<(Run, Agent<C>), Error> {
+    fn found(&self, run: Box<Run>) -> Result<(Box<Run>, Agent<C>), Error> {
         match self.find(&run) {
             Ok(agent) => Ok((run, agent)),
             Err(error) => Err(error.with_run(run)),
@@ -489,9 +497,9 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
 
     fn streamed(
         &self,
-        run: Run,
+        run: Box<Run>,
         agent: Agent<C>,
-        place: impl FnOnce(Box<Driver<C>>) -> Box<Driver<C>>,
+        place: impl FnOnce(Driver<C>) -> Driver<C>,
     ) -> RunStream<C>
     where
         S: ContextSource<C>,
@@ -513,26 +521,25 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         RunStream::new(Box::pin(future), listener)
     }
 
-    /// Boxed: a future that owned the driver would keep two copies of it.
-    fn driver(&self, run: Run, agent: Agent<C>, events: Option<Events<C>>) -> Box<Driver<C>>
+    fn driver(&self, run: Box<Run>, agent: Agent<C>, events: Option<Events<C>>) -> Driver<C>
     where
         S: ContextSource<C>,
     {
-        Box::new(Driver::new(
+        Driver::new(
             run,
             self.agent.clone(),
             agent,
             self.config.clone(),
             self.context.context(),
             events,
-        ))
+        )
     }
 }
 
 /// A run lent to a driver. However the driver ends, also by being cancelled, the run goes back.
 struct Lent<'a, C: Send + Sync + 'static> {
     to: &'a mut Run,
-    driver: Box<Driver<C>>,
+    driver: Driver<C>,
 }
 
 impl<C: Send + Sync + 'static> Drop for Lent<'_, C> {
@@ -541,13 +548,15 @@ impl<C: Send + Sync + 'static> Drop for Lent<'_, C> {
     }
 }
 
-async fn to_the_end<C: Send + Sync + 'static>(
-    mut driver: Box<Driver<C>>,
-) -> Result<RunResult<C>, Error> {
-    // Boxed: this future is moved, into tasks and into futures around it that keep room for it twice.
-    // Of 1,096 bytes 32 are left.
-    let outcome = Box::pin(driver.drive()).await;
-    driver.finish(outcome)
+/// Boxed: the future is moved, into tasks and into futures around it that keep room for it twice. The
+/// driver is in the same box, and in it once, as the block takes it in place.
+fn to_the_end<C: Send + Sync + 'static>(
+    mut driver: Driver<C>,
+) -> Pin<Box<impl Future<Output = Result<RunResult<C>, Error>> + Send>> {
+    Box::pin(async move {
+        let outcome = driver.drive().await;
+        driver.finish(outcome)
+    })
 }
 
 impl<C, S: Clone> Clone for Runner<C, S> {

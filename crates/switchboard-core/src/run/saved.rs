@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 
 use super::calls::{Calls, KnownCall, Role};
 use super::findings::Findings;
-use super::machine::{InputChecks, Phase, Run};
+use super::machine::{InputChecks, Phase, Run, ToolUsers};
 use super::server::Delivered;
 use super::trail::HandoffRecord;
-use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Turn};
+use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Tools, Turn};
 use crate::agent::ToolResult;
 use crate::handoff::owned::Owned;
 use crate::items::{Input, Item, RunItem, RunItemKind};
@@ -227,17 +227,17 @@ impl Table {
                 .collect()
         };
         SavedTurn {
-            tools: tools(&turn.tools),
-            unknown_tools: tools(&turn.unknown_tools),
+            tools: tools(&turn.tools().calls),
+            unknown_tools: tools(&turn.tools().unknown),
             handoffs: turn
                 .handoffs
                 .iter()
                 .map(|call| (call.tool.clone(), call.agent.clone(), self.item(&call.call)))
                 .collect(),
             items: self.run_items(&turn.items),
-            results: turn.results.iter().map(SavedResult::from).collect(),
-            done: turn.done.iter().map(SavedRanTool::from).collect(),
-            started: turn.started.clone(),
+            results: turn.tools().results.iter().map(SavedResult::from).collect(),
+            done: turn.tools().done.iter().map(SavedRanTool::from).collect(),
+            started: turn.tools().started.clone(),
             progress: turn.progress,
             picked: turn.picked.clone(),
             used_tools: turn.used_tools,
@@ -316,8 +316,8 @@ impl Serialize for Run {
 }
 
 /// The same run is always stored as the same text.
-fn sorted(names: &FxHashSet<Arc<str>>) -> Vec<Arc<str>> {
-    let mut names: Vec<Arc<str>> = names.iter().cloned().collect();
+fn sorted(names: &ToolUsers) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = names.iter().map(|(name, ())| name.clone()).collect();
     names.sort_unstable();
     names
 }
@@ -359,29 +359,32 @@ impl Found {
             .collect()
     }
 
-    fn turn(&self, turn: SavedTurn) -> Result<Box<Turn>, String> {
-        let handoffs = turn.handoffs.into_iter().map(|(tool, agent, at)| {
+    fn turn(&self, saved: SavedTurn) -> Result<Turn, String> {
+        let handoffs = saved.handoffs.into_iter().map(|(tool, agent, at)| {
             let call = self.item(at)?;
             Ok::<_, String>(HandoffCall { tool, agent, call })
         });
-        let done = turn.done.iter().map(|ran| ran.at);
-        are_places("tools that ran", done, turn.tools.len())?;
-        let started = turn.started.iter().copied();
-        are_places("tools that began", started, turn.tools.len())?;
-        Ok(Box::new(Turn {
-            items: self.run_items(&turn.items)?,
-            tools: self.tools(turn.tools)?,
-            unknown_tools: self.tools(turn.unknown_tools)?,
+        let done = saved.done.iter().map(|ran| ran.at);
+        are_places("tools that ran", done, saved.tools.len())?;
+        let started = saved.started.iter().copied();
+        are_places("tools that began", started, saved.tools.len())?;
+        let tools = Tools {
+            calls: self.tools(saved.tools)?,
+            unknown: self.tools(saved.unknown_tools)?,
+            results: saved.results.into_iter().map(ToolResult::from).collect(),
+            done: saved.done.into_iter().map(RanTool::from).collect(),
+            started: saved.started,
+        };
+        Ok(Turn {
+            items: self.run_items(&saved.items)?,
             handoffs: handoffs.collect::<Result<_, _>>()?,
-            results: turn.results.into_iter().map(ToolResult::from).collect(),
-            done: turn.done.into_iter().map(RanTool::from).collect(),
-            started: turn.started,
-            progress: turn.progress,
-            picked: turn.picked,
-            used_tools: turn.used_tools,
-            ends_at_tool: turn.ends_at_tool,
-            end_told: turn.end_told,
-        }))
+            tools: Some(Box::new(tools)),
+            progress: saved.progress,
+            picked: saved.picked,
+            used_tools: saved.used_tools,
+            ends_at_tool: saved.ends_at_tool,
+            end_told: saved.end_told,
+        })
     }
 }
 
@@ -459,6 +462,10 @@ fn restore(stored: &str) -> Result<Run, String> {
             run_item: found.run_item(run_item)?,
         })
     });
+    let mut tool_users = ToolUsers::default();
+    for name in saved.tool_users {
+        tool_users.insert(name, ());
+    }
     let mut calls = Calls::default();
     for (at, role) in saved.calls {
         let item = found.item(at)?;
@@ -477,7 +484,7 @@ fn restore(stored: &str) -> Result<Run, String> {
         usage: saved.usage,
         turn: saved.turn,
         calls,
-        tool_users: saved.tool_users.into_iter().collect(),
+        tool_users,
         agent_started: saved.agent_started,
         input_checks: saved.input_checks,
         input_guardrails: saved.input_guardrails,

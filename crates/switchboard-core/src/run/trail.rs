@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::machine::{Phase, Run};
 
@@ -53,11 +53,13 @@ impl Run {
             return;
         };
         let arguments = asked.call.arguments().unwrap_or_default();
-        let arguments = match arguments.trim() {
-            "" => "{}",
-            arguments => arguments,
+        let payload = match arguments.trim() {
+            "" | "{}" => Value::Object(Map::new()),
+            arguments => {
+                let payload = serde_json::from_str(arguments);
+                payload.unwrap_or_else(|_| Value::from(arguments))
+            }
         };
-        let payload = serde_json::from_str(arguments);
         if self.trail.is_empty() {
             // Most runs hand off once; a vector would begin with room for four, 600 bytes.
             self.trail.reserve_exact(1);
@@ -66,7 +68,7 @@ impl Run {
             from: from.clone(),
             to: to.clone(),
             tool_name: asked.tool.clone(),
-            payload: payload.unwrap_or_else(|_| Value::from(arguments)),
+            payload,
             outcome,
         });
     }

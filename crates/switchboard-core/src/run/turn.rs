@@ -18,16 +18,11 @@ const WITHHELD: &str = "Output withheld by an output guardrail.";
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
     pub(super) items: Vec<RunItem>,
-    pub(super) tools: Vec<ToolCall>,
-    pub(super) unknown_tools: Vec<ToolCall>,
     pub(super) handoffs: Vec<HandoffCall>,
-    pub(super) results: Vec<ToolResult>,
+    /// Boxed: most turns hand over or answer, and a run keeps room for one.
+    pub(super) tools: Option<Box<Tools>>,
     /// Whether the response used any tool, also one of the provider's own.
     pub(super) used_tools: bool,
-    /// The tools that ran before the turn failed.
-    pub(super) done: Vec<RanTool>,
-    /// The calls whose start hooks were told of before the turn failed, by their place.
-    pub(super) started: Vec<usize>,
     /// How far the handoff got before the turn failed.
     pub(super) progress: Progress,
     /// Whom code picked for the handoff, once the callback has run for them.
@@ -37,6 +32,28 @@ pub(super) struct Turn {
     /// Whether hooks were told of the agent's end.
     pub(super) end_told: bool,
 }
+
+/// What tools have to do with a turn.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tools {
+    pub(super) calls: Vec<ToolCall>,
+    /// Calls of tools that are not there.
+    pub(super) unknown: Vec<ToolCall>,
+    pub(super) results: Vec<ToolResult>,
+    /// Those that ran before the turn failed.
+    pub(super) done: Vec<RanTool>,
+    /// The calls whose start hooks were told of before the turn failed, by their place.
+    pub(super) started: Vec<usize>,
+}
+
+/// What tools have to do with most turns.
+static NO_TOOLS: Tools = Tools {
+    calls: Vec::new(),
+    unknown: Vec::new(),
+    results: Vec::new(),
+    done: Vec::new(),
+    started: Vec::new(),
+};
 
 /// A tool that ran in a turn that failed.
 #[derive(Debug, Clone)]
@@ -93,9 +110,18 @@ pub struct HandoffCall {
 }
 
 impl Turn {
+    pub(super) fn tools(&self) -> &Tools {
+        self.tools.as_deref().unwrap_or(&NO_TOOLS)
+    }
+
+    pub(super) fn tools_mut(&mut self) -> &mut Tools {
+        self.tools.get_or_insert_default()
+    }
+
     /// All calls and what they are to the run, tools before handoffs.
     pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, Role)> {
-        let tools = self.tools.iter().chain(&self.unknown_tools);
+        let tools = self.tools();
+        let tools = tools.calls.iter().chain(&tools.unknown);
         let tools = tools.map(|call| (&call.call, Role::Tool));
         let handoffs = self.handoffs.iter().enumerate().map(|(at, call)| match at {
             0 => (&call.call, Role::Handoff),
@@ -106,7 +132,7 @@ impl Turn {
 
     /// Whether there is anything to run or to hand over.
     pub(super) fn has_calls(&self) -> bool {
-        !(self.tools.is_empty() && self.unknown_tools.is_empty() && self.handoffs.is_empty())
+        self.calls().next().is_some()
     }
 
     /// Whether the model called anything, also a tool of the provider.
@@ -118,8 +144,10 @@ impl Turn {
     /// Leaves calls out, and the reasoning that led to them.
     pub(super) fn leave_out(&mut self, dropped: &FxHashSet<usize>) {
         let is_dropped = |item: &Item| dropped.contains(&item.address());
-        self.tools.retain(|call| !is_dropped(&call.call));
-        self.unknown_tools.retain(|call| !is_dropped(&call.call));
+        if let Some(tools) = &mut self.tools {
+            tools.calls.retain(|call| !is_dropped(&call.call));
+            tools.unknown.retain(|call| !is_dropped(&call.call));
+        }
         self.handoffs.retain(|call| !is_dropped(&call.call));
         self.leave_items_out(|made| is_dropped(made.item()));
     }

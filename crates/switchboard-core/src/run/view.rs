@@ -4,11 +4,10 @@
 //! shared list that grows by what each turn adds. Only where a call lacks its output or an item
 //! comes up twice is the list made anew.
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::items::{Item, ItemKind, Items, RunItem, RunItems, Ties};
+use super::few::Few;
+use crate::items::{Input, Item, ItemKind, Items, RunItem, RunItems, Ties};
 
 /// The prepared list, and what tells whether it can be shown as it is.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +20,7 @@ pub(super) struct View {
 #[derive(Debug, Clone, Default)]
 struct Noted {
     in_input: FxHashSet<u64>,
-    made: FxHashMap<u64, Made>,
+    made: Few<u64, Made, 4>,
     /// How many calls have no output yet.
     open: usize,
     /// Something that only the whole list can settle.
@@ -37,8 +36,26 @@ enum Made {
 }
 
 impl View {
+    /// The view of what a conversation starts from, and what was made since.
+    pub(super) fn of(input: &Input, made: &RunItems) -> Self {
+        match input {
+            Input::Items(items) => Self::new(items, made),
+            Input::Text(text) => {
+                // Words have no identity. With room for a handoff and an answer: most runs add no more.
+                let mut items = Vec::with_capacity(4);
+                items.push(Item::words_of_user(text));
+                let mut view = Self {
+                    items: items.into(),
+                    noted: Noted::default(),
+                };
+                view.extend(made);
+                view
+            }
+        }
+    }
+
     /// The view of an input that a run starts from or a handoff leads to.
-    pub(super) fn new(input: &Items, made: &RunItems) -> Self {
+    fn new(input: &Items, made: &RunItems) -> Self {
         let mut noted = Noted::default();
         let with_identity = input.iter().filter(|item| item.identity() != 0);
         noted.in_input.reserve(with_identity.count());
@@ -93,8 +110,8 @@ impl Noted {
         match item.output_identity() {
             0 => self.needs_care = true,
             output => {
-                if let Entry::Vacant(place) = self.made.entry(output) {
-                    place.insert(Made::ItsCall);
+                if self.made.get(&output).is_none() {
+                    self.made.insert(output, Made::ItsCall);
                     self.open += 1;
                 }
             }

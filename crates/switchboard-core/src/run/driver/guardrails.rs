@@ -6,8 +6,8 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::Value;
 
-use super::Driver;
 use super::hooks::Told;
+use super::{Driver, Soon, at_once, later};
 use crate::callback::{BoxError, Outcome, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{
@@ -18,7 +18,7 @@ use crate::items::Input;
 use crate::output::FinalOutput;
 use crate::run::machine::{InputChecks, Step};
 use crate::tool::ToolOutput;
-use crate::trace::{OpenSpan, SpanData};
+use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Tells hooks and asks guardrails about the final output, and ends the run.
@@ -26,23 +26,31 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Step::Conclude(output) = self.run.step() else {
             return Ok(());
         };
-        let output = output.clone();
-        if self.events.is_some() {
-            let items = self.run.last_turn_items().to_vec();
-            self.tell_items(items).await;
+        // Where nobody is to see the output it stays where it is.
+        if self.events.is_some() || self.has_hooks() {
+            let output = output.clone();
+            Box::pin(self.tell_of_end(output)).await?;
         }
-        if !self.run.is_end_told() {
-            self.tell_hooks(Told::AgentEnd(&output)).await?;
-            self.run.note_end_told();
-        }
-        self.turn_span = OpenSpan::default();
+        self.run.note_end_told();
+        self.trace.end([&mut self.turn_span]);
         self.run.output_guardrails.begin_attempt();
         if self.has_output_guardrails() {
-            Box::pin(self.check_output(output)).await?;
+            Box::pin(self.check_output()).await?;
         }
         self.run.concluded();
         self.told.clear();
         Ok(())
+    }
+
+    async fn tell_of_end(&mut self, output: FinalOutput) -> Result<(), Error> {
+        if self.events.is_some() {
+            let items = self.run.last_turn_items().to_vec();
+            self.tell_items(items).await;
+        }
+        match self.run.is_end_told() {
+            true => Ok(()),
+            false => self.tell_hooks(Told::AgentEnd(&output)).await,
+        }
     }
 
     pub(super) fn has_output_guardrails(&self) -> bool {
@@ -56,7 +64,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Asks the guardrails on the output: those that may replace it one after the other, and then
     /// those that only check. A tripwire is an error.
-    async fn check_output(&mut self, mut output: FinalOutput) -> Result<(), Error> {
+    async fn check_output(&mut self) -> Result<(), Error> {
+        let Step::Conclude(output) = self.run.step() else {
+            return Ok(());
+        };
+        let mut output = output.clone();
         let mut found = Vec::new();
         let mut is_replaced = false;
         let all: Vec<_> = self.all_output_guardrails().cloned().collect();
@@ -123,16 +135,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Lets the guardrails that come before the model see the input, and then the session have it.
-    pub(super) async fn pass_input(&mut self) -> Result<(), Error> {
+    pub(super) fn pass_input(&mut self) -> Soon<'_, Result<(), Error>> {
         self.run.input_guardrails.begin_attempt();
         if self.run.input_checks != InputChecks::Pending {
-            return Ok(());
+            return at_once(Ok(()));
         }
         if self.has_input_guardrails_before_model() {
-            Box::pin(self.check_input()).await?;
+            return later(async {
+                self.check_input().await?;
+                self.run.input_checks = InputChecks::PassedBeforeModel;
+                self.save().await
+            });
         }
         self.run.input_checks = InputChecks::PassedBeforeModel;
-        self.save().await
+        self.save()
     }
 
     /// Runs the input guardrails that come before the model: those that may replace the words one
@@ -260,6 +276,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             triggered: false,
             outcome: GuardrailOutcome::Allowed,
         });
+        self.trace.time_passes();
         let said = said.await.map_err(|error| {
             span.fail("the guardrail failed", Vec::new());
             self.user_error(&format!("the guardrail \"{name}\""), error)

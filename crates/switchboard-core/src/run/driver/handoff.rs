@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use serde_json::Value;
 
-use super::Driver;
 use super::hooks::Told;
+use super::{Driver, Soon, at_once, later};
 use crate::agent::Agent;
 use crate::callback::{call, caught};
 use crate::error::{Error, ErrorKind};
@@ -16,7 +17,7 @@ use crate::handoff::{
 };
 use crate::items::{Input, RunItems};
 use crate::run::events::StreamEvent;
-use crate::run::machine::{Handover, Step};
+use crate::run::machine::{Handover, Passing, Step};
 use crate::run::roster;
 use crate::run::trail::HandoffOutcome;
 use crate::run::turn::{HandoffCall, Progress};
@@ -27,30 +28,25 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// had done by then is not done again when the run is resumed.
     pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
-        let Step::TakeHandoff([taken, ignored @ ..]) = self.run.step() else {
+        let Step::TakeHandoff([taken, ..]) = self.run.step() else {
             return Err(self.configuration("the run is to hand over, and nobody asked for it"));
         };
         let taken = taken.clone();
-        let requested = match ignored {
-            [] => Vec::new(),
-            ignored => {
-                let all = std::iter::once(&taken).chain(ignored);
-                all.map(|call| call.agent.clone()).collect()
-            }
-        };
         let from = &self.agent.name_arc().clone();
-        let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
+        let data = || SpanData::Handoff {
             from_agent: from.clone(),
             to_agent: None,
             payload: None,
             carried_items: None,
-        });
+        };
+        let mut span = std::mem::take(&mut self.spare_span);
+        self.trace.begin(&mut span, self.parent_span(), data);
         let Some(handoff) = offer.handoff(&self.agent, &taken.tool).cloned() else {
             let message = "the model asked for this handoff, and the agent the run was resumed with \
                            has none of that name";
             return Err(self.configuration(message).at_handoff(&taken.tool));
         };
-        let handed = self.hand_over(&handoff, &taken, requested, &mut span).await;
+        let handed = self.hand_over(&handoff, &taken, &mut span).await;
         let handed =
             handed.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&taken.tool))?;
         let (target, handover) = match handed {
@@ -62,7 +58,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 self.run.note_handoff(from, target.name_arc(), outcome);
                 self.run.handoff_guardrails.settle();
                 self.run.handoff_refused(&reason, self.agent.name_arc());
-                drop(span);
+                self.trace.end([&mut span]);
                 self.tell_recorded_since(recorded).await;
                 return Ok(());
             }
@@ -72,7 +68,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let key = roster::key(&self.start, &target);
         let outcome = HandoffOutcome::Taken;
         self.run.note_handoff(from, target.name_arc(), outcome);
-        self.run.handed_over(key, handover);
+        let passing = passing(from, &target);
+        self.run.handed_over(key, passing, handover);
         self.agent = target;
         self.offer = None;
         let input_items = match &self.run.input {
@@ -85,29 +82,50 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 *carried_items = Some(carried);
             }
         });
-        drop(span);
+        self.trace.end([&mut span]);
+        self.spare_span = span;
         self.tell_recorded_since(recorded).await;
-        OpenSpan::end_both(&mut self.turn_span, &mut self.agent_span);
+        self.trace.end([&mut self.turn_span, &mut self.agent_span]);
         self.save().await?;
         self.tell(|driver| StreamEvent::AgentUpdated(driver.agent.clone()))
             .await;
         Ok(())
     }
 
-    /// Everything a handoff does before the run moves.
-    async fn hand_over(
+    /// Everything a handoff does before the run moves. Where nobody is asked it is done at once: a run
+    /// would otherwise keep room for it.
+    fn hand_over<'a>(
+        &'a mut self,
+        handoff: &'a Handoff<C>,
+        taken: &'a HandoffCall,
+        span: &'a mut OpenSpan,
+    ) -> Soon<'a, Result<Handed<C>, Error>> {
+        if !self.asks_nobody(handoff) {
+            return later(self.negotiate(handoff, taken, span));
+        }
+        match self.negotiate(handoff, taken, span).now_or_never() {
+            Some(handed) => at_once(handed),
+            None => at_once(Err(self.configuration("somebody was asked after all"))),
+        }
+    }
+
+    /// Whether a handoff involves neither code of users nor time.
+    fn asks_nobody(&self, handoff: &Handoff<C>) -> bool {
+        handoff.enabled().is_always()
+            && !matches!(handoff.target(), Target::Custom(_))
+            && self.edge_guardrails(handoff).next().is_none()
+            && matches!(handoff.callback(), Callback::None)
+            && !self.has_hooks()
+            && !self.is_rewritten(handoff)
+    }
+
+    async fn negotiate(
         &mut self,
         handoff: &Handoff<C>,
         taken: &HandoffCall,
-        requested: Vec<Arc<str>>,
         span: &mut OpenSpan,
     ) -> Result<Handed<C>, Error> {
-        let arguments = taken.call.arguments().unwrap_or_default();
-        let payload = handoff.parse_payload(&arguments).map_err(|error| {
-            span.fail("Invalid JSON provided", Vec::new());
-            let message = format!("the model's payload is not what the handoff asks for: {error}");
-            Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
-        })?;
+        let payload = payload(handoff, taken, span)?;
         let progress = self.run.handoff_progress();
         let may_have_changed = self.run.ran_tools_this_turn() && !handoff.enabled().is_always();
         if progress == Progress::Nothing && may_have_changed {
@@ -126,15 +144,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
         let target = match known_target {
             Some(target) => target,
-            None => Box::pin(self.pick_target(handoff, arguments.into_owned())).await?,
+            None => Box::pin(self.pick_target(handoff, taken)).await?,
         };
         self.guards_no_server_history(&target)?;
         let mut checked = None;
         if progress == Progress::Nothing {
-            let guardrails = self.edge_guardrails(handoff);
-            if !guardrails.is_empty() {
-                // Boxed, as what is rare below: every run would otherwise carry room for it.
-                let check = self.check_handoff(handoff, &target, payload.as_ref(), guardrails);
+            if self.edge_guardrails(handoff).next().is_some() {
+                let check = self.check_handoff(handoff, &target, payload.as_ref());
                 checked = match Box::pin(check).await? {
                     Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
                     Checked::Allowed(handover) => handover,
@@ -156,8 +172,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 *to_agent = Some(target.name_arc().clone());
             }
         });
-        if !requested.is_empty() {
-            span.fail("Multiple handoffs requested", requested);
+        if let Step::TakeHandoff(requested @ [_, _, ..]) = self.run.step() {
+            let requested = requested.iter().map(|call| call.agent.clone());
+            span.fail("Multiple handoffs requested", requested.collect());
         }
         if progress != Progress::ToldHooks {
             self.tell_hooks(Told::Handoff(&target, taken)).await?;
@@ -179,8 +196,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         target: &Agent<C>,
         payload: Option<&Value>,
-        guardrails: Vec<HandoffGuardrail<C>>,
     ) -> Result<Checked, Error> {
+        let guardrails: Vec<_> = self.edge_guardrails(handoff).cloned().collect();
         let data = self.carried_data(handoff, target, payload.cloned()).await?;
         for guardrail in guardrails {
             let check = HandoffCheck {
@@ -208,14 +225,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         }
         let is_rewritten = self.is_rewritten(handoff);
-        let rewritten = is_rewritten.then(|| Handover::Rewritten(data.into_parts()));
+        let rewritten = is_rewritten.then(|| Handover::Rewritten(Box::new(data.into_parts())));
         Ok(Checked::Allowed(rewritten))
     }
 
-    fn edge_guardrails(&self, handoff: &Handoff<C>) -> Vec<HandoffGuardrail<C>> {
+    fn edge_guardrails<'a>(
+        &'a self,
+        handoff: &'a Handoff<C>,
+    ) -> impl Iterator<Item = &'a HandoffGuardrail<C>> {
         let own = handoff.guardrails().iter();
-        let all = own.chain(&self.config.handoff_guardrails);
-        all.cloned().collect()
+        own.chain(&self.config.handoff_guardrails)
     }
 
     /// Tools that ran since the model was offered the handoff may have changed its condition.
@@ -264,7 +283,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn pick_target(
         &self,
         handoff: &Handoff<C>,
-        arguments: String,
+        taken: &HandoffCall,
     ) -> Result<Agent<C>, Error> {
         let Target::Custom(custom) = handoff.target() else {
             return Err(self.configuration("the handoff leads nowhere"));
@@ -273,6 +292,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Some(known) = before.and_then(|key| roster::find(&self.start, key)) {
             return Ok(known);
         }
+        let arguments = taken.call.arguments().unwrap_or_default().into_owned();
         let picked = call(|| custom.pick(self.ctx(), arguments)).await;
         let picked =
             picked.map_err(|error| self.user_error("the function that picks the agent", error))?;
@@ -295,16 +315,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         target: &Agent<C>,
         payload: Option<Value>,
     ) -> Result<Handover, Error> {
-        match self.is_rewritten(handoff) {
-            true => {
-                let data = Box::pin(self.carried_data(handoff, target, payload)).await?;
-                Ok(Handover::Rewritten(data.into_parts()))
-            }
-            false => {
-                let (from, to) = (self.agent.name_arc(), target.name_arc());
-                Ok(Handover::AsItIs(self.run.handed_over_items(from, to)))
-            }
+        if !self.is_rewritten(handoff) {
+            return Ok(Handover::AsItIs);
         }
+        let data = Box::pin(self.carried_data(handoff, target, payload)).await?;
+        Ok(Handover::Rewritten(Box::new(data.into_parts())))
     }
 
     fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
@@ -349,9 +364,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         payload: Option<Value>,
     ) -> Result<HandoffInputData<C>, Error> {
         let config = &*self.config;
-        let items = self
-            .run
-            .handed_over_items(self.agent.name_arc(), target.name_arc());
+        let passing = passing(self.agent.name_arc(), target);
+        let items = self.run.handed_over_items(passing);
         let data = HandoffInputData::new(
             self.run.input.clone(),
             self.run.generated.clone(),
@@ -415,6 +429,28 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         Err(Error::new(ErrorKind::UserCode, problem))
     }
+}
+
+fn passing<'a, C>(from: &'a Arc<str>, target: &'a Agent<C>) -> Passing<'a> {
+    Passing {
+        from,
+        to: target.name_arc(),
+        message: target.transfer_message(),
+    }
+}
+
+/// What the model sent along, where the handoff takes anything.
+fn payload<C>(
+    handoff: &Handoff<C>,
+    taken: &HandoffCall,
+    span: &mut OpenSpan,
+) -> Result<Option<Value>, Error> {
+    let arguments = taken.call.arguments().unwrap_or_default();
+    handoff.parse_payload(&arguments).map_err(|error| {
+        span.fail("Invalid JSON provided", Vec::new());
+        let message = format!("the model's payload is not what the handoff asks for: {error}");
+        Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
+    })
 }
 
 /// What came of a handoff before the run moves.

@@ -1,6 +1,6 @@
 //! Telling hooks: those of the run, and those of the agent that has the conversation.
 
-use super::Driver;
+use super::{Driver, Soon, at_once, later};
 use crate::agent::Agent;
 use crate::callback::no_panic;
 use crate::error::Error;
@@ -42,10 +42,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Tells the run's hooks and then the agent's; of a model's end, the other way round, as the
     /// reference does.
-    pub(super) async fn tell_hooks(&self, told: Told<'_, C>) -> Result<(), Error> {
-        if !self.has_hooks() {
-            return Ok(());
+    pub(super) fn tell_hooks<'a>(&'a self, told: Told<'a, C>) -> Soon<'a, Result<(), Error>> {
+        match self.has_hooks() {
+            true => later(self.tell_both(told)),
+            false => at_once(Ok(())),
         }
+    }
+
+    async fn tell_both(&self, told: Told<'_, C>) -> Result<(), Error> {
         let run = self.config.hooks.as_ref().map(|hooks| &*hooks.0);
         let telling = async {
             match &told {
@@ -59,8 +63,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             }
         };
-        // Boxed: every run would otherwise carry room for it, with or without hooks.
-        let outcome = no_panic(Box::pin(telling)).await;
+        let outcome = no_panic(telling).await;
         outcome.map_err(|error| self.user_error(&format!("a hook on {}", told.name()), error))
     }
 

@@ -1,18 +1,20 @@
 //! Asking the model, and what its answer leads to.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
-use super::Driver;
 use super::guardrails::has_tripped;
 use super::hooks::Told;
-use crate::callback::{BoxError, call, caught, no_panic};
+use super::{Driver, Soon, at_once, later};
+use crate::callback::{BoxError, BoxFuture, call, caught, no_panic};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::InputKind;
 use crate::items::RunItem;
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
+use crate::offer::Offer;
 use crate::prompt::naming_colleagues;
 use crate::run::config::{NameCollision, ServerHistory};
 use crate::run::events::StreamEvent;
@@ -25,8 +27,8 @@ use crate::trace::{OpenSpan, SpanData};
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the model, and lets the machine decide what its answer means.
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
-        self.turn_span = OpenSpan::default();
-        let agent_began = self.open_agent_span();
+        self.trace.end([&mut self.turn_span]);
+        self.open_agent_span();
         let turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
             Err(error) => {
@@ -45,20 +47,52 @@ impl<C: Send + Sync + 'static> Driver<C> {
             turn,
             agent: name.clone(),
         };
-        // An agent and its first turn begin together: one look at the clock for both.
         let parent = self.agent_span.id();
-        self.turn_span = self.trace.span_from(agent_began, parent, data);
+        self.trace.begin(&mut self.turn_span, parent, data);
         self.pass_input().await?;
         self.offer = None;
         if !self.run.agent_started {
             self.tell_hooks(Told::AgentStart).await?;
             self.run.agent_started = true;
         }
-        let mut asked = self.request().await?;
-        let response = self.ask(&mut asked).await?;
+        let offer = self.offer().await?;
+        self.expect_no_problem(&offer)?;
+        let model = self.config.model.as_ref();
+        let model = model.or_else(|| self.agent.own_model()).cloned();
+        let model = model.ok_or_else(|| {
+            self.configuration(
+                "there is no model to answer; give the agent one with Agent::model, or the whole \
+                 run with Runner::model",
+            )
+        })?;
+        let instructions = match self.agent.fixed_instructions() {
+            Some(fixed) => fixed.cloned(),
+            None => {
+                let made = Box::pin(self.agent.make_instructions(self.ctx())).await;
+                made.map_err(|error| {
+                    self.user_error("the function that makes the instructions", error)
+                })?
+            }
+        };
+        if self.trace.is_on() && self.model_name.as_deref() != Some(model.name()) {
+            self.model_name = Some(model.name().into());
+        }
+        let mut span = std::mem::take(&mut self.spare_span);
+        // A request is passed on at once, as this would otherwise keep room for it.
+        let response = match self.asks_plainly() {
+            true => {
+                let request = self.request(&offer, instructions);
+                self.generate(&model, request, &mut span).await?
+            }
+            false => {
+                let request = self.request(&offer, instructions);
+                Box::pin(self.ask_with_care(&model, request, &mut span)).await?
+            }
+        };
+        self.spare_span = span;
         self.run.input_checks = InputChecks::Passed;
         self.can_be_followed(&response)?;
-        self.take_answer(response).await
+        self.take_answer(response, &offer).await
     }
 
     /// Whether the next request can go on from a response, where the provider keeps it.
@@ -74,16 +108,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    async fn take_answer(&mut self, response: ModelResponse) -> Result<(), Error> {
-        let offer = self.offer().await?;
+    fn take_answer(
+        &mut self,
+        response: ModelResponse,
+        offer: &Offer,
+    ) -> Soon<'_, Result<(), Error>> {
         let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
         let recorded = self.run.record.len();
-        let seen = self.has_hooks().then(|| Box::new(response.clone()));
+        let seen = self.has_hooks().then(|| response.clone());
         let answered = match &self.config.server_history {
-            None => self.run.answered(response, &offer, facts),
+            None => self.run.answered(response, offer, facts),
             Some(history) => {
                 let sent = self.run.sent(&response, history);
-                let answered = self.run.answered(response, &offer, facts);
+                let answered = self.run.answered(response, offer, facts);
                 // A response that was not taken is not gone on from; in a conversation it stays.
                 if answered.is_ok() || matches!(history, ServerHistory::Conversation(_)) {
                     self.run.delivered = Some(Box::new(sent));
@@ -91,6 +128,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 answered
             }
         };
+        match answered {
+            Ok(_) if seen.is_none() && self.events.is_none() => at_once(Ok(())),
+            answered => later(self.tell_of_answer(answered, seen, recorded)),
+        }
+    }
+
+    /// Tells of an answer, and goes on where it could not be taken.
+    async fn tell_of_answer(
+        &mut self,
+        answered: Result<Vec<RunItem>, Rejected>,
+        seen: Option<ModelResponse>,
+        recorded: usize,
+    ) -> Result<(), Error> {
         let (items, rejection) = match answered {
             Ok(items) => (items, None),
             Err(Rejected {
@@ -110,7 +160,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 _ if !items.is_empty() => RunProblem::InvalidOutput,
                 _ => return Err(error),
             };
-            return Box::pin(self.recover(problem, error, items)).await;
+            return self.recover(problem, error, items).await;
         }
         if let Step::CallModel = self.run.step() {
             self.tell_recorded_since(recorded).await;
@@ -145,9 +195,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// What the model is asked, and the model.
-    async fn request(&mut self) -> Result<Asked, Error> {
-        let offer = self.offer().await?;
+    /// Whether what is offered can be offered; where it can, a trace is told of it.
+    fn expect_no_problem(&mut self, offer: &Offer) -> Result<(), Error> {
         if let Some(problem) = offer.problem() {
             return Err(self.configuration(problem));
         }
@@ -156,33 +205,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         {
             return Err(self.configuration(collision));
         }
-        if self.trace.is_on() {
-            self.agent_span.update(|data| {
-                if let SpanData::Agent {
-                    handoffs, tools, ..
-                } = data
-                {
-                    (*handoffs, *tools) = offer.told().clone();
-                }
-            });
-        }
-        let model = self.config.model.as_ref();
-        let model = model.or_else(|| self.agent.own_model()).cloned();
-        let model = model.ok_or_else(|| {
-            self.configuration(
-                "there is no model to answer; give the agent one with Agent::model, or the whole \
-                 run with Runner::model",
-            )
-        })?;
-        let instructions = match self.agent.fixed_instructions() {
-            Some(fixed) => fixed.cloned(),
-            None => {
-                let made = Box::pin(self.agent.make_instructions(self.ctx())).await;
-                made.map_err(|error| {
-                    self.user_error("the function that makes the instructions", error)
-                })?
+        self.agent_span.update(|data| {
+            if let SpanData::Agent {
+                handoffs, tools, ..
+            } = data
+            {
+                (*handoffs, *tools) = offer.told().clone();
             }
-        };
+        });
+        Ok(())
+    }
+
+    /// What the model is asked.
+    fn request(&mut self, offer: &Offer, instructions: Option<Arc<str>>) -> ModelRequest {
         let instructions = match self.agent.explains_handoffs() {
             true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
             false => instructions,
@@ -191,7 +226,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None => (self.run.model_input(), None),
             Some(history) => self.run.undelivered(history),
         };
-        let mut request = ModelRequest {
+        ModelRequest {
             agent: Some(self.agent.name_arc().clone()),
             instructions,
             input,
@@ -202,19 +237,41 @@ impl<C: Send + Sync + 'static> Driver<C> {
             knowledge: self.agent.known().clone(),
             server,
             added: self.added_usage.clone(),
-        };
+        }
+    }
+
+    /// Whether nothing comes between a request and its model, and nothing runs beside it.
+    fn asks_plainly(&self) -> bool {
+        self.config.model_filter.is_none()
+            && !self.config.pair_calls
+            && !self.has_hooks()
+            && !self.is_checked_beside_model()
+    }
+
+    fn is_checked_beside_model(&self) -> bool {
+        self.run.input_checks != InputChecks::Passed && self.has_input_guardrails_beside_model()
+    }
+
+    /// The answer to a request that others see first, and with it what the guardrails beside the model
+    /// say.
+    async fn ask_with_care(
+        &mut self,
+        model: &ModelHandle,
+        mut request: ModelRequest,
+        span: &mut OpenSpan,
+    ) -> Result<ModelResponse, Error> {
         if let Some(filter) = &self.config.model_filter {
-            request = Box::pin(self.filtered(filter, request)).await?;
+            request = self.filtered(filter, request).await?;
         }
         // What the provider keeps holds the calls that outputs here belong to.
         if self.config.pair_calls && self.config.server_history.is_none() {
             request.input = view::paired(&request.input);
         }
         self.tell_hooks(Told::ModelStart(&request)).await?;
-        Ok(Asked {
-            model,
-            request: Some(request),
-        })
+        match self.is_checked_beside_model() {
+            true => self.ask_beside_guardrails(model, request, span).await,
+            false => self.generate(model, request, span).await,
+        }
     }
 
     /// A request as the filter on model calls leaves it.
@@ -253,15 +310,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// The model's answer, with the guardrails that run beside it.
-    async fn ask(&mut self, asked: &mut Asked) -> Result<ModelResponse, Error> {
-        let is_checked = self.run.input_checks == InputChecks::Passed;
-        if is_checked || !self.has_input_guardrails_beside_model() {
-            return self.generate(asked).await;
-        }
+    async fn ask_beside_guardrails(
+        &mut self,
+        model: &ModelHandle,
+        request: ModelRequest,
+        span: &mut OpenSpan,
+    ) -> Result<ModelResponse, Error> {
         let (found, answer) = {
             let is_beside = |kind: &_| matches!(kind, InputKind::BesideModel(_));
             let checks = Box::pin(self.run_input_guardrails(&self.run.input, is_beside));
-            let answer = Box::pin(self.generate(asked));
+            // The model is asked once the guardrails have begun.
+            let answer = Box::pin(async { self.generate(model, request, span).await });
             match select(checks, answer).await {
                 // A tripwire cancels the call, which is dropped unanswered.
                 Either::Left((found, answer)) => {
@@ -274,6 +333,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Either::Right((answer, checks)) => (checks.await?, Some(answer)),
             }
         };
+        // The guardrails had the floor after the model as well.
+        self.trace.time_passes();
         let error = self.trip(ErrorKind::InputGuardrail, &found);
         self.run.input_guardrails.attempted(found);
         if let Some(error) = error {
@@ -287,26 +348,35 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    async fn generate(&self, asked: &mut Asked) -> Result<ModelResponse, Error> {
-        let model = &asked.model;
-        let Some(request) = asked.request.take() else {
-            return Err(self.configuration("the model was asked twice"));
+    /// Not an `async fn`: that would keep room for the request as long as it waits for the answer.
+    fn generate<'a>(
+        &'a self,
+        model: &'a ModelHandle,
+        request: ModelRequest,
+        span: &'a mut OpenSpan,
+    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send + 'a {
+        let data = || SpanData::Generation {
+            model: self.model_name.clone().unwrap_or_default(),
+            input_items: request.input.len(),
+            usage: Usage::default(),
+            output: None,
         };
-        let mut span = self
-            .trace
-            .span(self.parent_span(), || SpanData::Generation {
-                model: model.name().into(),
-                input_items: request.input.len(),
-                usage: Usage::default(),
-                output: None,
-            });
-        let answer = match &self.events {
-            None => match caught(|| model.respond(request)) {
-                Ok(answer) => no_panic(answer).await,
-                Err(error) => Err(error),
-            },
-            Some(_) => no_panic(Box::pin(self.listen(model, request))).await,
+        self.trace.begin(span, self.parent_span(), data);
+        self.trace.time_passes();
+        let answer: BoxFuture<'a, Result<ModelResponse, BoxError>> = match &self.events {
+            None => caught(|| model.respond(request))
+                .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
+            Some(_) => Box::pin(self.listen(model, request)),
         };
+        self.answered(answer, span)
+    }
+
+    async fn answered(
+        &self,
+        answer: BoxFuture<'_, Result<ModelResponse, BoxError>>,
+        span: &mut OpenSpan,
+    ) -> Result<ModelResponse, Error> {
+        let answer = no_panic(answer).await;
         match answer {
             Ok(response) => {
                 // Counted at once: whatever comes of the answer, it has cost something.
@@ -318,10 +388,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
                         *output = sensitive.then(|| response.output.clone());
                     }
                 });
+                self.trace.end([span]);
                 Ok(response)
             }
             Err(error) => {
                 span.fail("the model failed", Vec::new());
+                self.trace.end([span]);
                 Err(match error.downcast::<NoFinalResponse>() {
                     Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
                     Err(error) => {
@@ -353,13 +425,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         Err(NoFinalResponse.into())
     }
-}
-
-/// A model and what it is asked. Lent from one function to the next, since each would otherwise
-/// keep room for a request of its own.
-struct Asked {
-    model: ModelHandle,
-    request: Option<ModelRequest>,
 }
 
 /// A stream of a model that ended before the answer did.
