@@ -6,7 +6,7 @@ mod usage;
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_core::Stream;
 use futures_core::stream::BoxStream;
@@ -255,12 +255,21 @@ pub struct ModelHandle(Arc<dyn DynModel>);
 impl ModelHandle {
     /// A handle of `model`.
     pub fn new(model: impl Model) -> Self {
-        Self(Arc::new(model))
+        Self::from(Arc::new(model))
     }
 
     /// The model's name.
     pub fn name(&self) -> &str {
         self.0.name_dyn()
+    }
+
+    /// The model's name, to be kept: made once, not for every span.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        let name = self.name();
+        match self.0.noted_name().get_or_init(|| name.into()) {
+            noted if **noted == *name => noted.clone(),
+            _ => name.into(),
+        }
     }
 
     /// Answers a request as a whole; for models made of other models.
@@ -282,7 +291,8 @@ impl<M: Model> From<M> for ModelHandle {
 
 impl<M: Model> From<Arc<M>> for ModelHandle {
     fn from(model: Arc<M>) -> Self {
-        Self(model)
+        let name = OnceLock::new();
+        Self(Arc::new(Named { model, name }))
     }
 }
 
@@ -303,18 +313,29 @@ trait DynModel: Send + Sync {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
     fn name_dyn(&self) -> &str;
+    fn noted_name(&self) -> &OnceLock<Arc<str>>;
 }
 
-impl<M: Model> DynModel for M {
+/// A model, and its name for traces.
+struct Named<M> {
+    model: Arc<M>,
+    name: OnceLock<Arc<str>>,
+}
+
+impl<M: Model> DynModel for Named<M> {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
-        Box::pin(self.respond(request))
+        Box::pin(self.model.respond(request))
     }
 
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
-        self.stream(request).boxed()
+        self.model.stream(request).boxed()
     }
 
     fn name_dyn(&self) -> &str {
-        self.name()
+        self.model.name()
+    }
+
+    fn noted_name(&self) -> &OnceLock<Arc<str>> {
+        &self.name
     }
 }

@@ -397,10 +397,6 @@ impl Trace {
         }
     }
 
-    pub(crate) fn is_on(&self) -> bool {
-        self.tracer.is_some()
-    }
-
     /// To be called before anybody else has the floor: a model, a session, who listens, code of users.
     pub(crate) fn time_passes(&self) {
         self.moment.store(0, Ordering::Relaxed);

@@ -53,8 +53,6 @@ pub(super) struct Driver<C> {
     turn_span: OpenSpan,
     /// Where spans within a turn have been, for the next one.
     spare_span: OpenSpan,
-    /// The name of the model that was asked last, for traces.
-    model_name: Option<Arc<str>>,
     /// What the agent's model was offered in this turn.
     offer: Option<Offer>,
     events: Option<Events<C>>,
@@ -82,7 +80,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
             spare_span: OpenSpan::default(),
-            model_name: None,
             offer: None,
             events,
             told: FxHashSet::default(),

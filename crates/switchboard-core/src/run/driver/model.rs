@@ -74,9 +74,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 })?
             }
         };
-        if self.trace.is_on() && self.model_name.as_deref() != Some(model.name()) {
-            self.model_name = Some(model.name().into());
-        }
         let mut span = std::mem::take(&mut self.spare_span);
         // A request is passed on at once, as this would otherwise keep room for it.
         let response = match self.asks_plainly() {
@@ -356,7 +353,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         span: &'a mut OpenSpan,
     ) -> impl Future<Output = Result<ModelResponse, Error>> + Send + 'a {
         let data = || SpanData::Generation {
-            model: self.model_name.clone().unwrap_or_default(),
+            model: model.shared_name(),
             input_items: request.input.len(),
             usage: Usage::default(),
             output: None,
