@@ -246,8 +246,13 @@ impl<'a> Messages<'_, 'a> {
         if !is_usual || !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
             return false;
         }
-        self.begin_said(true);
-        self.put(r#","tool_calls":[{"id":"#);
+        match self.pending.is_nothing() {
+            true => self.begin(r#"{"role":"assistant","content":null,"tool_calls":[{"id":"#),
+            false => {
+                self.begin_said(true);
+                self.put(r#","tool_calls":[{"id":"#);
+            }
+        }
         self.put(id);
         self.put(r#","type":"function","function":{"name":"#);
         self.put(name);
@@ -336,8 +341,14 @@ impl<'a> Messages<'_, 'a> {
     fn put_sound(&mut self, item: &Item, part: &str) {
         match is_sound(item) {
             true => self.put(part),
-            false => self.put(&sound(part)),
+            false => self.put_mended(part),
         }
+    }
+
+    /// A call of its own, so that the usual way is written in place.
+    #[cold]
+    fn put_mended(&mut self, part: &str) {
+        self.put(&sound(part));
     }
 
     /// A text of an item, within quotes. One that is borrowed stands there just as it does here.
@@ -374,8 +385,12 @@ fn sound_part<'a>(item: &Item, part: &'a str) -> Cow<'a, str> {
 /// Whether no half of a character is in an item. Items mostly have none, and say so once.
 #[inline]
 fn is_sound(item: &Item) -> bool {
-    let look = |item: &Item| matches!(sound(item.as_json()), Cow::Borrowed(_));
     item.fact(Fact::IsSound, look)
+}
+
+#[inline(never)]
+fn look(item: &Item) -> bool {
+    matches!(sound(item.as_json()), Cow::Borrowed(_))
 }
 
 /// Adds one JSON string to another, on a line of its own.
