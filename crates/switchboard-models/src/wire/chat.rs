@@ -9,6 +9,7 @@ mod outputs;
 mod parts;
 mod request;
 mod stream;
+mod usual;
 
 use std::fmt;
 use std::sync::Arc;

@@ -121,6 +121,11 @@ pub(super) fn is_error(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false)) && *value != ""
 }
 
+/// Whether halves of characters are in JSON.
+pub(super) fn has_halves(json: &str) -> bool {
+    matches!(sound(json), Cow::Owned(_))
+}
+
 /// JSON without halves of characters (lone surrogates), which are no text: U+FFFD takes their
 /// place.
 pub(super) fn sound(json: &str) -> Cow<'_, str> {

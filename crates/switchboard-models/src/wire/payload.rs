@@ -9,91 +9,98 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use switchboard_core::{Item, Items};
 
-/// About how much is put together at a time: what the processor still has at hand when the system
-/// copies it.
+/// How much is put together at a time, or a little more: what the processor still has at hand when the
+/// system copies it.
 const BLOCK: usize = 64 << 10;
 
-/// Room for what stands around a conversation.
+/// Room for what stands around a conversation, or for the item that ends a block.
 const ROOM: usize = 2 << 10;
 
-/// From this length on a part of an item stays there. What is shorter costs less to copy than to note.
-const LONG: usize = 128;
+/// Writes an item as the protocol has it, and the next one with it where they belong together; how many
+/// these are.
+pub(crate) type WriteItem = fn(&mut Vec<u8>, &Item, Option<&Item>) -> usize;
 
-/// JSON in the making, in which long parts of a conversation are only noted: they stay in the items,
-/// which everybody shares.
+/// Writes an item as it stands.
+pub(crate) fn as_it_is(json: &mut Vec<u8>, item: &Item, _next: Option<&Item>) -> usize {
+    json.extend_from_slice(item.as_json().as_bytes());
+    1
+}
+
+/// JSON in the making, in which most of a conversation is only noted: it stays in the items, which
+/// everybody shares, and is written when it is sent.
 pub(crate) struct Draft<'i> {
     pub(crate) json: Vec<u8>,
     items: &'i Items,
-    parts: Vec<Part>,
-    /// How many bytes the parts have.
+    write: WriteItem,
+    runs: Vec<Run>,
+    /// How many bytes the runs will have.
     noted: usize,
 }
 
-/// What was only noted, and where in the draft it belongs.
+/// Items that come one after another, with commas between them, and where in the draft they belong.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct Run {
     at: usize,
+    first: usize,
+    items: usize,
     length: usize,
-    what: What,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum What {
-    /// A part of the JSON of the item at a place.
-    Of { place: u32, start: u32 },
-    /// All items, with commas between them.
-    All,
 }
 
 impl<'i> Draft<'i> {
-    /// Of a conversation.
-    pub(crate) fn of(items: &'i Items) -> Self {
+    /// Of a conversation, whose items `write` writes.
+    pub(crate) fn of(items: &'i Items, write: WriteItem) -> Self {
         Self {
             json: Vec::with_capacity(ROOM),
             items,
-            parts: Vec::new(),
+            write,
+            runs: Vec::new(),
             noted: 0,
         }
     }
 
-    /// Adds all items as a list.
+    /// Adds all items as a list, each as it stands.
     pub(crate) fn all(&mut self) {
         self.json.push(b'[');
         let lengths = self.items.iter().map(|item| item.as_json().len() + 1);
         let length = lengths.sum::<usize>().saturating_sub(1);
-        self.note(length, What::All);
+        self.run(0, self.items.len(), length, true);
         self.json.push(b']');
     }
 
-    /// Adds a part of the JSON of `item`, which is the one at `place`.
-    #[inline]
-    pub(crate) fn part(&mut self, place: usize, item: &Item, part: &str) {
-        debug_assert!(self.items.get(place).is_some_and(|known| known == item));
-        if part.len() >= LONG {
-            let start = part.as_ptr() as usize - item.as_json().as_ptr() as usize;
-            if let (Ok(place), Ok(start)) = (place.try_into(), start.try_into()) {
-                return self.note(part.len(), What::Of { place, start });
+    /// Adds the items from `first` on, which the writer will write in so many bytes.
+    pub(crate) fn run(&mut self, first: usize, items: usize, length: usize, is_first: bool) {
+        let at = self.json.len();
+        match self.runs.last_mut() {
+            Some(run) if run.at == at && run.first + run.items == first => {
+                run.items += items;
+                run.length += 1 + length;
+                self.noted += 1 + length;
+            }
+            _ => {
+                if !is_first {
+                    self.json.push(b',');
+                }
+                self.noted += length;
+                self.runs.push(Run {
+                    at: self.json.len(),
+                    first,
+                    items,
+                    length,
+                });
             }
         }
-        self.json.extend_from_slice(part.as_bytes());
-    }
-
-    fn note(&mut self, length: usize, what: What) {
-        self.noted += length;
-        let at = self.json.len();
-        self.parts.push(Part { at, length, what });
     }
 
     /// Where it ends now, to come back to.
     pub(crate) fn end(&self) -> (usize, usize) {
-        (self.json.len(), self.parts.len())
+        (self.json.len(), self.runs.len())
     }
 
     /// Takes back what was added since.
-    pub(crate) fn back_to(&mut self, (json, parts): (usize, usize)) {
+    pub(crate) fn back_to(&mut self, (json, runs): (usize, usize)) {
         self.json.truncate(json);
-        for part in self.parts.drain(parts..) {
-            self.noted -= part.length;
+        for run in self.runs.drain(runs..) {
+            self.noted -= run.length;
         }
     }
 
@@ -103,21 +110,23 @@ impl<'i> Draft<'i> {
             length: self.json.len() + self.noted,
             json: self.json.into(),
             items: self.items.clone(),
-            parts: self.parts,
+            write: self.write,
+            runs: self.runs,
         }))
     }
 }
 
 /// The body of a request. Only a block at a time is copied for the connection. A request that waits for
-/// its answer so holds little more of a conversation than where its parts are; and 64 of them at once over
-/// 1,000 items each cost a quarter less than with copies, which leave the cache before they are sent.
+/// its answer so holds no copy of its conversation; and 64 of them at once over 1,000 items each cost a
+/// quarter less than with copies, which leave the cache before they are sent.
 #[derive(Clone)]
 pub(crate) struct Payload(Arc<Finished>);
 
 struct Finished {
     json: Bytes,
     items: Items,
-    parts: Vec<Part>,
+    write: WriteItem,
+    runs: Vec<Run>,
     length: usize,
 }
 
@@ -143,9 +152,9 @@ impl Payload {
 /// A payload on its way.
 struct Sending {
     payload: Payload,
-    /// How much of its JSON has gone, how many parts, and how many items of a part that is all of them.
+    /// How much of its JSON has gone, how many runs, and how many items of the next run.
     json: usize,
-    parts: usize,
+    runs: usize,
     items: usize,
     /// How many bytes are left.
     left: usize,
@@ -159,7 +168,7 @@ impl Sending {
             left: payload.0.length,
             payload,
             json: 0,
-            parts: 0,
+            runs: 0,
             items: 0,
             yields: false,
         }
@@ -169,86 +178,49 @@ impl Sending {
         if self.left == 0 {
             return None;
         }
-        let Finished {
-            json, items, parts, ..
-        } = &*self.payload.0;
-        if parts.is_empty() {
+        let Finished { json, runs, .. } = &*self.payload.0;
+        if runs.is_empty() {
             self.left = 0;
             return Some(json.clone());
         }
-        let mut block = Block(Vec::with_capacity(self.left.min(BLOCK)));
-        let mut rest = items.iter();
-        let mut next = 0;
-        loop {
-            let part = parts.get(self.parts);
-            let until = part.map_or(json.len(), |part| part.at);
-            if !block.put(&json[self.json..until]) {
-                break;
-            }
+        let mut block = Vec::with_capacity(self.left.min(BLOCK + ROOM));
+        while block.len() < BLOCK {
+            let run = runs.get(self.runs);
+            let until = run.map_or(json.len(), |run| run.at);
+            block.extend_from_slice(&json[self.json..until]);
             self.json = until;
-            let Some(part) = part else {
+            let Some(run) = run else {
                 break;
             };
-            match part.what {
-                What::Of { place, start } => {
-                    let place = place as usize;
-                    // Mostly parts come in the order of their items.
-                    let item = match place.checked_sub(next) {
-                        Some(further) => rest.nth(further),
-                        None => items.get(place),
-                    };
-                    next = next.max(place + 1);
-                    let text = item.map_or("", Item::as_json).as_bytes();
-                    let start = start as usize;
-                    if !block.put(&text[start..start + part.length]) {
-                        break;
-                    }
-                }
-                What::All => {
-                    self.items += block.put_items(items.iter().skip(self.items), self.items == 0);
-                    if self.items < items.len() {
-                        break;
-                    }
-                    self.items = 0;
-                }
+            self.items += self.write(&mut block, *run);
+            if self.items == run.items {
+                self.items = 0;
+                self.runs += 1;
             }
-            self.parts += 1;
         }
-        self.left = self.left.saturating_sub(block.0.len());
-        Some(block.0.into())
-    }
-}
-
-/// What is sent at a time.
-struct Block(Vec<u8>);
-
-impl Block {
-    /// Adds bytes, where there is room for them; whether there was. There is room for anything in an
-    /// empty one.
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) -> bool {
-        let has_room = self.0.len() + bytes.len() <= BLOCK || self.0.is_empty();
-        if has_room {
-            self.0.extend_from_slice(bytes);
-        }
-        has_room
+        self.left = self.left.saturating_sub(block.len());
+        Some(block.into())
     }
 
-    /// Adds as many items as there is room for; how many these are.
-    fn put_items<'i>(&mut self, items: impl Iterator<Item = &'i Item>, is_first: bool) -> usize {
-        let mut count = 0;
-        for item in items {
-            let json = item.as_json().as_bytes();
-            if self.0.len() + json.len() >= BLOCK && !self.0.is_empty() {
-                break;
+    /// Writes what is left of a run until the block is full; how many items.
+    fn write(&self, block: &mut Vec<u8>, run: Run) -> usize {
+        let Finished { items, write, .. } = &*self.payload.0;
+        let mut rest = items.iter().skip(run.first + self.items);
+        let mut item = rest.next();
+        let mut written = 0;
+        while let Some(this) = item
+            && self.items + written < run.items
+            && block.len() < BLOCK
+        {
+            if self.items + written > 0 {
+                block.push(b',');
             }
-            if !is_first || count > 0 {
-                self.0.push(b',');
-            }
-            self.0.extend_from_slice(json);
-            count += 1;
+            let next = rest.next();
+            let count = write(block, this, next);
+            item = if count > 1 { rest.next() } else { next };
+            written += count.max(1);
         }
-        count
+        written
     }
 }
 
@@ -286,74 +258,92 @@ mod tests {
 
     use super::*;
 
-    fn blocks(payload: &Payload) -> Vec<Bytes> {
-        let mut sending = Sending::new(payload.clone());
-        let mut blocks = Vec::new();
-        while let Some(block) = sending.next_block() {
-            blocks.push(block);
+    /// An item as it stands, and one that is a call with what follows it.
+    fn in_pairs(json: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
+        as_it_is(json, item, None);
+        match next {
+            Some(next) if item.call_id().is_some() => {
+                json.push(b'+');
+                as_it_is(json, next, None) + 1
+            }
+            _ => 1,
         }
-        assert!(sending.is_end_stream());
-        blocks
     }
 
     #[test]
-    fn what_is_short_is_ready_and_what_was_taken_back_is_not_sent() {
-        let items: Items = vec![Item::user("Hi"), Item::user("x".repeat(300))].into();
-        let mut draft = Draft::of(&items);
-        draft.json.push(b'[');
-        draft.part(0, &items[0], items[0].as_json());
+    fn what_was_taken_back_is_not_sent() {
+        let items: Items = vec![Item::user("Hi"), Item::user("Ho")].into();
+        let mut draft = Draft::of(&items, as_it_is);
+        draft.json.push(b'<');
         let before = draft.end();
-        draft.json.push(b',');
-        draft.part(1, &items[1], items[1].as_json());
+        draft.all();
         draft.back_to(before);
-        draft.json.push(b']');
+        draft.json.push(b'>');
         let payload = draft.finish();
-        let expected = format!("[{}]", items[0].as_json());
-        assert_eq!(payload.json(), expected.as_bytes());
-        let body = Sending::new(payload);
-        assert_eq!(body.size_hint().exact(), Some(expected.len() as u64));
+        assert_eq!(payload.json(), b"<>");
+        assert_eq!(Sending::new(payload).size_hint().exact(), Some(2));
     }
 
     proptest! {
         #[test]
         fn blocks_make_up_the_whole(
-            lengths in prop::collection::vec(prop_oneof![0usize..400, Just(BLOCK), Just(3 * BLOCK), 60_000usize..70_000], 1..12),
-            order in prop::collection::vec((any::<prop::sample::Index>(), 0usize..200), 0..30),
+            parts in prop::collection::vec(
+                (
+                    prop_oneof![4 => 0usize..400, 1 => Just(BLOCK), 1 => 60_000usize..70_000],
+                    any::<bool>(),
+                    prop_oneof![3 => Just(0), 1 => 0usize..300],
+                ),
+                0..14,
+            ),
         ) {
-            let items: Items = lengths.iter().map(|length| Item::user("ü".repeat(*length))).collect();
-            let mut draft = Draft::of(&items);
-            let mut expected = Vec::new();
-            for (place, between) in order {
-                let place = place.index(items.len());
-                let item = &items[place];
-                draft.json.extend(std::iter::repeat_n(b'-', between));
-                expected.extend(std::iter::repeat_n(b'-', between));
-                let part = &item.as_json()[8..];
-                draft.part(place, item, part);
-                expected.extend_from_slice(part.as_bytes());
+            let mut list = Vec::new();
+            for (length, is_pair, _) in &parts {
+                match is_pair {
+                    true => list.push(Item::function_call("c", "n", &"x".repeat(*length))),
+                    false => list.push(Item::user("x".repeat(*length))),
+                }
+                if *is_pair {
+                    list.push(Item::user("next"));
+                }
+            }
+            let items: Items = list.into();
+            let mut draft = Draft::of(&items, in_pairs);
+            let (mut place, mut expected) = (0, Vec::new());
+            for (_, is_pair, between) in parts {
+                if between > 0 {
+                    draft.json.extend(std::iter::repeat_n(b'-', between));
+                    expected.extend(std::iter::repeat_n(b'-', between));
+                }
+                if place > 0 {
+                    expected.push(b',');
+                }
+                let start = expected.len();
+                let count = in_pairs(&mut expected, &items[place], items.get(place + 1));
+                prop_assert_eq!(count == 2, is_pair);
+                draft.run(place, count, expected.len() - start, place == 0);
+                place += count;
             }
             let payload = draft.finish();
             prop_assert_eq!(payload.0.length, expected.len());
-            let blocks = blocks(&payload);
-            let longest = items.iter().map(|item| item.as_json().len()).max().unwrap_or(0);
-            prop_assert!(blocks.iter().all(|block| block.len() <= BLOCK.max(longest)));
-            prop_assert_eq!(blocks.concat(), expected);
+            let mut sending = Sending::new(payload.clone());
+            prop_assert_eq!(sending.size_hint().exact(), Some(expected.len() as u64));
+            let mut sent = Vec::new();
+            while let Some(block) = sending.next_block() {
+                prop_assert!(!block.is_empty());
+                sent.extend_from_slice(&block);
+            }
+            prop_assert!(sending.is_end_stream());
+            prop_assert_eq!(sent, expected);
         }
 
         #[test]
-        fn blocks_make_up_all_items(
-            lengths in prop::collection::vec(prop_oneof![0usize..400, Just(BLOCK), 60_000usize..70_000], 0..12),
-        ) {
+        fn all_items_are_a_list(lengths in prop::collection::vec(0usize..400, 0..12)) {
             let items: Items = lengths.iter().map(|length| Item::user("x".repeat(*length))).collect();
-            let mut draft = Draft::of(&items);
-            draft.json.push(b'{');
+            let mut draft = Draft::of(&items, as_it_is);
             draft.all();
-            draft.json.push(b'}');
-            let payload = draft.finish();
             let list: Vec<&str> = items.iter().map(Item::as_json).collect();
-            let expected = format!("{{[{}]}}", list.join(","));
-            prop_assert_eq!(payload.0.length, expected.len());
-            prop_assert_eq!(blocks(&payload).concat(), expected.as_bytes());
+            let expected = format!("[{}]", list.join(","));
+            prop_assert_eq!(draft.finish().json(), expected.as_bytes());
         }
     }
 }

@@ -1,28 +1,30 @@
 //! A conversation as messages.
 //!
-//! They are written from the items' own bytes, straight into the body: what is text in an item is
-//! the same text in a message, so that most of a conversation is copied once and read never.
+//! They are made of the items' own bytes: what is text in an item is the same text in a message, so that
+//! most of a conversation is copied once, when it is sent, and read never.
 
 use std::borrow::Cow;
 
 use serde_json::json;
-use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind, ModelRequest};
 
 use super::outputs::{Outputs, is_output, output_id, output_json};
 use super::parts;
+use super::usual::{self, Answered, Length, is_sound};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::is_assistants;
 use crate::wire::lenient::{sound, text};
+use crate::wire::payload::Draft;
 
 /// Writes the messages of a request as a list; how many there are.
-pub(super) fn write(
-    json: &mut Vec<u8>,
-    request: &ModelRequest,
+pub(super) fn write<'a>(
+    draft: &mut Draft<'a>,
+    request: &'a ModelRequest,
     is_openai: bool,
 ) -> Result<usize, ModelError> {
     let mut messages = Messages {
-        json,
+        draft,
+        place: 0,
         written: 0,
         pending: Said::default(),
         outputs: Outputs::of(&request.input),
@@ -35,11 +37,11 @@ pub(super) fn write(
         messages.put("}");
     }
     let mut items = request.input.iter();
-    let (mut place, mut next) = (0, items.next());
+    let mut next = items.next();
     while let Some(item) = next {
         next = items.next();
-        messages.add(item, place, next)?;
-        place += 1;
+        messages.add(item, next)?;
+        messages.place += 1;
     }
     messages.flush();
     messages.put("]");
@@ -51,8 +53,10 @@ pub(super) fn write(
 
 /// Calls and their outputs stand together, whatever stood between them: the protocol takes them in
 /// no other way.
-struct Messages<'j, 'a> {
-    json: &'j mut Vec<u8>,
+struct Messages<'d, 'a> {
+    draft: &'d mut Draft<'a>,
+    /// Where the item stands that is being added.
+    place: usize,
     written: usize,
     /// What an assistant says and calls in one go is one message.
     pending: Said<'a>,
@@ -92,22 +96,17 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Messages<'_, 'a> {
-    /// Adds the item at `place`, which stands before `next`.
-    fn add(
-        &mut self,
-        item: &'a Item,
-        place: usize,
-        next: Option<&'a Item>,
-    ) -> Result<(), ModelError> {
+    /// Adds an item, which stands before `next`.
+    fn add(&mut self, item: &'a Item, next: Option<&'a Item>) -> Result<(), ModelError> {
         match item.kind() {
-            ItemKind::FunctionCall if self.write_answered(item, next) => Ok(()),
+            ItemKind::FunctionCall if self.usual(item, next) || self.answered(item, next) => Ok(()),
             ItemKind::Message if is_assistants(item) => {
                 self.assistant(item, next);
                 Ok(())
             }
             _ if is_output(item) => {
                 let is_of_pending = |call: &Call<'_>| call.id == output_id(item);
-                self.outputs.pass(place);
+                self.outputs.pass(self.place);
                 // What comes now was said after this output.
                 if self.pending.calls.iter().any(is_of_pending) {
                     self.flush();
@@ -116,10 +115,13 @@ impl<'a> Messages<'_, 'a> {
             }
             ItemKind::Message => {
                 self.flush();
-                self.message(item)
+                match self.usual(item, next) {
+                    true => Ok(()),
+                    false => self.message(item),
+                }
             }
             ItemKind::FunctionCall => {
-                let output = self.output_of(item, place);
+                let output = self.output_of(item);
                 self.call(output, item.name(), || arguments(item))
             }
             kind if kind == ItemKind::Compaction || is_reference(item) => {
@@ -131,7 +133,7 @@ impl<'a> Messages<'_, 'a> {
             }
             kind if kind.output_kind().is_some() && item.call_id().is_some() => {
                 let name = item.name().unwrap_or(kind.as_str().into());
-                let output = self.output_of(item, place);
+                let output = self.output_of(item);
                 self.call(output, Some(name), || other_arguments(item).into())
             }
             kind => {
@@ -182,12 +184,10 @@ impl<'a> Messages<'_, 'a> {
         if has_spoken && said.calls.is_empty() {
             self.flush();
         }
+        if self.usual(item, next) {
+            return;
+        }
         if let Some(text) = item.only_text() {
-            if self.pending.is_nothing() && next.is_none_or(begins_another) {
-                self.begin(r#"{"role":"assistant","content":"#);
-                self.put_sound(item, text);
-                return self.put("}");
-            }
             join(&mut self.pending.content, Some(sound_part(item, text)));
             return;
         }
@@ -198,9 +198,9 @@ impl<'a> Messages<'_, 'a> {
     }
 
     /// The identifier of a call, and the output it takes.
-    fn output_of(&mut self, call: &'a Item, place: usize) -> (Cow<'a, str>, Option<&'a Item>) {
+    fn output_of(&mut self, call: &'a Item) -> (Cow<'a, str>, Option<&'a Item>) {
         let id = call.call_id().unwrap_or_default();
-        let output = self.outputs.take(&id, place);
+        let output = self.outputs.take(&id, self.place);
         (id, output)
     }
 
@@ -233,36 +233,37 @@ impl<'a> Messages<'_, 'a> {
         Ok(())
     }
 
-    /// Writes a call and its output at once, where one follows the other and both are written as
-    /// usual: half of what it takes to look closer. Whether they are.
-    fn write_answered(&mut self, call: &'a Item, next: Option<&'a Item>) -> bool {
-        let (Some([id, name, arguments]), Some(output)) = (call.usual_call(), next) else {
-            return false;
-        };
-        let Some([answered, words]) = output.usual_output() else {
-            return false;
-        };
-        let is_usual = answered == id && is_sound(call) && is_sound(output);
-        if !is_usual || !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
+    /// Notes an item, and with a call its output, to be written when they are sent; whether that can
+    /// be. They then take no room in the meantime.
+    fn usual(&mut self, item: &'a Item, next: Option<&'a Item>) -> bool {
+        if !self.pending.is_nothing() {
             return false;
         }
-        match self.pending.is_nothing() {
-            true => self.begin(r#"{"role":"assistant","content":null,"tool_calls":[{"id":"#),
-            false => {
-                self.begin_said(true);
-                self.put(r#","tool_calls":[{"id":"#);
-            }
+        let mut length = Length(0);
+        let items = usual::write(&mut length, item, next);
+        let is_usual = match (items, next) {
+            (2, Some(output)) => self.outputs.take_next(output),
+            (items, _) => items == 1,
+        };
+        if is_usual {
+            let is_first = self.written == 0;
+            self.draft.run(self.place, items, length.0, is_first);
+            self.written += items;
         }
-        self.put(id);
-        self.put(r#","type":"function","function":{"name":"#);
-        self.put(name);
-        self.put(r#","arguments":"#);
-        self.put(arguments);
-        self.put(r#"}}]},{"role":"tool","tool_call_id":"#);
-        self.put(id);
-        self.put(r#","content":"#);
-        self.put(words);
-        self.put("}");
+        is_usual
+    }
+
+    /// Writes what an assistant said, calls, and got at once, where one follows the other: nobody
+    /// needs to look for the output. Whether it is so.
+    fn answered(&mut self, call: &'a Item, next: Option<&'a Item>) -> bool {
+        let (Some(answered), Some(output)) = (Answered::of(call, next), next) else {
+            return false;
+        };
+        if !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
+            return false;
+        }
+        self.begin_said(true);
+        answered.write(&mut self.draft.json);
         self.written += 1;
         true
     }
@@ -325,7 +326,7 @@ impl<'a> Messages<'_, 'a> {
     #[inline]
     fn begin(&mut self, json: &str) {
         if self.written > 0 {
-            self.json.push(b',');
+            self.draft.json.push(b',');
         }
         self.written += 1;
         self.put(json);
@@ -334,7 +335,7 @@ impl<'a> Messages<'_, 'a> {
     /// In place, so that what is always the same is written in a few large moves.
     #[inline]
     fn put(&mut self, json: &str) {
-        self.json.extend_from_slice(json.as_bytes());
+        self.draft.json.extend_from_slice(json.as_bytes());
     }
 
     #[inline]
@@ -358,10 +359,10 @@ impl<'a> Messages<'_, 'a> {
         match text {
             Cow::Borrowed(text) => self.put(text),
             Cow::Owned(text) => {
-                let start = self.json.len();
+                let start = self.draft.json.len();
                 self.escape(text);
-                self.json.pop();
-                self.json.remove(start);
+                self.draft.json.pop();
+                self.draft.json.remove(start);
             }
         }
     }
@@ -369,7 +370,7 @@ impl<'a> Messages<'_, 'a> {
     #[inline(never)]
     fn escape(&mut self, text: &str) {
         // A text is always JSON.
-        let _ = serde_json::to_writer(&mut *self.json, text);
+        let _ = serde_json::to_writer(&mut self.draft.json, text);
     }
 }
 
@@ -382,17 +383,6 @@ fn sound_part<'a>(item: &Item, part: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Whether no half of a character is in an item. Items mostly have none, and say so once.
-#[inline]
-fn is_sound(item: &Item) -> bool {
-    item.fact(Fact::IsSound, look)
-}
-
-#[inline(never)]
-fn look(item: &Item) -> bool {
-    matches!(sound(item.as_json()), Cow::Borrowed(_))
-}
-
 /// Adds one JSON string to another, on a line of its own.
 #[inline]
 fn join<'a>(said: &mut Option<Cow<'a, str>>, more: Option<Cow<'a, str>>) {
@@ -403,11 +393,6 @@ fn join<'a>(said: &mut Option<Cow<'a, str>>, more: Option<Cow<'a, str>>) {
         }
         (said, more) => said.or(more),
     };
-}
-
-/// Whether an item begins another message than the one before it, whoever speaks.
-fn begins_another(item: &Item) -> bool {
-    item.kind() == ItemKind::Message && !item.is_of_tool()
 }
 
 fn is_reference(item: &Item) -> bool {
@@ -451,14 +436,15 @@ mod tests {
     use serde_json::Value;
 
     fn written(items: Vec<Item>) -> Value {
-        let mut json = Vec::new();
         let request = ModelRequest::new(items);
+        let write = || {
+            let mut draft = Draft::of(&request.input, usual::write_bytes);
+            write(&mut draft, &request, true).unwrap();
+            draft.finish().json()
+        };
         // What items noted the first time is used the second time.
-        for _ in 0..2 {
-            json.clear();
-            write(&mut json, &request, true).unwrap();
-        }
-        serde_json::from_slice(&json).unwrap()
+        write();
+        serde_json::from_slice(&write()).unwrap()
     }
 
     /// The same JSON with every letter of its strings escaped, keys excepted: nothing in it can be

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
 
 use super::ChatModel;
-use super::messages;
+use super::{messages, usual};
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::payload::Payload;
@@ -44,11 +44,12 @@ pub(super) fn body(
     let is_openai = model.client.is_openai();
     let mut body = Body::around(
         &request.input,
+        usual::write_bytes,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);
     let written = body.written("messages", |draft| {
-        messages::write(&mut draft.json, request, is_openai)
+        messages::write(draft, request, is_openai)
     });
     if written? == 0 && !settings.extra_body.contains_key("messages") {
         return Err(ModelError::new(

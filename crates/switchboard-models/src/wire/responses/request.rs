@@ -9,7 +9,7 @@ use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::Taker;
-use crate::wire::payload::{Draft, Payload};
+use crate::wire::payload::{self, Draft, Payload};
 
 /// A tool or a handoff in the protocol's form.
 #[derive(Serialize)]
@@ -45,7 +45,11 @@ pub(super) fn body(
             "there is nothing to send: the conversation is empty, or all of it is for other models",
         ));
     }
-    let mut body = Body::around(&items, [model.client.body_fields(), &settings.extra_body]);
+    let mut body = Body::around(
+        &items,
+        payload::as_it_is,
+        [model.client.body_fields(), &settings.extra_body],
+    );
     body.field("model", &*model.name);
     let instructions = request.full_instructions();
     body.optional(
