@@ -52,6 +52,12 @@ impl Place {
         self.start as usize..self.end as usize
     }
 
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    #[inline]
     pub(super) fn is_string(self, whole: &str) -> bool {
         whole.as_bytes().get(self.range().start) == Some(&b'"')
     }

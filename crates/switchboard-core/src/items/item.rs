@@ -387,6 +387,34 @@ impl Item {
         Some([head.call_id.text(raw)?, head.output.text(raw)?])
     }
 
+    /// How long the JSON is of what a message says, where that is one string.
+    #[doc(hidden)]
+    #[inline]
+    pub fn only_text_len(&self) -> usize {
+        let content = self.0.head.content;
+        if content.is_string(&self.0.raw) {
+            return content.len();
+        }
+        let found = self.0.notes.only_text(|| self.find_only_text());
+        found.map_or(0, |place| Place::between(place).len())
+    }
+
+    /// How long the parts of a usual call are.
+    #[doc(hidden)]
+    #[inline]
+    pub fn usual_call_lens(&self) -> [usize; 3] {
+        let head = &self.0.head;
+        [head.call_id, head.name, head.arguments].map(Place::len)
+    }
+
+    /// How long the words of a usual output are, where it answers a call.
+    #[doc(hidden)]
+    #[inline]
+    pub fn answer_len(&self, call: &Self) -> Option<usize> {
+        let ids = [call, self].map(|item| item.0.head.call_id.token(&item.0.raw));
+        (ids[0] == ids[1]).then(|| self.0.head.output.len())
+    }
+
     /// Whether an assistant speaks.
     #[doc(hidden)]
     pub fn is_of_assistant(&self) -> bool {

@@ -13,6 +13,8 @@ pub enum Fact {
     SentAsItIs,
     /// Its JSON holds no half of a character.
     IsSound,
+    /// What Chat Completions needs of it can be taken as it stands.
+    IsUsual,
 }
 
 impl Fact {
@@ -21,6 +23,7 @@ impl Fact {
         match self {
             Self::SentAsItIs => (1, 2),
             Self::IsSound => (4, 8),
+            Self::IsUsual => (16, 32),
         }
     }
 }
@@ -34,11 +37,11 @@ impl Fact {
 #[derive(Debug, Default)]
 pub(super) struct Notes(AtomicU64);
 
-/// Below the place of the only text there are four bits for facts.
-const FACTS: u32 = 4;
+/// Below the place of the only text there are two bits for each fact.
+const FACTS: u32 = 6;
 
 /// The bits of the start and of the end of the only text; none as long as nobody looked.
-const PLACE: u32 = 30;
+const PLACE: u32 = 29;
 
 /// There is no text, or more than one, or it is too far out.
 const NOT_ONE: u64 = u64::MAX >> FACTS;
@@ -251,9 +254,9 @@ mod tests {
         assert_eq!(none.only_text(|| Some((3, 9))), None);
         assert!(none.fact(Fact::IsSound, || true) && notes.fact(Fact::SentAsItIs, || false));
         let far = Notes::default();
-        assert_eq!(far.only_text(|| Some((3, 1 << 30))), None);
+        assert_eq!(far.only_text(|| Some((3, 1 << 29))), None);
         let last = Notes::default();
-        let place = (0, (1 << 30) - 1);
+        let place = (0, (1 << 29) - 1);
         assert_eq!(last.only_text(|| Some(place)), Some(place));
     }
 }

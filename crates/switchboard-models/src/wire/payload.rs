@@ -198,6 +198,7 @@ impl Sending {
                 self.runs += 1;
             }
         }
+        debug_assert!(block.len() <= self.left, "a run is longer than was noted");
         self.left = self.left.saturating_sub(block.len());
         Some(block.into())
     }

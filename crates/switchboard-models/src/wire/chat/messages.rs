@@ -10,7 +10,7 @@ use switchboard_core::{Item, ItemKind, ModelRequest};
 
 use super::outputs::{Outputs, is_output, output_id, output_json};
 use super::parts;
-use super::usual::{self, Answered, Length, is_sound};
+use super::usual::{self, Answered, is_sound};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::is_assistants;
 use crate::wire::lenient::{sound, text};
@@ -40,8 +40,13 @@ pub(super) fn write<'a>(
     let mut next = items.next();
     while let Some(item) = next {
         next = items.next();
-        messages.add(item, next)?;
-        messages.place += 1;
+        let taken = messages.usual(item, next);
+        if taken == 0 {
+            messages.add(item, next)?;
+        } else if taken > 1 {
+            next = items.next();
+        }
+        messages.place += taken.max(1);
     }
     messages.flush();
     messages.put("]");
@@ -99,7 +104,7 @@ impl<'a> Messages<'_, 'a> {
     /// Adds an item, which stands before `next`.
     fn add(&mut self, item: &'a Item, next: Option<&'a Item>) -> Result<(), ModelError> {
         match item.kind() {
-            ItemKind::FunctionCall if self.usual(item, next) || self.answered(item, next) => Ok(()),
+            ItemKind::FunctionCall if self.answered(item, next) => Ok(()),
             ItemKind::Message if is_assistants(item) => {
                 self.assistant(item, next);
                 Ok(())
@@ -116,8 +121,8 @@ impl<'a> Messages<'_, 'a> {
             ItemKind::Message => {
                 self.flush();
                 match self.usual(item, next) {
-                    true => Ok(()),
-                    false => self.message(item),
+                    0 => self.message(item),
+                    _ => Ok(()),
                 }
             }
             ItemKind::FunctionCall => {
@@ -184,7 +189,7 @@ impl<'a> Messages<'_, 'a> {
         if has_spoken && said.calls.is_empty() {
             self.flush();
         }
-        if self.usual(item, next) {
+        if self.usual(item, next) > 0 {
             return;
         }
         if let Some(text) = item.only_text() {
@@ -233,33 +238,36 @@ impl<'a> Messages<'_, 'a> {
         Ok(())
     }
 
-    /// Notes an item, and with a call its output, to be written when they are sent; whether that can
-    /// be. They then take no room in the meantime.
-    fn usual(&mut self, item: &'a Item, next: Option<&'a Item>) -> bool {
+    /// Notes an item, and with a call its output, to be written when they are sent; how many these
+    /// are. They then take no room in the meantime.
+    #[inline]
+    fn usual(&mut self, item: &'a Item, next: Option<&'a Item>) -> usize {
         if !self.pending.is_nothing() {
-            return false;
+            return 0;
         }
-        let mut length = Length(0);
-        let items = usual::write(&mut length, item, next);
-        let is_usual = match (items, next) {
-            (2, Some(output)) => self.outputs.take_next(output),
-            (items, _) => items == 1,
+        let Some((length, items)) = usual::length(item, next) else {
+            return 0;
         };
-        if is_usual {
-            let is_first = self.written == 0;
-            self.draft.run(self.place, items, length.0, is_first);
-            self.written += items;
+        if let (2, Some(output)) = (items, next) {
+            if !self.outputs.take_next(output) {
+                return 0;
+            }
+            self.outputs.pass(self.place + 1);
         }
-        is_usual
+        let is_first = self.written == 0;
+        self.draft.run(self.place, items, length, is_first);
+        self.written += items;
+        items
     }
 
     /// Writes what an assistant said, calls, and got at once, where one follows the other: nobody
     /// needs to look for the output. Whether it is so.
     fn answered(&mut self, call: &'a Item, next: Option<&'a Item>) -> bool {
+        let is_usual = usual::length(call, next).is_some();
         let (Some(answered), Some(output)) = (Answered::of(call, next), next) else {
             return false;
         };
-        if !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
+        if !is_usual || !self.pending.calls.is_empty() || !self.outputs.take_next(output) {
             return false;
         }
         self.begin_said(true);
@@ -438,7 +446,7 @@ mod tests {
     fn written(items: Vec<Item>) -> Value {
         let request = ModelRequest::new(items);
         let write = || {
-            let mut draft = Draft::of(&request.input, usual::write_bytes);
+            let mut draft = Draft::of(&request.input, usual::write);
             write(&mut draft, &request, true).unwrap();
             draft.finish().json()
         };

@@ -44,7 +44,7 @@ pub(super) fn body(
     let is_openai = model.client.is_openai();
     let mut body = Body::around(
         &request.input,
-        usual::write_bytes,
+        usual::write,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);

@@ -3,71 +3,77 @@
 use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind};
 
-use crate::wire::history::is_assistants;
 use crate::wire::lenient::has_halves;
 
-/// What JSON is written to.
-pub(super) trait Sink {
-    fn put(&mut self, json: &str);
-}
+const USER: &str = r#"{"role":"user","content":"#;
+const ASSISTANT: &str = r#"{"role":"assistant","content":"#;
+const END: &str = "}";
+const CALLER: &str = r#"{"role":"assistant","content":null"#;
 
-/// In place, so that what is always the same is written in a few large moves.
-impl Sink for Vec<u8> {
-    #[inline]
-    fn put(&mut self, json: &str) {
-        self.extend_from_slice(json.as_bytes());
+/// What stands before the parts of a call and its output, which are its identifier, its name, its
+/// arguments, its identifier again, and the output.
+const AROUND: [&str; 5] = [
+    r#","tool_calls":[{"id":"#,
+    r#","type":"function","function":{"name":"#,
+    r#","arguments":"#,
+    r#"}}]},{"role":"tool","tool_call_id":"#,
+    r#","content":"#,
+];
+
+/// The length of all that stands around a call and its output.
+const AROUND_LENGTH: usize = {
+    let mut length = CALLER.len() + END.len();
+    let mut at = 0;
+    while at < AROUND.len() {
+        length += AROUND[at].len();
+        at += 1;
     }
-}
+    length
+};
 
-/// Counts the bytes and forgets them.
-pub(super) struct Length(pub(super) usize);
-
-impl Sink for Length {
-    #[inline]
-    fn put(&mut self, json: &str) {
-        self.0 += json.len();
-    }
-}
-
-/// Writes the message that an item is; with a call the output too, which is the next item. How many
-/// items these are, one message each, with a comma between them. None where there is more to them.
+/// How many bytes the message takes that an item is, and with a call its output too, which is the next
+/// item; and how many items these are, one message each. `None` where there is more to them.
 ///
 /// Nothing may be pending that an item could belong to.
 #[inline]
-pub(super) fn write(out: &mut impl Sink, item: &Item, next: Option<&Item>) -> usize {
+pub(super) fn length(item: &Item, next: Option<&Item>) -> Option<(usize, usize)> {
+    if !item.fact(Fact::IsUsual, is_usual) {
+        return None;
+    }
     match item.kind() {
         ItemKind::FunctionCall => {
-            let Some(answered) = Answered::of(item, next) else {
-                return 0;
-            };
-            out.put(r#"{"role":"assistant","content":null"#);
-            answered.write(out);
-            2
+            let next = next.filter(|next| is_usual_output(next))?;
+            let [id, name, arguments] = item.usual_call_lens();
+            let output = next.answer_len(item)?;
+            // The messages stand with the comma between them.
+            Some((AROUND_LENGTH + 2 * id + name + arguments + output, 2))
         }
-        ItemKind::Message => {
-            let (beginning, text) = if item.is_of_user() {
-                let text = item.content_json().filter(|text| text.starts_with('"'));
-                (r#"{"role":"user","content":"#, text)
-            } else if is_assistants(item) && next.is_none_or(begins_another) {
-                (r#"{"role":"assistant","content":"#, item.only_text())
-            } else {
-                return 0;
-            };
-            let Some(text) = text.filter(|_| is_sound(item)) else {
-                return 0;
-            };
-            out.put(beginning);
-            out.put(text);
-            out.put("}");
-            1
+        ItemKind::Message if item.is_of_user() => {
+            Some((USER.len() + item.only_text_len() + END.len(), 1))
         }
-        _ => 0,
+        ItemKind::Message if next.is_none_or(begins_another) => {
+            Some((ASSISTANT.len() + item.only_text_len() + END.len(), 1))
+        }
+        _ => None,
     }
 }
 
-/// [`write`] for bytes, as a payload takes it.
-pub(super) fn write_bytes(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
-    write(out, item, next)
+/// Writes the message that an item is, and with a call its output too; how many items these are. There
+/// must be a [`length`] of it.
+pub(super) fn write(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
+    let mut put = |json: &str| out.extend_from_slice(json.as_bytes());
+    match (Answered::of(item, next), item.is_of_user()) {
+        (Some(answered), _) => {
+            put(CALLER);
+            answered.write(out);
+            return 2;
+        }
+        (_, true) => put(USER),
+        (_, false) => put(ASSISTANT),
+    }
+    put(item.only_text().unwrap_or_default());
+    put(END);
+    1
 }
 
 /// A call and the output right after it, both written as usual; parts are JSON.
@@ -82,9 +88,8 @@ impl<'a> Answered<'a> {
     #[inline]
     pub(super) fn of(call: &'a Item, next: Option<&'a Item>) -> Option<Self> {
         let [id, name, arguments] = call.usual_call()?;
-        let next = next?;
-        let [answered, output] = next.usual_output()?;
-        (answered == id && is_sound(call) && is_sound(next)).then_some(Self {
+        let [_, output] = next?.usual_output()?;
+        Some(Self {
             id,
             name,
             arguments,
@@ -94,19 +99,39 @@ impl<'a> Answered<'a> {
 
     /// Writes the rest of a message that calls, and the message of what came of it.
     #[inline]
-    pub(super) fn write(&self, out: &mut impl Sink) {
-        out.put(r#","tool_calls":[{"id":"#);
-        out.put(self.id);
-        out.put(r#","type":"function","function":{"name":"#);
-        out.put(self.name);
-        out.put(r#","arguments":"#);
-        out.put(self.arguments);
-        out.put(r#"}}]},{"role":"tool","tool_call_id":"#);
-        out.put(self.id);
-        out.put(r#","content":"#);
-        out.put(self.output);
-        out.put("}");
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        // Not in a loop: what is always the same is then written in a few large moves.
+        let mut put = |json: &str| out.extend_from_slice(json.as_bytes());
+        put(AROUND[0]);
+        put(self.id);
+        put(AROUND[1]);
+        put(self.name);
+        put(AROUND[2]);
+        put(self.arguments);
+        put(AROUND[3]);
+        put(self.id);
+        put(AROUND[4]);
+        put(self.output);
+        put(END);
     }
+}
+
+/// Whether an item, seen on its own, can be taken as it stands.
+fn is_usual(item: &Item) -> bool {
+    let has_parts = match item.kind() {
+        ItemKind::FunctionCall => item.usual_call().is_some(),
+        ItemKind::FunctionCallOutput => item.usual_output().is_some(),
+        ItemKind::Message if item.is_of_user() => item
+            .content_json()
+            .is_some_and(|json| json.starts_with('"')),
+        ItemKind::Message => item.is_of_assistant() && item.only_text().is_some(),
+        _ => false,
+    };
+    has_parts && is_sound(item)
+}
+
+fn is_usual_output(item: &Item) -> bool {
+    item.kind() == ItemKind::FunctionCallOutput && item.fact(Fact::IsUsual, is_usual)
 }
 
 /// Whether no half of a character is in an item. Items mostly have none, and say so once.
