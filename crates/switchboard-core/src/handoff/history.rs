@@ -202,13 +202,26 @@ pub(super) mod tests {
 
     /// The history after a turn that made these items, and how many records were read for it.
     fn nested(history: Items, made: &[Item], markers: &HistoryMarkers) -> (Items, usize) {
-        let made = made.iter();
-        let made = made.map(|item| RunItem::new(RunItem::kind_of(item), "A", item.clone()));
-        let made: Vec<RunItem> = made.collect();
-        let data = HandoffInputData::new(history, vec![], made, RunContext::new(()));
-        let before = READ.get();
+        nested_after(history, &[], made, markers)
+    }
+
+    /// The same where the run had made items before that turn.
+    fn nested_after(
+        history: Items,
+        before: &[Item],
+        made: &[Item],
+        markers: &HistoryMarkers,
+    ) -> (Items, usize) {
+        let run_items = |items: &[Item]| -> Vec<RunItem> {
+            let items = items.iter();
+            let items = items.map(|item| RunItem::new(RunItem::kind_of(item), "A", item.clone()));
+            items.collect()
+        };
+        let (before, made) = (run_items(before), run_items(made));
+        let data = HandoffInputData::new(history, before, made, RunContext::new(()));
+        let read = READ.get();
         let history = nest_handoff_history(data, None, markers).history_items();
-        (history, READ.get() - before)
+        (history, READ.get() - read)
     }
 
     /// The same items, of which nothing is known yet.
@@ -276,44 +289,95 @@ pub(super) mod tests {
         assert_eq!((next, read), (slowly, 5));
     }
 
+    /// Markers of which each could be taken for something else.
+    fn odd_markers(which: usize) -> HistoryMarkers {
+        let markers = |start: &'static str, end: &'static str| HistoryMarkers {
+            start: start.into(),
+            end: end.into(),
+        };
+        match which {
+            0..4 => HistoryMarkers::default(),
+            4 => markers("", ""),
+            5 => markers("\n", "\n"),
+            6 => markers("<H>", "<H>"),
+            7 => markers("<H>\n1. user: x", "2. user: y\n<H>"),
+            _ => markers(" \u{2028}1. \"\\\u{1}\r", "\r3. \u{85}"),
+        }
+    }
+
+    /// An item that says this in one of many forms.
+    fn item_of(said: &str, form: usize) -> Item {
+        let quoted = serde_json::to_string(said).unwrap();
+        let inside = &quoted[1..quoted.len() - 1];
+        let json = |json: String| Item::from_json(json).unwrap();
+        match form {
+            0 => Item::user(said),
+            1 => Item::named_message("user", said, "x"),
+            2 => Item::function_call("c", "f", said),
+            3 => Item::output_message("m", said),
+            4 => json(format!("{{\n \"type\": \"x\",\r\n \"y\": {quoted}}}")),
+            5 => json(format!(
+                r#"{{"type":"x","created_by":1,"provider_data":{quoted}}}"#
+            )),
+            6 => json(format!(r#"{{"role":"user","content":"\u2028\/{inside}"}}"#)),
+            7 => json(format!(r#"{{"type":"x","y":"\u2028\u00e9","z":{quoted}}}"#)),
+            8 => Item::message(said, "x"),
+            9 => Item::message("tool", said),
+            10 => json(format!(
+                r#"{{"role":"developer","provider_data":{quoted},"x":2}}"#
+            )),
+            11 => json(format!(
+                r#"{{"role":"user","content":[{quoted}],"provider_data":{quoted}, "created_by":{quoted}}}"#
+            )),
+            12 => json(format!(
+                r#"{{"role":"user","content":"\ud800{inside}\udfff"}}"#
+            )),
+            13 => json(format!(
+                r#"{{"role":"user","content":[1],"c\u006fntent":{quoted},"provider_data":1}}"#
+            )),
+            14 => json(format!(
+                r#"{{"type":"x","\u0063reated_by":1,"provider_dat\u0061":2,"\u0072ole":[{quoted}]}}"#
+            )),
+            15 => json(format!(
+                r#"{{"type":"x","\ud800":{quoted},"provider_data":1}}"#
+            )),
+            _ => Item::message("system", said.trim()),
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_copied_is_what_would_be_read_and_written(
             said in prop::collection::vec(
-                "([ -~]{0,20}|[\n\r\t\"\\\\\u{1}\u{b}\u{1c}\u{1f}\u{85}\u{a0}\u{2028}é账“ :().{}]|1\\. ){0,4}", 1..12,
+                "([ -~]{0,20}|[\n\r\t\"\\\\\u{1}\u{b}\u{1c}\u{1f}\u{85}\u{a0}\u{2028}é账“ :().{}]|1\\. |٣\\.){0,4}", 1..12,
             ),
-            forms in prop::collection::vec(0..13_usize, 12),
-            turns in prop::collection::vec(0..4_usize, 1..5),
+            forms in prop::collection::vec(0..17_usize, 12),
+            // In half of all cases each item can be copied.
+            is_tame in any::<bool>(),
+            turns in prop::collection::vec((0..4_usize, 0..3_usize, 0..9_usize, any::<bool>()), 1..5),
         ) {
-            let markers = HistoryMarkers::default();
-            let item = |(said, form): (&String, &usize)| {
-                let quoted = serde_json::to_string(said).unwrap();
-                let inside = &quoted[1..quoted.len() - 1];
-                let json = |json: String| Item::from_json(json).unwrap();
-                match form {
-                    0 => Item::user(said),
-                    1 => Item::named_message("user", said, "x"),
-                    2 => Item::function_call("c", "f", said),
-                    3 => Item::output_message("m", said),
-                    4 => json(format!("{{\n \"type\": \"x\",\r\n \"y\": {quoted}}}")),
-                    5 => json(format!(r#"{{"type":"x","created_by":1,"provider_data":{quoted}}}"#)),
-                    6 => json(format!(r#"{{"role":"user","content":"\u2028\/{inside}"}}"#)),
-                    7 => json(format!(r#"{{"type":"x","y":"\u2028\u00e9","z":{quoted}}}"#)),
-                    8 => Item::message(said, "x"),
-                    9 => Item::message("tool", said),
-                    10 => json(format!(r#"{{"role":"developer","provider_data":{quoted},"x":2}}"#)),
-                    11 => json(format!(r#"{{"role":"user","content":[{quoted}],"provider_data":{quoted}, "created_by":{quoted}}}"#)),
-                    _ => Item::message("system", said.trim()),
-                }
+            let item = |(said, form): (&String, &usize)| match (is_tame, form % 3) {
+                (false, _) => item_of(said, *form),
+                (true, 0) => item_of("\"{x}\": 1. é\\", 1),
+                (true, 1) => item_of(said, 2),
+                (true, _) => item_of(&said.replace(|c: char| c.is_control() || c == '\u{2028}', " "), 0),
             };
             let items: Vec<Item> = said.iter().zip(&forms).map(item).collect();
             let mut made = items.iter();
             let mut history: Items = made.by_ref().take(items.len() / 2).cloned().collect();
             let mut slowly = history.clone();
-            for turn in turns {
-                let new: Vec<Item> = made.by_ref().take(turn).cloned().chain(handoff(turn)).collect();
-                history = nested(history, &new, &markers).0;
-                slowly = nested(read_anew(&slowly), &new, &markers).0;
+            let mut markers = HistoryMarkers::default();
+            for (now, before, which, is_saved) in turns {
+                let before: Vec<Item> = made.by_ref().take(before).cloned().collect();
+                let new: Vec<Item> = made.by_ref().take(now).cloned().chain(handoff(now)).collect();
+                if which > 0 {
+                    markers = odd_markers(which);
+                }
+                if is_saved && now == 0 {
+                    history = read_anew(&history);
+                }
+                history = nested_after(history, &before, &new, &markers).0;
+                slowly = nested_after(read_anew(&slowly), &before, &new, &markers).0;
                 prop_assert_eq!(&history, &slowly);
             }
         }

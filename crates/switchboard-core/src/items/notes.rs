@@ -226,6 +226,34 @@ mod tests {
     }
 
     #[test]
+    fn what_threads_note_at_once_is_true() {
+        let clean = Clean::default();
+        let noted = [
+            Search::Sorts(1),
+            Search::Sorts(4),
+            Search::Numbered(1),
+            Search::Numbered(1 << 29),
+        ];
+        let others = [
+            Search::Sorts(2),
+            Search::Sorts(5 | 8),
+            Search::Numbered(2),
+            Search::Numbered((1 << 29) | 1),
+        ];
+        std::thread::scope(|scope| {
+            for search in noted {
+                let clean = &clean;
+                scope.spawn(move || {
+                    for _ in 0..2000 {
+                        clean.note(search);
+                        assert!(!others.iter().any(|other| clean.is_of(*other)));
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
     fn numbers_run_out_and_do_not_come_again() {
         let last = AtomicU32::new((1 << Search::BITS) - 2);
         let most = (1 << Search::BITS) - 1;
