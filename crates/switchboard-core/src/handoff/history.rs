@@ -289,6 +289,47 @@ pub(super) mod tests {
         assert_eq!((next, read), (slowly, 5));
     }
 
+    #[test]
+    fn what_is_not_written_the_same_way_twice_is_read() {
+        let named = |name| Item::named_message("user", name, "x");
+        let json = |json: &str| Item::from_json(json).unwrap();
+        let copied = [
+            named("A"),
+            named(")"),
+            named("A b) \u{e9}\"\\"),
+            Item::user("1. user (A): {x}"),
+            Item::user(" \t\u{1f}\u{3000}"),
+            json(r#"{"role":"user","content":"\ud800\n"}"#),
+            json(r#"{"role":"user","content":[1], "created_by":1,"provider_data":2}"#),
+            json(r#"{"type":"x","y":"\ud800\u2028"}"#),
+        ];
+        let read = [
+            named("A:b"),
+            named("A(b"),
+            named(" A"),
+            named("A\u{a0}"),
+            named("A\u{b}b"),
+            named("A\u{2028}b"),
+            Item::user("a\u{85}b"),
+            Item::user("a\u{1c}"),
+            Item::message("tool", "{}"),
+            Item::message("user ", "x"),
+            json("{\"type\":\"x\",\n\"y\":1}"),
+            json(r#"{"type":"x","y":"\u2028"}"#),
+            // No `Value` holds this, so it stays as it is.
+            json("{\"type\":\"x\",\"y\":\"\\ud800\u{2028}\"}"),
+        ];
+        let markers = HistoryMarkers::default();
+        let copied = copied.into_iter().map(|item| (item, true));
+        for (item, is_copied) in copied.chain(read.into_iter().map(|item| (item, false))) {
+            let history = vec![item.clone(), Item::user("Hi")];
+            let history = nested(history.into(), &handoff(1), &markers).0;
+            let slowly = nested(read_anew(&history), &handoff(2), &markers).0;
+            let (next, read) = nested(history, &handoff(2), &markers);
+            assert_eq!((next, read == 0), (slowly, is_copied), "{item:?}");
+        }
+    }
+
     /// Markers of which each could be taken for something else.
     fn odd_markers(which: usize) -> HistoryMarkers {
         let markers = |start: &'static str, end: &'static str| HistoryMarkers {
@@ -352,17 +393,17 @@ pub(super) mod tests {
                 "([ -~]{0,20}|[\n\r\t\"\\\\\u{1}\u{b}\u{1c}\u{1f}\u{85}\u{a0}\u{2028}é账“ :().{}]|1\\. |٣\\.){0,4}", 1..12,
             ),
             forms in prop::collection::vec(0..17_usize, 12),
-            // In half of all cases each item can be copied.
-            is_tame in any::<bool>(),
+            // Most summaries of odd items cannot be copied, so they are all, one or none.
+            odd in prop::sample::select(vec![12, 1, 0]),
             turns in prop::collection::vec((0..4_usize, 0..3_usize, 0..9_usize, any::<bool>()), 1..5),
         ) {
-            let item = |(said, form): (&String, &usize)| match (is_tame, form % 3) {
-                (false, _) => item_of(said, *form),
-                (true, 0) => item_of("\"{x}\": 1. é\\", 1),
-                (true, 1) => item_of(said, 2),
-                (true, _) => item_of(&said.replace(|c: char| c.is_control() || c == '\u{2028}', " "), 0),
+            let item = |(at, (said, form)): (usize, (&String, &usize))| match form % 3 {
+                _ if at < odd => item_of(said, *form),
+                0 => item_of("\"{x}\") 1. é\\", 1),
+                1 => Item::function_call_output("c", "{\"said\":\"\\n\"}"),
+                _ => item_of(&said.replace(|c: char| c.is_control() || c == '\u{2028}', " "), 0),
             };
-            let items: Vec<Item> = said.iter().zip(&forms).map(item).collect();
+            let items: Vec<Item> = said.iter().zip(&forms).enumerate().map(item).collect();
             let mut made = items.iter();
             let mut history: Items = made.by_ref().take(items.len() / 2).cloned().collect();
             let mut slowly = history.clone();
