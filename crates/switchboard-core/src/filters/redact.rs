@@ -62,7 +62,7 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 ///
 /// The time is linear in the length of the text. An item in which nothing was found is not looked
 /// at again, so that in a chain of handoffs each costs what is new; where there are patterns, that holds
-/// for one `Redaction` and its clones.
+/// for one `Redaction` and its clones, as long as no two others with patterns look at the item in between.
 ///
 /// ```
 /// use switchboard_core::filters::{Filter, IntoFilter, Redaction};
