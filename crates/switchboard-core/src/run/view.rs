@@ -167,7 +167,9 @@ pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> (Items, u
     let old = kept
         .iter()
         .rposition(|item| !is_new.contains(&item.address()));
-    (kept.into(), old.map_or(0, |last| last + 1))
+    // A stored item may be the very one that is given again.
+    let least = kept.len().saturating_sub(new.len());
+    (kept.into(), old.map_or(0, |last| last + 1).max(least))
 }
 
 /// The items without calls that have no output, and without the reasoning that led to them.
@@ -261,6 +263,14 @@ mod tests {
             r#"{{"type":"reasoning","id":"{id}","summary":[]}}"#
         ))
         .unwrap()
+    }
+
+    #[test]
+    fn what_is_new_is_known_also_where_it_was_said_before() {
+        let again = Item::user("Again");
+        let history: Items = vec![Item::user("First"), again.clone()].into();
+        let (all, stored) = continued(&history, &vec![again].into(), false);
+        assert_eq!((all.len(), stored), (3, 2));
     }
 
     fn made(items: &[Item]) -> RunItems {
