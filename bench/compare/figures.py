@@ -36,6 +36,12 @@ def ratio(more, less):
     return more / less if more is not None and less else None
 
 
+def paired(results, case, base):
+    """The median over the rounds of what one case costs of another: what slows a round down slows both down."""
+    pairs = zip(micros(results, case), micros(results, base))
+    return middle_of([cost / least for cost, least in pairs])
+
+
 def growth(results, few, many, program="switchboard"):
     """The exponent with which a chain's cost grows with its length."""
     grown = ratio(middle(results, f"chain_{many}", program), middle(results, f"chain_{few}", program))

@@ -1,6 +1,6 @@
 """What is to be reached, and whether it is."""
 
-from .figures import growth, memory, middle, ratio
+from .figures import growth, memory, middle, paired, ratio
 
 PEERS = ["openai-agents-rs", "rig", "node", "python"]
 
@@ -33,10 +33,10 @@ def targets(results):
                 case = f"{protocol}_{form}_{items}_x{at_once}"
                 deltas = ", 200 deltas" if form == "streamed" else ""
                 words = f"{spoken}, {form}, {items:,} items{deltas}, {at_once} at a time"
-                yield words, f"at most {bound}× the bare client", ratio(own(case), own(f"bare_{case}")), bound, "×"
-    many = ratio(own("at_once_10000"), own("one_at_a_time"))
+                yield words, f"at most {bound}× the bare client", paired(results, case, f"bare_{case}"), bound, "×"
+    many = paired(results, "at_once_10000", "one_at_a_time")
     yield "10,000 runs at once", "at most 1.6× one at a time", many, 1.6, "×"
-    traced = ratio(own("triage_traced"), own("triage"))
+    traced = paired(results, "triage_traced", "triage")
     yield "tracing to memory", "at most 1.5× triage without", traced, 1.5, "×"
 
 
