@@ -1,5 +1,6 @@
 //! What `cargo fuzz` looks at; see `fuzz/README.md`.
 
+use std::collections::VecDeque;
 use std::sync::LazyLock;
 
 use super::client::Head;
@@ -22,9 +23,9 @@ pub fn sse(bytes: &[u8], cuts: &[u16]) {
     assert_eq!(split(&parts), split(&[bytes]));
 }
 
-fn split(parts: &[&[u8]]) -> Result<Vec<Event>, TooLong> {
+fn split(parts: &[&[u8]]) -> Result<VecDeque<Event>, TooLong> {
     let mut splitter = Splitter::new(1 << 20);
-    let mut events = Vec::new();
+    let mut events = VecDeque::new();
     for part in parts {
         splitter.push(part, &mut events)?;
     }
