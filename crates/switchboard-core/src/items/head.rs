@@ -167,6 +167,11 @@ impl Head {
                         only_text = Some(content::scan(scanner)?);
                         Some(())
                     }
+                    // Of a field that is there twice the last counts.
+                    Field::Content => {
+                        only_text = None;
+                        scanner.ignore()
+                    }
                     _ => scanner.ignore(),
                 })?;
                 let end = scanner.place() - start;

@@ -1,3 +1,6 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -114,6 +117,21 @@ fn hostile_items_keep_their_bytes() {
 }
 
 #[test]
+fn of_a_content_that_is_there_twice_the_last_counts() {
+    let parts = r#"[{"type":"output_text","text":"a"}]"#;
+    for (first, last, text) in [
+        (parts, "null", None),
+        (parts, "{}", None),
+        (parts, r#""b""#, Some("b")),
+        ("null", parts, Some("a")),
+    ] {
+        let json = format!(r#"{{"role":"assistant","content":{first},"content":{last}}}"#);
+        let item = Item::from_json(json).unwrap();
+        assert_eq!(item.text().as_deref(), text, "{item:?}");
+    }
+}
+
+#[test]
 fn internal_fields_do_not_reach_a_model() {
     let item = Item::from_json(
         r#"{"type":"function_call","call_id":"c","created_by":"s","status":null,"x":{"created_by":1}}"#,
@@ -147,5 +165,51 @@ fn what_is_built_is_what_is_read() {
         assert_eq!(format!("{:?}", item.0.head), format!("{:?}", read.0.head));
         assert_eq!(item.only_text(), read.only_text());
         assert_eq!(item.text(), read.text());
+    }
+}
+
+/// Objects as nobody writes them: fields twice, of other types, and written in other ways.
+fn odd_object() -> impl Strategy<Value = String> {
+    let texts = r#""(|a|é\\n\\"|\\ud800|\\ud83d\\ude00|(long ){12})""#;
+    let value = || prop_oneof![3 => texts, 1 => r#"null|7|\[\]|\{"type":"text","text":"x"\}"#];
+    let kinds = r#""type" :("(output_text|text|refusal|output\\u005ftext)"|null)"#;
+    let names = r"text|text|refusal|te\\u0078t|\\ud800|x";
+    let part = prop_oneof![
+        kinds,
+        (names, value()).prop_map(|(name, value)| format!(r#""{name}": {value}"#)),
+    ];
+    let part = prop_oneof![
+        2 => vec(part, 0..4).prop_map(|fields| format!("{{{}}}", fields.join(" ,"))),
+        1 => texts.prop_map(|text| format!(r#"{{"type":"output_text","text":{text}}}"#)),
+        1 => value(),
+    ];
+    let parts = vec(part, 0..3).prop_map(|parts| format!("[ {}]", parts.join(",")));
+    let content = prop_oneof![1 => value(), 2 => parts];
+    let names = r"id|call_id|name|arguments|output|status|provider_data|created_by|c\\u006fntent|i\\u0064|x";
+    let kinds =
+        r#""type":("(m|\\u006d)essage"|"function_call(_output)?"|"mcp_approval_response"|null|7)"#;
+    let field = prop_oneof![
+        content.prop_map(|content| format!(r#""content" : {content}"#)),
+        kinds,
+        r#""role":("(user|us\\u0065r|assistant|tool)"|null)"#,
+        (names, value()).prop_map(|(name, value)| format!(r#""{name}":{value}"#)),
+    ];
+    vec(field, 0..7).prop_map(|fields| format!("{{{} }}", fields.join(", ")))
+}
+
+proptest! {
+    #[test]
+    fn odd_items_are_the_same_however_they_are_read(json in odd_object()) {
+        let slowly = Item(Inner::new(json.clone(), Head::parse(&json).unwrap()));
+        let among_others = format!(" {json} , 7");
+        let at_once = Item::scan(&mut Scanner::new(&among_others));
+        for item in at_once.into_iter().chain([Item::from_json(&*json).unwrap()]) {
+            prop_assert_eq!(&item, &slowly);
+            prop_assert_eq!(format!("{:?}", item.0.head), format!("{:?}", slowly.0.head));
+            prop_assert_eq!(item.only_text(), slowly.only_text());
+            prop_assert_eq!(item.only_text_len(), slowly.only_text().map_or(0, str::len));
+            prop_assert_eq!(item.text(), slowly.text());
+            prop_assert_eq!(item.refusal(), slowly.refusal());
+        }
     }
 }
