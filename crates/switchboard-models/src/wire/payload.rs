@@ -137,6 +137,11 @@ impl Payload {
         reqwest::Body::wrap(Sending::new(self.clone()))
     }
 
+    #[cfg(test)]
+    pub(crate) fn length(&self) -> usize {
+        self.0.length
+    }
+
     /// All of it in one piece.
     #[cfg(test)]
     pub(crate) fn json(&self) -> Vec<u8> {
@@ -193,12 +198,17 @@ impl Sending {
                 break;
             };
             self.items += self.write(&mut block, *run);
-            if self.items == run.items {
+            if self.items >= run.items {
                 self.items = 0;
                 self.runs += 1;
             }
         }
         debug_assert!(block.len() <= self.left, "a run is longer than was noted");
+        // Were a run shorter than was noted, the request would fail; it must not wait for the rest.
+        if block.is_empty() {
+            self.left = 0;
+            return None;
+        }
         self.left = self.left.saturating_sub(block.len());
         Some(block.into())
     }
@@ -283,6 +293,17 @@ mod tests {
         let payload = draft.finish();
         assert_eq!(payload.json(), b"<>");
         assert_eq!(Sending::new(payload).size_hint().exact(), Some(2));
+    }
+
+    #[test]
+    fn what_is_shorter_than_was_noted_ends() {
+        let items: Items = vec![Item::user("Hi")].into();
+        let mut draft = Draft::of(&items, as_it_is);
+        draft.run(0, 1, items[0].as_json().len() + 7, true);
+        let mut sending = Sending::new(draft.finish());
+        assert!(sending.next_block().is_some());
+        assert_eq!((sending.left, sending.next_block()), (7, None));
+        assert!(sending.is_end_stream());
     }
 
     proptest! {
