@@ -368,6 +368,44 @@ mod tests {
     }
 
     proptest! {
+        /// Chunks of two shapes, whose words may look like anything.
+        #[test]
+        fn known_chunks_mean_what_they_mean_to_the_lenient_reader(
+            shapes in proptest::collection::vec(
+                (
+                    "(\"[cd]?\"|null)",
+                    "(|\"role\":\"assistant\",|\"content\":null,|\"content\":\"c\",)",
+                    "(|,\"content\":null|,\"refusal\":(\"no\"|null))",
+                    "(null|null|null|\"stop\"|\"\")",
+                    "(|,\"usage\":null|,\"error\":(false|null)| |,\"usage\":\\{\"prompt_tokens\":7\\})",
+                ),
+                2,
+            ),
+            chunks in proptest::collection::vec(
+                (
+                    0usize..2,
+                    prop_oneof![
+                        6 => "\"(|a|b c|\u{e9}|\\\\n|\\\\\\\\|\\\\\"|\\\\u00e9|\\\\ud83d\\\\ude00)\"",
+                        1 => "null|7|\"\\\\ud800\"|\"a\" |\"a\",\"(content|refusal|reasoning)\":\"b\"|\"\"\\},\"error\":\\{\"message\":\"no\"",
+                        1 => "\"a\",\"tool_calls\":\\[\\{\"index\":0,\"function\":\\{\"name\":\"n\",\"arguments\":\"1\"\\}\\}\\],\"x\":\"\"",
+                        1 => "\"a\"\\},\"finish_reason\":\"length\",\"x\":\\{\"content\":\"b\"|\"a\\\\\"|\"a",
+                    ],
+                ),
+                0..9,
+            ),
+        ) {
+            let chunks = |first: &str| -> Vec<String> {
+                let chunk = |(shape, words): &(usize, String)| {
+                    let (id, before, after, finish, last) = &shapes[*shape];
+                    format!(
+                        r#"{{{first}"id":{id},"choices":[{{"index":0,"delta":{{{before}"content":{words}{after}}},"finish_reason":{finish}}}]{last}}}"#
+                    )
+                };
+                chunks.iter().map(chunk).collect()
+            };
+            prop_assert_eq!(told(&chunks("")), told(&chunks(r#""id":0,"#)));
+        }
+
         /// A field that is there twice is not usual; the rest of a chunk is the same.
         #[test]
         fn usual_chunks_mean_what_they_mean_to_the_lenient_reader(
