@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use fake_provider::Reply;
 use futures_util::StreamExt as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_core::{Item, ModelRequest, ServerState, Usage};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -385,4 +387,45 @@ async fn a_large_conversation_is_sent_whole_with_its_length_and_again() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_broke_off_while_it_was_sent_is_sent_again_in_full() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let mut sent = vec![0; 200_000];
+        let (mut first, _) = listener.accept().await.unwrap();
+        first.read_exact(&mut sent).await.unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().await.unwrap();
+        sent.clear();
+        // The body is one object around lists, and nothing follows it.
+        while !sent.ends_with(b"}]}") {
+            assert_ne!(second.read_buf(&mut sent).await.unwrap(), 0);
+        }
+        let answer = r#"{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}]}"#;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n",
+            answer.len()
+        );
+        second.write_all(head.as_bytes()).await.unwrap();
+        second.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(sent).unwrap()
+    });
+    let endpoint = Endpoint::at(format!("http://{address}/v1")).retries(1);
+    let texts: Vec<String> = (0..4_000)
+        .map(|at| format!("{at} {}", "x".repeat(600)))
+        .collect();
+    let request = ModelRequest::new(texts.iter().map(Item::user).collect::<Vec<_>>());
+    let answer = ask(&model(&endpoint, Protocol::Chat), request, false).await;
+    assert_eq!(text_of(&answer.unwrap()), "Hi.");
+    let sent = server.await.unwrap();
+    let (_, body) = sent.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    let sent = body["messages"].as_array().unwrap().iter();
+    assert!(
+        sent.map(|message| message["content"].as_str().unwrap())
+            .eq(&texts)
+    );
 }
