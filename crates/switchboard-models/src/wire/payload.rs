@@ -10,8 +10,9 @@ use http_body::{Body, Frame, SizeHint};
 use switchboard_core::{Item, Items};
 
 /// How much is put together at a time, or a little more: what the processor still has at hand when the
-/// system copies it.
-const BLOCK: usize = 64 << 10;
+/// system copies it, and less than glibc would get from the system anew each time. With half of it 1,000
+/// items cost a tenth more, with twice as much no less.
+const BLOCK: usize = 120 << 10;
 
 /// Room for what stands around a conversation, or for the item that ends a block.
 const ROOM: usize = 2 << 10;
