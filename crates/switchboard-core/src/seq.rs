@@ -1,8 +1,13 @@
 //! A list that shares its storage with every list it was made from.
 
+mod stretches;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+
+use stretches::Known;
+pub use stretches::{Form, Stretch, Usual};
 
 /// An immutable list whose clones and extensions share their elements.
 ///
@@ -29,6 +34,8 @@ struct Segment<T> {
     elements: Vec<T>,
     /// How many segments lie before this one, so that iteration allocates once.
     depth: usize,
+    /// In each [`Form`].
+    known: [Known; 2],
 }
 
 impl<T> Seq<T> {
@@ -164,6 +171,7 @@ impl<T> Extend<T> for Seq<T> {
             depth: before.as_ref().map_or(0, |segment| segment.depth + 1),
             before,
             elements,
+            known: Default::default(),
         }));
     }
 }
@@ -240,6 +248,7 @@ impl<T> From<Vec<T>> for Seq<T> {
                 before: None,
                 elements,
                 depth: 0,
+                known: Default::default(),
             })
         });
         Self { last, len }

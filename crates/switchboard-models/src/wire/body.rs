@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_core::{Items, ModelRequest};
 
-use super::payload::{Draft, Payload, WriteItem};
+use super::payload::{Draft, Payload, WriteItems};
 
 /// The field that is ours alone: an answer in a form we did not ask for could not be read.
 const RESERVED: &str = "stream";
@@ -23,7 +23,7 @@ impl<'a> Body<'a> {
     /// An object around a conversation, whose items `write` writes; fields of the later map win.
     pub(super) fn around(
         items: &'a Items,
-        write: WriteItem,
+        write: WriteItems,
         overrides: [&'a BTreeMap<String, Value>; 2],
     ) -> Self {
         let mut draft = Draft::of(items, write);
@@ -139,7 +139,7 @@ pub(super) fn offered(request: &ModelRequest) -> impl Iterator<Item = Offered<'_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::payload::as_it_is;
+    use crate::wire::payload::as_they_are;
     use serde_json::json;
     use switchboard_core::Item;
 
@@ -150,7 +150,7 @@ mod tests {
         let client = map(json!({"a": 1, "store": false, "stream": false}));
         let settings = map(json!({"a": 2, "input": "x", "user": null}));
         let items = vec![Item::user("x".repeat(500))].into();
-        let mut body = Body::around(&items, as_it_is, [&client, &settings]);
+        let mut body = Body::around(&items, as_they_are, [&client, &settings]);
         body.field("model", "m\"");
         body.written("input", Draft::all);
         body.written("a", |draft| draft.json.push(b'7'));

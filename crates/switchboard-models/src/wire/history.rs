@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::__private::Fact;
+use switchboard_core::__private::{Fact, Form, Stretch, Usual};
 use switchboard_core::{Item, ItemKind, Items};
 
 use super::error::{ModelError, ModelErrorKind};
@@ -32,7 +32,10 @@ impl Taker<'_> {
     /// # Errors
     /// Where an item is nothing that the API takes, and nobody can mend it.
     pub(super) fn take(&self, items: &Items) -> Result<Items, ModelError> {
-        match items.iter().all(goes_as_it_is) {
+        match items
+            .stretches()
+            .all(|stretch| all_go_as_they_are(&stretch))
+        {
             true => Ok(items.clone()),
             false => self.pick(items),
         }
@@ -184,6 +187,27 @@ fn goes_as_it_is(item: &Item) -> bool {
             && lacks(item).is_none()
             && matches!(sendable(item, false), Cow::Borrowed(_))
     })
+}
+
+/// Whether all items of a stretch go as they stand. It notes the first ones that do, with their lengths and
+/// a comma after each.
+fn all_go_as_they_are(stretch: &Stretch<'_, Item>) -> bool {
+    let known = stretch.usual(Form::Responses);
+    let Usual {
+        mut elements,
+        mut length,
+    } = known;
+    for item in &stretch.elements[elements..] {
+        if !goes_as_it_is(item) {
+            break;
+        }
+        elements += 1;
+        length += item.as_json().len() + 1;
+    }
+    if elements > known.elements {
+        stretch.note(Form::Responses, Usual { elements, length });
+    }
+    elements == stretch.elements.len()
 }
 
 /// An item that says what it belongs to.

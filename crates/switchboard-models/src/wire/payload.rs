@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use switchboard_core::__private::{Form, Stretch};
 use switchboard_core::{Item, Items};
 
 /// How much is put together at a time, or a little more: what the processor still has at hand when the
@@ -17,14 +18,33 @@ const BLOCK: usize = 120 << 10;
 /// Room for what stands around a conversation, or for the item that ends a block.
 const ROOM: usize = 2 << 10;
 
-/// Writes an item as the protocol has it, and the next one with it where they belong together; how many
-/// these are.
-pub(crate) type WriteItem = fn(&mut Vec<u8>, &Item, Option<&Item>) -> usize;
+/// Writes items that lie side by side as the protocol has them, with commas between them, until all are
+/// written or the block is full; how many these are. `after` is the item that comes next, which may belong to
+/// the last one and is then written with it.
+pub(crate) type WriteItems = fn(&mut Vec<u8>, &[Item], after: Option<&Item>) -> usize;
 
-/// Writes an item as it stands.
-pub(crate) fn as_it_is(json: &mut Vec<u8>, item: &Item, _next: Option<&Item>) -> usize {
-    json.extend_from_slice(item.as_json().as_bytes());
-    1
+/// Writes items as they stand.
+pub(crate) fn as_they_are(block: &mut Vec<u8>, items: &[Item], _after: Option<&Item>) -> usize {
+    // First their lengths: the processor so fetches many items at a time that it has not at hand.
+    let mut length = block.len();
+    let fits = |item: &&Item| {
+        let fits = length < BLOCK;
+        length += item.as_json().len() + 1;
+        fits
+    };
+    let fitting = items.iter().take_while(fits).count();
+    for (at, item) in items[..fitting].iter().enumerate() {
+        if at > 0 {
+            block.push(b',');
+        }
+        block.extend_from_slice(item.as_json().as_bytes());
+    }
+    fitting
+}
+
+/// Whether no other item is to be written into a block.
+pub(crate) fn is_full(block: &[u8]) -> bool {
+    block.len() >= BLOCK
 }
 
 /// JSON in the making, in which most of a conversation is only noted: it stays in the items, which
@@ -32,7 +52,7 @@ pub(crate) fn as_it_is(json: &mut Vec<u8>, item: &Item, _next: Option<&Item>) ->
 pub(crate) struct Draft<'i> {
     pub(crate) json: Vec<u8>,
     items: &'i Items,
-    write: WriteItem,
+    write: WriteItems,
     runs: Vec<Run>,
     /// How many bytes the runs will have.
     noted: usize,
@@ -49,7 +69,7 @@ struct Run {
 
 impl<'i> Draft<'i> {
     /// Of a conversation, whose items `write` writes.
-    pub(crate) fn of(items: &'i Items, write: WriteItem) -> Self {
+    pub(crate) fn of(items: &'i Items, write: WriteItems) -> Self {
         Self {
             json: Vec::with_capacity(ROOM),
             items,
@@ -59,10 +79,15 @@ impl<'i> Draft<'i> {
         }
     }
 
-    /// Adds all items as a list, each as it stands.
+    /// Adds all items as a list, each as it stands. Of those that went before the lengths are known.
     pub(crate) fn all(&mut self) {
         self.json.push(b'[');
-        let lengths = self.items.iter().map(|item| item.as_json().len() + 1);
+        let lengths = self.items.stretches().map(|stretch| {
+            let known = stretch.usual(Form::Responses);
+            let others = stretch.elements[known.elements..].iter();
+            let length = others.map(|item| item.as_json().len() + 1).sum::<usize>();
+            known.length + length
+        });
         let length = lengths.sum::<usize>().saturating_sub(1);
         self.run(0, self.items.len(), length, true);
         self.json.push(b']');
@@ -126,7 +151,7 @@ pub(crate) struct Payload(Arc<Finished>);
 struct Finished {
     json: Bytes,
     items: Items,
-    write: WriteItem,
+    write: WriteItems,
     runs: Vec<Run>,
     length: usize,
 }
@@ -190,12 +215,12 @@ impl Sending {
             return Some(json.clone());
         }
         let mut block = Vec::with_capacity(self.left.min(BLOCK + ROOM));
-        while block.len() < BLOCK {
+        while !is_full(&block) {
             let run = runs.get(self.runs);
             let until = run.map_or(json.len(), |run| run.at);
             block.extend_from_slice(&json[self.json..until]);
             self.json = until;
-            let Some(run) = run else {
+            let Some(run) = run.filter(|_| !is_full(&block)) else {
                 break;
             };
             self.items += self.write(&mut block, *run);
@@ -217,22 +242,31 @@ impl Sending {
     /// Writes what is left of a run until the block is full; how many items.
     fn write(&self, block: &mut Vec<u8>, run: Run) -> usize {
         let Finished { items, write, .. } = &*self.payload.0;
-        let mut rest = items.iter().skip(run.first + self.items);
-        let mut item = rest.next();
-        let mut written = 0;
-        while let Some(this) = item
-            && self.items + written < run.items
-            && block.len() < BLOCK
-        {
-            if self.items + written > 0 {
+        let start = run.first + self.items;
+        let end = run.first + run.items;
+        let (mut next, mut place) = (start, 0);
+        let mut stretches = items.stretches().peekable();
+        while let Some(Stretch { elements, .. }) = stretches.next() {
+            let (from, to) = (
+                next.max(place) - place,
+                end.min(place + elements.len()) - place,
+            );
+            place += elements.len();
+            if from >= elements.len() {
+                continue;
+            }
+            if next > run.first {
                 block.push(b',');
             }
-            let next = rest.next();
-            let count = write(block, this, next);
-            item = if count > 1 { rest.next() } else { next };
-            written += count.max(1);
+            let after = stretches
+                .peek()
+                .and_then(|stretch| stretch.elements.first());
+            next += write(block, &elements[from..to], after);
+            if next >= end || is_full(block) {
+                break;
+            }
         }
-        written
+        next - start
     }
 }
 
@@ -267,25 +301,34 @@ impl Body for Sending {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use switchboard_core::__private::Usual;
 
     use super::*;
 
-    /// An item as it stands, and one that is a call with what follows it.
-    fn in_pairs(json: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
-        as_it_is(json, item, None);
-        match next {
-            Some(next) if item.call_id().is_some() => {
-                json.push(b'+');
-                as_it_is(json, next, None) + 1
+    /// Items as they stand, and one that is a call with what follows it.
+    fn in_pairs(block: &mut Vec<u8>, items: &[Item], after: Option<&Item>) -> usize {
+        let mut at = 0;
+        while at < items.len() && !is_full(block) {
+            if at > 0 {
+                block.push(b',');
             }
-            _ => 1,
+            block.extend_from_slice(items[at].as_json().as_bytes());
+            at += 1;
+            if let Some(next) = items.get(at).or(after)
+                && items[at - 1].call_id().is_some()
+            {
+                block.push(b'+');
+                block.extend_from_slice(next.as_json().as_bytes());
+                at += 1;
+            }
         }
+        at
     }
 
     #[test]
     fn what_was_taken_back_is_not_sent() {
         let items: Items = vec![Item::user("Hi"), Item::user("Ho")].into();
-        let mut draft = Draft::of(&items, as_it_is);
+        let mut draft = Draft::of(&items, as_they_are);
         draft.json.push(b'<');
         let before = draft.end();
         draft.all();
@@ -299,7 +342,7 @@ mod tests {
     #[test]
     fn what_is_shorter_than_was_noted_ends() {
         let items: Items = vec![Item::user("Hi")].into();
-        let mut draft = Draft::of(&items, as_it_is);
+        let mut draft = Draft::of(&items, as_they_are);
         draft.run(0, 1, items[0].as_json().len() + 7, true);
         let mut sending = Sending::new(draft.finish());
         assert!(sending.next_block().is_some());
@@ -319,8 +362,10 @@ mod tests {
                 0..14,
             ),
         ) {
-            let mut list = Vec::new();
+            let mut items = Items::new();
+            let mut shared = Vec::new();
             for (length, is_pair, _) in &parts {
+                let mut list = Vec::new();
                 match is_pair {
                     true => list.push(Item::function_call("c", "n", &"x".repeat(*length))),
                     false => list.push(Item::user("x".repeat(*length))),
@@ -328,8 +373,14 @@ mod tests {
                 if *is_pair {
                     list.push(Item::user("next"));
                 }
+                // Pairs may lie in one stretch or in two.
+                for item in list {
+                    if length % 3 > 0 {
+                        shared.push(items.clone());
+                    }
+                    items.extend([item]);
+                }
             }
-            let items: Items = list.into();
             let mut draft = Draft::of(&items, in_pairs);
             let (mut place, mut expected) = (0, Vec::new());
             for (_, is_pair, between) in parts {
@@ -341,7 +392,9 @@ mod tests {
                     expected.push(b',');
                 }
                 let start = expected.len();
-                let count = in_pairs(&mut expected, &items[place], items.get(place + 1));
+                let mut one = Vec::new();
+                let count = in_pairs(&mut one, &[items[place].clone()], items.get(place + 1));
+                expected.extend(one);
                 prop_assert_eq!(count == 2, is_pair);
                 draft.run(place, count, expected.len() - start, place == 0);
                 place += count;
@@ -361,8 +414,21 @@ mod tests {
 
         #[test]
         fn all_items_are_a_list(lengths in prop::collection::vec(0usize..400, 0..12)) {
-            let items: Items = lengths.iter().map(|length| Item::user("x".repeat(*length))).collect();
-            let mut draft = Draft::of(&items, as_it_is);
+            let mut items = Items::new();
+            let mut shared = Vec::new();
+            for length in lengths {
+                if length % 3 > 0 {
+                    shared.push(items.clone());
+                }
+                items.extend([Item::user("x".repeat(length))]);
+                // What is known of the first items is used.
+                let known = items.stretches().last().filter(|_| length % 2 > 0);
+                if let Some(stretch) = known {
+                    let length = stretch.elements.iter().map(|item| item.as_json().len() + 1).sum();
+                    stretch.note(Form::Responses, Usual { elements: stretch.elements.len(), length });
+                }
+            }
+            let mut draft = Draft::of(&items, as_they_are);
             draft.all();
             let list: Vec<&str> = items.iter().map(Item::as_json).collect();
             let expected = format!("[{}]", list.join(","));

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use serde_json::json;
+use switchboard_core::__private::{Form, Stretch};
 use switchboard_core::{Item, ItemKind, ModelRequest};
 
 use super::outputs::{Outputs, is_output, output_id, output_json};
@@ -25,6 +26,7 @@ pub(super) fn write<'a>(
     let mut messages = Messages {
         draft,
         place: 0,
+        taken: 0,
         written: 0,
         pending: Said::default(),
         outputs: Outputs::of(&request.input),
@@ -36,17 +38,10 @@ pub(super) fn write<'a>(
         messages.escape(&instructions);
         messages.put("}");
     }
-    let mut items = request.input.iter();
-    let mut next = items.next();
-    while let Some(item) = next {
-        next = items.next();
-        let taken = messages.usual(item, next);
-        if taken == 0 {
-            messages.add(item, next)?;
-        } else if taken > 1 {
-            next = items.next();
-        }
-        messages.place += taken.max(1);
+    let mut stretches = request.input.stretches().peekable();
+    while let Some(stretch) = stretches.next() {
+        let after = stretches.peek().and_then(|next| next.elements.first());
+        messages.stretch(&stretch, after)?;
     }
     messages.flush();
     messages.put("]");
@@ -62,6 +57,8 @@ struct Messages<'d, 'a> {
     draft: &'d mut Draft<'a>,
     /// Where the item stands that is being added.
     place: usize,
+    /// How many items of the next stretch went with the last one.
+    taken: usize,
     written: usize,
     /// What an assistant says and calls in one go is one message.
     pending: Said<'a>,
@@ -101,6 +98,47 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Messages<'_, 'a> {
+    /// Adds the items of a stretch that are not yet added; `after` is the item that comes next.
+    fn stretch(
+        &mut self,
+        stretch: &Stretch<'a, Item>,
+        after: Option<&'a Item>,
+    ) -> Result<(), ModelError> {
+        let items = stretch.elements;
+        let mut at = self.taken;
+        // As long as nothing depends on what stands before or after, it is worth a note.
+        let mut is_alone = at == 0 && self.pending.is_nothing() && self.outputs.are_in_order();
+        let known = stretch.usual(Form::Chat);
+        let mut usual = known;
+        if is_alone && known.elements > 0 {
+            self.run(known.elements, known.length);
+            at = known.elements;
+            self.place += at;
+        }
+        while let Some(item) = items.get(at) {
+            let next = items.get(at + 1).or(after);
+            let Some((length, taken)) = self.usual(item, next) else {
+                is_alone = false;
+                self.add(item, next)?;
+                self.place += 1;
+                at += 1;
+                continue;
+            };
+            at += taken;
+            self.place += taken;
+            is_alone &= at < items.len();
+            if is_alone {
+                usual.length += length + usize::from(usual.elements > 0);
+                usual.elements += taken;
+            }
+        }
+        if usual != known {
+            stretch.note(Form::Chat, usual);
+        }
+        self.taken = at - items.len();
+        Ok(())
+    }
+
     /// Adds an item, which stands before `next`.
     fn add(&mut self, item: &'a Item, next: Option<&'a Item>) -> Result<(), ModelError> {
         match item.kind() {
@@ -121,8 +159,8 @@ impl<'a> Messages<'_, 'a> {
             ItemKind::Message => {
                 self.flush();
                 match self.usual(item, next) {
-                    0 => self.message(item),
-                    _ => Ok(()),
+                    Some(_) => Ok(()),
+                    None => self.message(item),
                 }
             }
             ItemKind::FunctionCall => {
@@ -189,7 +227,7 @@ impl<'a> Messages<'_, 'a> {
         if has_spoken && said.calls.is_empty() {
             self.flush();
         }
-        if self.usual(item, next) > 0 {
+        if self.usual(item, next).is_some() {
             return;
         }
         if let Some(text) = item.only_text() {
@@ -238,26 +276,29 @@ impl<'a> Messages<'_, 'a> {
         Ok(())
     }
 
-    /// Notes an item, and with a call its output, to be written when they are sent; how many these
-    /// are. They then take no room in the meantime.
+    /// Notes an item, and with a call its output, to be written when they are sent; how many bytes and
+    /// how many items these are. They then take no room in the meantime.
     #[inline]
-    fn usual(&mut self, item: &'a Item, next: Option<&'a Item>) -> usize {
+    fn usual(&mut self, item: &'a Item, next: Option<&'a Item>) -> Option<(usize, usize)> {
         if !self.pending.is_nothing() {
-            return 0;
+            return None;
         }
-        let Some((length, items)) = usual::length(item, next) else {
-            return 0;
-        };
+        let (length, items) = usual::length(item, next)?;
         if let (2, Some(output)) = (items, next) {
             if !self.outputs.take_next(output) {
-                return 0;
+                return None;
             }
             self.outputs.pass(self.place + 1);
         }
+        self.run(items, length);
+        Some((length, items))
+    }
+
+    /// Notes so many items, one message each.
+    fn run(&mut self, items: usize, length: usize) {
         let is_first = self.written == 0;
         self.draft.run(self.place, items, length, is_first);
         self.written += items;
-        items
     }
 
     /// Writes what an assistant said, calls, and got at once, where one follows the other: nobody
@@ -438,175 +479,4 @@ pub(super) fn unsupported(what: String) -> ModelError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    fn written(items: Vec<Item>) -> Result<Value, String> {
-        let request = ModelRequest::new(items);
-        let write = || {
-            let mut draft = Draft::of(&request.input, usual::write);
-            write(&mut draft, &request, true).map_err(|error| error.to_string())?;
-            let payload = draft.finish();
-            let json = payload.json();
-            assert_eq!(json.len(), payload.length());
-            Ok::<_, String>(json)
-        };
-        // What items noted the first time is used the second time.
-        write()?;
-        Ok(serde_json::from_slice(&write()?).unwrap())
-    }
-
-    /// The same JSON with every letter of its strings escaped, keys excepted: nothing in it can be
-    /// taken as it stands.
-    fn escaped(item: &Item) -> Item {
-        fn write(value: &Value) -> String {
-            match value {
-                Value::String(text) => {
-                    let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
-                    format!("\"{}\"", units.collect::<String>())
-                }
-                Value::Array(values) => {
-                    let values: Vec<String> = values.iter().map(write).collect();
-                    format!("[{}]", values.join(","))
-                }
-                Value::Object(fields) => {
-                    let is_type = |key: &str| key == "type";
-                    let field = |(key, value): (&String, &Value)| match is_type(key) {
-                        true => format!("{}:{value}", json!(key)),
-                        false => format!("{}:{}", json!(key), write(value)),
-                    };
-                    let fields: Vec<String> = fields.iter().map(field).collect();
-                    format!("{{{}}}", fields.join(","))
-                }
-                other => other.to_string(),
-            }
-        }
-        Item::from_json(write(&item.to_value().unwrap())).unwrap()
-    }
-
-    fn any_item() -> impl Strategy<Value = Item> {
-        let (id, text) = ("[ab]?", "[a-c\"\\\\\n\u{e9}\u{1f600}]{0,6}");
-        prop_oneof![
-            text.prop_map(Item::user),
-            text.prop_map(Item::developer),
-            text.prop_map(Item::assistant),
-            text.prop_map(|text| Item::output_message("msg_1", &text)),
-            (id, text).prop_map(|(id, text)| Item::function_call(&id, "n\"", &text)),
-            (id, text).prop_map(|(id, text)| Item::function_call_output(&id, &text)),
-            (text, text).prop_map(|(one, two)| {
-                let message = json!({"type": "message", "role": "assistant", "content": [
-                    {"type": "output_text", "text": one}, {"type": "refusal", "refusal": two}]});
-                Item::from_value(&message).unwrap()
-            }),
-            (id, text).prop_map(|(id, text)| {
-                let said = json!({"role": "tool", "tool_call_id": id, "content": text});
-                Item::from_value(&said).unwrap()
-            }),
-        ]
-    }
-
-    /// Conversations in which outputs mostly follow their calls.
-    fn any_items() -> impl Strategy<Value = Vec<Item>> {
-        let answered = |(id, text): (String, String)| {
-            let output = Item::function_call_output(&id, &text);
-            vec![Item::function_call(&id, "n", &text), output]
-        };
-        let some = prop_oneof![
-            any_item().prop_map(|item| vec![item]),
-            ("[ab]?", "[a-c\"]{0,6}").prop_map(answered),
-        ];
-        proptest::collection::vec(some, 0..12).prop_map(|items| items.concat())
-    }
-
-    /// Items as nobody makes them: fields that are empty, null, twice or of another type, and halves
-    /// of characters.
-    fn odd_item() -> impl Strategy<Value = Item> {
-        let text = r#""(|a|b|\\n\\"é|\\ud800|\\ud83d\\ude00|x{300})""#;
-        let id = || prop_oneof![4 => r#""[ab]""#, 1 => r#""(|\\u0061|\\ud800|cé)"|null|7"#];
-        let other = r#"null|7|\[\]|\{\}|\[\{"type":"input_text","text":"p"\}\]"#;
-        let value = || prop_oneof![4 => text, 1 => other];
-        let part = (
-            r#""(output_text","text|text","refusal":null,"text|refusal","refusal)""#,
-            text,
-        )
-            .prop_map(|(kind, text)| format!(r#"{{"type":{kind}:{text}}}"#));
-        let parts = prop::collection::vec(part, 0..3);
-        let parts = parts.prop_map(|parts| format!("[{}]", parts.join(",")));
-        let content = prop_oneof![3 => value(), 2 => parts];
-        let role = r"user|us\\u0065r|assistant|assistant|tool|system";
-        let arguments = prop_oneof![4 => text, 1 => r"null|7|\[\]"];
-        let kind = "function_call|custom_tool_call|reasoning";
-        let more = || {
-            prop_oneof![
-                3 => Just(String::new()),
-                1 => value().prop_map(|value| format!(r#","content":{value},"output":{value}"#)),
-                1 => text.prop_map(|text| format!(r#","role":"user","arguments":{text}"#)),
-            ]
-        };
-        let json = prop_oneof![
-            (role, content, id(), more()).prop_map(|(role, content, id, more)| {
-                format!(r#"{{"role":"{role}", "content" : {content},"tool_call_id":{id}{more}}}"#)
-            }),
-            (kind, id(), r#""n(\\u0061)?""#, arguments, more()).prop_map(
-                |(kind, id, name, given, more)| format!(
-                    r#"{{"type":"{kind}","call_id":{id},"name":{name},"arguments": {given}{more}}}"#
-                )
-            ),
-            ("(function|custom_tool)_call_output", id(), value(), more()).prop_map(
-                |(kind, id, output, more)| format!(
-                    r#"{{"type":"{kind}","output":{output},"call_id":{id}{more}}}"#
-                )
-            ),
-        ];
-        json.prop_map(|json| Item::from_json(json).unwrap())
-    }
-
-    fn odd_items() -> impl Strategy<Value = Vec<Item>> {
-        let mostly_answered = |item: Item| match item.call_id() {
-            Some(id) if item.kind() == ItemKind::FunctionCall => {
-                let output = Item::function_call_output(&id, "o");
-                vec![item, output]
-            }
-            _ => vec![item],
-        };
-        let some = prop_oneof![
-            odd_item().prop_map(|item| vec![item]),
-            odd_item().prop_map(mostly_answered),
-        ];
-        prop::collection::vec(some, 0..12).prop_map(|items| items.concat())
-    }
-
-    /// The same item without halves of characters and with no field twice, escaped.
-    fn mended(item: &Item) -> Item {
-        let value = crate::wire::lenient::value(item.as_json()).unwrap();
-        escaped(&Item::from_value(&value).unwrap())
-    }
-
-    proptest! {
-        #[test]
-        fn odd_items_are_written_as_long_as_was_noted(items in odd_items()) {
-            let mended: Vec<Item> = items.iter().map(mended).collect();
-            let stray = vec![Item::function_call_output("none", "")];
-            let looked_for = [stray, items.clone()].concat();
-            let written = written(items);
-            prop_assert_eq!(&written, &self::written(mended));
-            prop_assert_eq!(&written, &self::written(looked_for));
-        }
-
-        /// An output of no call is left out; for its sake all the others are looked for.
-        #[test]
-        fn outputs_are_found_in_both_ways(items in any_items()) {
-            let stray = Item::function_call_output("none", "");
-            let looked_for = [vec![stray], items.clone()].concat();
-            prop_assert_eq!(written(items), written(looked_for));
-        }
-
-        #[test]
-        fn what_is_copied_is_what_would_be_written(items in any_items()) {
-            let other = items.iter().map(escaped).collect();
-            prop_assert_eq!(written(items), written(other));
-        }
-    }
-}
+mod tests;

@@ -49,6 +49,11 @@ impl<'a> Outputs<'a> {
         self.rest.as_mut()?.take(id)
     }
 
+    /// Whether every output so far was taken by the call before it.
+    pub(super) fn are_in_order(&self) -> bool {
+        self.rest.is_none() && !self.is_next_taken
+    }
+
     /// Goes past the output at `place`.
     pub(super) fn pass(&mut self, place: usize) {
         let is_taken = std::mem::take(&mut self.is_next_taken);

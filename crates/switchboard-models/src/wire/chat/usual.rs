@@ -4,6 +4,7 @@ use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind};
 
 use crate::wire::lenient::has_halves;
+use crate::wire::payload::is_full;
 
 const USER: &str = r#"{"role":"user","content":"#;
 const ASSISTANT: &str = r#"{"role":"assistant","content":"#;
@@ -58,22 +59,29 @@ pub(super) fn length(item: &Item, next: Option<&Item>) -> Option<(usize, usize)>
     }
 }
 
-/// Writes the message that an item is, and with a call its output too; how many items these are. There
-/// must be a [`length`] of it.
-pub(super) fn write(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
-    let mut put = |json: &str| out.extend_from_slice(json.as_bytes());
-    match (Answered::of(item, next), item.is_of_user()) {
-        (Some(answered), _) => {
-            put(CALLER);
-            answered.write(out);
-            return 2;
+/// Writes the messages that items are, and with a call its output too, until the block is full; how many
+/// items these are. There must be a [`length`] of each.
+pub(super) fn write(block: &mut Vec<u8>, items: &[Item], after: Option<&Item>) -> usize {
+    let mut at = 0;
+    while at < items.len() && !is_full(block) {
+        if at > 0 {
+            block.push(b',');
         }
-        (_, true) => put(USER),
-        (_, false) => put(ASSISTANT),
+        let item = &items[at];
+        let next = items.get(at + 1).or(after);
+        let mut put = |json: &str| block.extend_from_slice(json.as_bytes());
+        if let Some(answered) = Answered::of(item, next) {
+            put(CALLER);
+            answered.write(block);
+            at += 2;
+            continue;
+        }
+        put(if item.is_of_user() { USER } else { ASSISTANT });
+        put(item.only_text().unwrap_or_default());
+        put(END);
+        at += 1;
     }
-    put(item.only_text().unwrap_or_default());
-    put(END);
-    1
+    at
 }
 
 /// A call and the output right after it, both written as usual; parts are JSON.

@@ -47,7 +47,7 @@ pub(super) fn body(
     }
     let mut body = Body::around(
         &items,
-        payload::as_it_is,
+        payload::as_they_are,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);

@@ -1,0 +1,138 @@
+//! The pieces a list is stored in, and what models over the wire know of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Seq;
+
+/// Elements that lie side by side. Not part of the public API.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Stretch<'a, T> {
+    pub elements: &'a [T],
+    known: &'a [Known; 2],
+}
+
+/// Whose form of the elements something is known of.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Responses,
+    Chat,
+}
+
+/// The first elements of a stretch, all of which can be written as usual whatever stands around them,
+/// and how many bytes that takes, as whoever notes it counts them.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usual {
+    pub elements: usize,
+    pub length: usize,
+}
+
+impl<T> Stretch<'_, T> {
+    /// What was noted last; at first nothing.
+    pub fn usual(&self, form: Form) -> Usual {
+        self.known[form as usize].get()
+    }
+
+    /// Notes it for whoever asks again. It must be true of these elements for ever.
+    pub fn note(&self, form: Form, usual: Usual) {
+        debug_assert!(usual.elements <= self.elements.len());
+        self.known[form as usize].set(usual);
+    }
+}
+
+impl<T> Seq<T> {
+    /// What the list is made of, from first to last.
+    ///
+    /// Each turn of a run adds one. What is known of them is kept with them and shared as they are, so
+    /// that a request looks at what is new, and not at 1,000 items again.
+    #[doc(hidden)]
+    pub fn stretches(&self) -> impl Iterator<Item = Stretch<'_, T>> {
+        let mut at = self.last.as_deref();
+        let mut first = None;
+        let mut later = Vec::with_capacity(at.map_or(0, |last| last.depth));
+        while let Some(segment) = at {
+            let stretch = Stretch {
+                elements: &segment.elements,
+                known: &segment.known,
+            };
+            at = segment.before.as_deref();
+            match at {
+                Some(_) => later.push(stretch),
+                None => first = Some(stretch),
+            }
+        }
+        first.into_iter().chain(later.into_iter().rev())
+    }
+}
+
+/// A [`Usual`] in eight bytes. Threads may find it out at the same time: whichever comes last, it is true.
+/// It stays true when a segment grows.
+#[derive(Debug, Default)]
+pub(super) struct Known(AtomicU64);
+
+impl Known {
+    /// The bits of the length: a terabyte.
+    const LENGTH: u32 = 40;
+
+    fn get(&self) -> Usual {
+        let known = self.0.load(Ordering::Relaxed);
+        Usual {
+            elements: (known >> Self::LENGTH) as usize,
+            length: (known & ((1 << Self::LENGTH) - 1)) as usize,
+        }
+    }
+
+    /// What is more than there is room for stays unknown.
+    fn set(&self, usual: Usual) {
+        let (elements, length) = (usual.elements as u64, usual.length as u64);
+        if elements < 1 << (u64::BITS - Self::LENGTH) && length < 1 << Self::LENGTH {
+            let known = elements << Self::LENGTH | length;
+            self.0.store(known, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usual(elements: usize, length: usize) -> Usual {
+        Usual { elements, length }
+    }
+
+    fn stretches(list: &Seq<i32>) -> Vec<Stretch<'_, i32>> {
+        list.stretches().collect()
+    }
+
+    #[test]
+    fn what_is_known_stays_with_its_elements() {
+        let mut list = Seq::from(vec![1, 2]);
+        stretches(&list)[0].note(Form::Chat, usual(2, 20));
+        // It grows in place.
+        list.extend([3]);
+        let older = list.clone();
+        list.extend([4, 5]);
+        let all = stretches(&list);
+        let elements: Vec<&[i32]> = all.iter().map(|stretch| stretch.elements).collect();
+        assert_eq!(elements, [&[1, 2, 3][..], &[4, 5]]);
+        assert_eq!(all[0].usual(Form::Chat), usual(2, 20));
+        assert_eq!(all[0].usual(Form::Responses), Usual::default());
+        assert_eq!(all[1].usual(Form::Chat), Usual::default());
+        all[0].note(Form::Chat, usual(3, 30));
+        assert_eq!(stretches(&older)[0].usual(Form::Chat), usual(3, 30));
+        assert!(stretches(&Seq::new()).is_empty());
+    }
+
+    #[test]
+    fn what_has_no_room_is_not_noted() {
+        let known = Known::default();
+        let most = usual((1 << 24) - 1, (1 << 40) - 1);
+        known.set(most);
+        assert_eq!(known.get(), most);
+        known.set(usual(1 << 24, 1));
+        known.set(usual(1, 1 << 40));
+        assert_eq!(known.get(), most);
+    }
+}

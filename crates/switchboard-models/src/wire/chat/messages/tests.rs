@@ -1,0 +1,193 @@
+//! That messages are what they would be were nothing copied or noted, and as long as was noted.
+
+use super::*;
+use proptest::prelude::*;
+use serde_json::Value;
+use switchboard_core::Items;
+
+fn written(items: impl Into<Items>) -> Result<Value, String> {
+    let request = ModelRequest::new(items);
+    let write = || {
+        let mut draft = Draft::of(&request.input, usual::write);
+        write(&mut draft, &request, true).map_err(|error| error.to_string())?;
+        let payload = draft.finish();
+        let json = payload.json();
+        assert_eq!(json.len(), payload.length());
+        Ok::<_, String>(json)
+    };
+    // What items noted the first time is used the second time.
+    write()?;
+    Ok(serde_json::from_slice(&write()?).unwrap())
+}
+
+/// The same JSON with every letter of its strings escaped, keys excepted: nothing in it can be
+/// taken as it stands.
+fn escaped(item: &Item) -> Item {
+    fn write(value: &Value) -> String {
+        match value {
+            Value::String(text) => {
+                let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+                format!("\"{}\"", units.collect::<String>())
+            }
+            Value::Array(values) => {
+                let values: Vec<String> = values.iter().map(write).collect();
+                format!("[{}]", values.join(","))
+            }
+            Value::Object(fields) => {
+                let is_type = |key: &str| key == "type";
+                let field = |(key, value): (&String, &Value)| match is_type(key) {
+                    true => format!("{}:{value}", json!(key)),
+                    false => format!("{}:{}", json!(key), write(value)),
+                };
+                let fields: Vec<String> = fields.iter().map(field).collect();
+                format!("{{{}}}", fields.join(","))
+            }
+            other => other.to_string(),
+        }
+    }
+    Item::from_json(write(&item.to_value().unwrap())).unwrap()
+}
+
+fn any_item() -> impl Strategy<Value = Item> {
+    let (id, text) = ("[ab]?", "[a-c\"\\\\\n\u{e9}\u{1f600}]{0,6}");
+    prop_oneof![
+        text.prop_map(Item::user),
+        text.prop_map(Item::developer),
+        text.prop_map(Item::assistant),
+        text.prop_map(|text| Item::output_message("msg_1", &text)),
+        (id, text).prop_map(|(id, text)| Item::function_call(&id, "n\"", &text)),
+        (id, text).prop_map(|(id, text)| Item::function_call_output(&id, &text)),
+        (text, text).prop_map(|(one, two)| {
+            let message = json!({"type": "message", "role": "assistant", "content": [
+                {"type": "output_text", "text": one}, {"type": "refusal", "refusal": two}]});
+            Item::from_value(&message).unwrap()
+        }),
+        (id, text).prop_map(|(id, text)| {
+            let said = json!({"role": "tool", "tool_call_id": id, "content": text});
+            Item::from_value(&said).unwrap()
+        }),
+    ]
+}
+
+/// Conversations in which outputs mostly follow their calls.
+fn any_items() -> impl Strategy<Value = Vec<Item>> {
+    let answered = |(id, text): (String, String)| {
+        let output = Item::function_call_output(&id, &text);
+        vec![Item::function_call(&id, "n", &text), output]
+    };
+    let some = prop_oneof![
+        any_item().prop_map(|item| vec![item]),
+        ("[ab]?", "[a-c\"]{0,6}").prop_map(answered),
+    ];
+    proptest::collection::vec(some, 0..12).prop_map(|items| items.concat())
+}
+
+/// Items as nobody makes them: fields that are empty, null, twice or of another type, and halves
+/// of characters.
+fn odd_item() -> impl Strategy<Value = Item> {
+    let text = r#""(|a|b|\\n\\"é|\\ud800|\\ud83d\\ude00|x{300})""#;
+    let id = || prop_oneof![4 => r#""[ab]""#, 1 => r#""(|\\u0061|\\ud800|cé)"|null|7"#];
+    let other = r#"null|7|\[\]|\{\}|\[\{"type":"input_text","text":"p"\}\]"#;
+    let value = || prop_oneof![4 => text, 1 => other];
+    let part = (
+        r#""(output_text","text|text","refusal":null,"text|refusal","refusal)""#,
+        text,
+    )
+        .prop_map(|(kind, text)| format!(r#"{{"type":{kind}:{text}}}"#));
+    let parts = prop::collection::vec(part, 0..3);
+    let parts = parts.prop_map(|parts| format!("[{}]", parts.join(",")));
+    let content = prop_oneof![3 => value(), 2 => parts];
+    let role = r"user|us\\u0065r|assistant|assistant|tool|system";
+    let arguments = prop_oneof![4 => text, 1 => r"null|7|\[\]"];
+    let kind = "function_call|custom_tool_call|reasoning";
+    let more = || {
+        prop_oneof![
+            3 => Just(String::new()),
+            1 => value().prop_map(|value| format!(r#","content":{value},"output":{value}"#)),
+            1 => text.prop_map(|text| format!(r#","role":"user","arguments":{text}"#)),
+        ]
+    };
+    let json = prop_oneof![
+        (role, content, id(), more()).prop_map(|(role, content, id, more)| {
+            format!(r#"{{"role":"{role}", "content" : {content},"tool_call_id":{id}{more}}}"#)
+        }),
+        (kind, id(), r#""n(\\u0061)?""#, arguments, more()).prop_map(
+            |(kind, id, name, given, more)| format!(
+                r#"{{"type":"{kind}","call_id":{id},"name":{name},"arguments": {given}{more}}}"#
+            )
+        ),
+        ("(function|custom_tool)_call_output", id(), value(), more()).prop_map(
+            |(kind, id, output, more)| format!(
+                r#"{{"type":"{kind}","output":{output},"call_id":{id}{more}}}"#
+            )
+        ),
+    ];
+    json.prop_map(|json| Item::from_json(json).unwrap())
+}
+
+fn odd_items() -> impl Strategy<Value = Vec<Item>> {
+    let mostly_answered = |item: Item| match item.call_id() {
+        Some(id) if item.kind() == ItemKind::FunctionCall => {
+            let output = Item::function_call_output(&id, "o");
+            vec![item, output]
+        }
+        _ => vec![item],
+    };
+    let some = prop_oneof![
+        odd_item().prop_map(|item| vec![item]),
+        odd_item().prop_map(mostly_answered),
+    ];
+    prop::collection::vec(some, 0..12).prop_map(|items| items.concat())
+}
+
+/// The same item without halves of characters and with no field twice, escaped.
+fn mended(item: &Item) -> Item {
+    let value = crate::wire::lenient::value(item.as_json()).unwrap();
+    escaped(&Item::from_value(&value).unwrap())
+}
+
+proptest! {
+    #[test]
+    fn odd_items_are_written_as_long_as_was_noted(items in odd_items()) {
+        let mended: Vec<Item> = items.iter().map(mended).collect();
+        let stray = vec![Item::function_call_output("none", "")];
+        let looked_for = [stray, items.clone()].concat();
+        let written = written(items);
+        prop_assert_eq!(&written, &self::written(mended));
+        prop_assert_eq!(&written, &self::written(looked_for));
+    }
+
+    /// What is noted as a conversation grows holds for what it grows to.
+    #[test]
+    fn it_is_the_same_in_stretches(
+        items in prop_oneof![any_items(), odd_items()],
+        cuts in prop::collection::vec((any::<bool>(), any::<bool>()), 24),
+    ) {
+        let mut grown = Items::new();
+        let mut shared = Vec::new();
+        for (item, (is_cut, is_written)) in items.iter().zip(cuts.into_iter().cycle()) {
+            if is_cut {
+                shared.push(grown.clone());
+            }
+            grown.extend([item.clone()]);
+            if is_written {
+                let _ = written(grown.clone());
+            }
+        }
+        prop_assert_eq!(written(grown), written(items));
+    }
+
+    /// An output of no call is left out; for its sake all the others are looked for.
+    #[test]
+    fn outputs_are_found_in_both_ways(items in any_items()) {
+        let stray = Item::function_call_output("none", "");
+        let looked_for = [vec![stray], items.clone()].concat();
+        prop_assert_eq!(written(items), written(looked_for));
+    }
+
+    #[test]
+    fn what_is_copied_is_what_would_be_written(items in any_items()) {
+        let other: Items = items.iter().map(escaped).collect();
+        prop_assert_eq!(written(items), written(other));
+    }
+}
