@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use stretches::Identities;
 use stretches::Known;
 pub use stretches::{Form, Stretch, Usual};
 
@@ -34,8 +35,7 @@ struct Segment<T> {
     elements: Vec<T>,
     /// How many segments lie before this one, so that iteration allocates once.
     depth: usize,
-    /// In each [`Form`].
-    known: [Known; 2],
+    known: Known,
 }
 
 impl<T> Seq<T> {
@@ -158,6 +158,7 @@ impl<T> Extend<T> for Seq<T> {
         if let Some(segment) = self.last.as_mut().and_then(Arc::get_mut) {
             let before = segment.elements.len();
             segment.elements.extend(elements);
+            segment.known.grown();
             self.len += segment.elements.len() - before;
             return;
         }
@@ -171,7 +172,7 @@ impl<T> Extend<T> for Seq<T> {
             depth: before.as_ref().map_or(0, |segment| segment.depth + 1),
             before,
             elements,
-            known: Default::default(),
+            known: Known::default(),
         }));
     }
 }
@@ -248,7 +249,7 @@ impl<T> From<Vec<T>> for Seq<T> {
                 before: None,
                 elements,
                 depth: 0,
-                known: Default::default(),
+                known: Known::default(),
             })
         });
         Self { last, len }

@@ -1,5 +1,6 @@
-//! The pieces a list is stored in, and what models over the wire know of them.
+//! The pieces a list is stored in, and what is known of them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Seq;
@@ -9,7 +10,7 @@ use super::Seq;
 #[derive(Debug)]
 pub struct Stretch<'a, T> {
     pub elements: &'a [T],
-    known: &'a [Known; 2],
+    known: &'a Known,
 }
 
 /// Whose form of the elements something is known of.
@@ -29,16 +30,33 @@ pub struct Usual {
     pub length: usize,
 }
 
-impl<T> Stretch<'_, T> {
+/// By what the elements of a stretch are told apart.
+#[derive(Debug)]
+pub(crate) struct Identities {
+    /// From the smallest to the largest, without those of elements that have none.
+    pub(crate) sorted: Box<[u64]>,
+    /// Whether none comes up twice.
+    pub(crate) are_distinct: bool,
+    /// Whether all elements are shown to a model as they are.
+    pub(crate) are_shown: bool,
+}
+
+impl<'a, T> Stretch<'a, T> {
+    /// The identities, which `find` finds the first time.
+    pub(crate) fn identities(&self, find: impl FnOnce(&[T]) -> Identities) -> &'a Identities {
+        let found = || Box::new(find(self.elements));
+        self.known.identities.get_or_init(found)
+    }
+
     /// What was noted last; at first nothing.
     pub fn usual(&self, form: Form) -> Usual {
-        self.known[form as usize].get()
+        self.known.usual[form as usize].get()
     }
 
     /// Notes it for whoever asks again. It must be true of these elements for ever.
     pub fn note(&self, form: Form, usual: Usual) {
         debug_assert!(usual.elements <= self.elements.len());
-        self.known[form as usize].set(usual);
+        self.known.usual[form as usize].set(usual);
     }
 }
 
@@ -67,12 +85,26 @@ impl<T> Seq<T> {
     }
 }
 
-/// A [`Usual`] in eight bytes. Threads may find it out at the same time: whichever comes last, it is true.
-/// It stays true when a segment grows.
+/// What is known of a segment.
 #[derive(Debug, Default)]
-pub(super) struct Known(AtomicU64);
+pub(super) struct Known {
+    /// In each [`Form`].
+    usual: [Noted; 2],
+    identities: OnceLock<Box<Identities>>,
+}
 
 impl Known {
+    /// The segment has grown. What was noted of its first elements stays true.
+    pub(super) fn grown(&mut self) {
+        self.identities.take();
+    }
+}
+
+/// A [`Usual`] in eight bytes. Threads may find it out at the same time: whichever comes last, it is true.
+#[derive(Debug, Default)]
+struct Noted(AtomicU64);
+
+impl Noted {
     /// The bits of the length: a terabyte.
     const LENGTH: u32 = 40;
 
@@ -126,8 +158,23 @@ mod tests {
     }
 
     #[test]
+    fn identities_are_looked_for_again_where_a_stretch_has_grown() {
+        let find = |elements: &[i32]| Identities {
+            sorted: elements.iter().map(|element| *element as u64).collect(),
+            are_distinct: true,
+            are_shown: true,
+        };
+        let mut list = Seq::from(vec![1]);
+        assert_eq!(*stretches(&list)[0].identities(find).sorted, [1]);
+        list.extend([2]);
+        assert_eq!(*stretches(&list)[0].identities(find).sorted, [1, 2]);
+        let known = stretches(&list)[0].identities(|_| unreachable!("they are known"));
+        assert_eq!(*known.sorted, [1, 2]);
+    }
+
+    #[test]
     fn what_has_no_room_is_not_noted() {
-        let known = Known::default();
+        let known = Noted::default();
         let most = usual((1 << 24) - 1, (1 << 40) - 1);
         known.set(most);
         assert_eq!(known.get(), most);
