@@ -1,6 +1,7 @@
 //! What a request carries, put together while it is sent.
 
-use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,14 +26,7 @@ pub(crate) type WriteItems = fn(&mut Vec<u8>, &[Item], after: Option<&Item>) -> 
 
 /// Writes items as they stand.
 pub(crate) fn as_they_are(block: &mut Vec<u8>, items: &[Item], _after: Option<&Item>) -> usize {
-    // First their lengths: the processor so fetches many items at a time that it has not at hand.
-    let mut length = block.len();
-    let fits = |item: &&Item| {
-        let fits = length < BLOCK;
-        length += item.as_json().len() + 1;
-        fits
-    };
-    let fitting = items.iter().take_while(fits).count();
+    let fitting = fitting(block, items);
     for (at, item) in items[..fitting].iter().enumerate() {
         if at > 0 {
             block.push(b',');
@@ -40,6 +34,18 @@ pub(crate) fn as_they_are(block: &mut Vec<u8>, items: &[Item], _after: Option<&I
         block.extend_from_slice(item.as_json().as_bytes());
     }
     fitting
+}
+
+/// With how many of the items as they stand a block is full. Whoever writes items asks this first: in so
+/// small a loop the processor fetches many items at a time that it has not at hand.
+pub(crate) fn fitting(block: &[u8], items: &[Item]) -> usize {
+    let mut length = block.len();
+    let fits = |item: &&Item| {
+        let fits = length < BLOCK;
+        length += item.as_json().len() + 1;
+        fits
+    };
+    items.iter().take_while(fits).count()
 }
 
 /// Whether no other item is to be written into a block.
@@ -173,7 +179,7 @@ impl Payload {
     pub(crate) fn json(&self) -> Vec<u8> {
         let mut sending = Sending::new(self.clone());
         let mut json = Vec::new();
-        while let Some(block) = sending.next_block() {
+        while let Some(block) = sending.next_block().expect("it is as long as was noted") {
             json.extend_from_slice(&block);
         }
         json
@@ -205,14 +211,14 @@ impl Sending {
         }
     }
 
-    fn next_block(&mut self) -> Option<Bytes> {
+    fn next_block(&mut self) -> Result<Option<Bytes>, WrongLength> {
         if self.left == 0 {
-            return None;
+            return Ok(None);
         }
         let Finished { json, runs, .. } = &*self.payload.0;
         if runs.is_empty() {
             self.left = 0;
-            return Some(json.clone());
+            return Ok(Some(json.clone()));
         }
         let mut block = Vec::with_capacity(self.left.min(BLOCK + ROOM));
         while !is_full(&block) {
@@ -229,14 +235,13 @@ impl Sending {
                 self.runs += 1;
             }
         }
-        debug_assert!(block.len() <= self.left, "a run is longer than was noted");
-        // Were a run shorter than was noted, the request would fail; it must not wait for the rest.
-        if block.is_empty() {
+        // The server was told how much comes. It must not get less, nor the beginning of more.
+        if block.is_empty() || block.len() > self.left {
             self.left = 0;
-            return None;
+            return Err(WrongLength);
         }
-        self.left = self.left.saturating_sub(block.len());
-        Some(block.into())
+        self.left -= block.len();
+        Ok(Some(block.into()))
     }
 
     /// Writes what is left of a run until the block is full; how many items.
@@ -270,14 +275,28 @@ impl Sending {
     }
 }
 
+/// A run came out longer or shorter than was noted, which is a defect of this crate. The request fails.
+#[derive(Debug, PartialEq, Eq)]
+struct WrongLength;
+
+impl fmt::Display for WrongLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the request is not as long as was announced; this is a defect of switchboard, please report it",
+        )
+    }
+}
+
+impl Error for WrongLength {}
+
 impl Body for Sending {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = WrongLength;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, WrongLength>>> {
         // A connection gathers all that there is before it sends; it is to send each block first.
         if std::mem::take(&mut self.yields) {
             context.waker().wake_by_ref();
@@ -285,7 +304,7 @@ impl Body for Sending {
         }
         let block = self.next_block();
         self.yields = self.left > 0;
-        Poll::Ready(block.map(|block| Ok(Frame::data(block))))
+        Poll::Ready(block.transpose().map(|block| block.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -340,14 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shorter_than_was_noted_ends() {
+    fn what_is_not_as_long_as_was_noted_is_not_sent() {
         let items: Items = vec![Item::user("Hi")].into();
-        let mut draft = Draft::of(&items, as_they_are);
-        draft.run(0, 1, items[0].as_json().len() + 7, true);
-        let mut sending = Sending::new(draft.finish());
-        assert!(sending.next_block().is_some());
-        assert_eq!((sending.left, sending.next_block()), (7, None));
-        assert!(sending.is_end_stream());
+        let length = items[0].as_json().len();
+        let sent = |noted| {
+            let mut draft = Draft::of(&items, as_they_are);
+            draft.run(0, 1, noted, true);
+            let mut sending = Sending::new(draft.finish());
+            let first = sending.next_block().map(|block| block.is_some());
+            (first, sending.next_block(), sending.is_end_stream())
+        };
+        assert_eq!(sent(length), (Ok(true), Ok(None), true));
+        assert_eq!(sent(length + 7), (Ok(true), Err(WrongLength), true));
+        assert_eq!(sent(length - 1), (Err(WrongLength), Ok(None), true));
     }
 
     proptest! {
@@ -404,7 +428,7 @@ mod tests {
             let mut sending = Sending::new(payload.clone());
             prop_assert_eq!(sending.size_hint().exact(), Some(expected.len() as u64));
             let mut sent = Vec::new();
-            while let Some(block) = sending.next_block() {
+            while let Some(block) = sending.next_block().unwrap() {
                 prop_assert!(!block.is_empty());
                 sent.extend_from_slice(&block);
             }

@@ -4,7 +4,7 @@ use switchboard_core::__private::Fact;
 use switchboard_core::{Item, ItemKind};
 
 use crate::wire::lenient::has_halves;
-use crate::wire::payload::is_full;
+use crate::wire::payload::{fitting, is_full};
 
 const USER: &str = r#"{"role":"user","content":"#;
 const ASSISTANT: &str = r#"{"role":"assistant","content":"#;
@@ -62,26 +62,31 @@ pub(super) fn length(item: &Item, next: Option<&Item>) -> Option<(usize, usize)>
 /// Writes the messages that items are, and with a call its output too, until the block is full; how many
 /// items these are. There must be a [`length`] of each.
 pub(super) fn write(block: &mut Vec<u8>, items: &[Item], after: Option<&Item>) -> usize {
-    let mut at = 0;
+    let (mut at, mut end) = (0, 0);
     while at < items.len() && !is_full(block) {
+        if at >= end {
+            end = at + fitting(block, &items[at..]);
+        }
         if at > 0 {
             block.push(b',');
         }
-        let item = &items[at];
-        let next = items.get(at + 1).or(after);
-        let mut put = |json: &str| block.extend_from_slice(json.as_bytes());
-        if let Some(answered) = Answered::of(item, next) {
-            put(CALLER);
-            answered.write(block);
-            at += 2;
-            continue;
-        }
-        put(if item.is_of_user() { USER } else { ASSISTANT });
-        put(item.only_text().unwrap_or_default());
-        put(END);
-        at += 1;
+        at += write_one(block, &items[at], items.get(at + 1).or(after));
     }
     at
+}
+
+#[inline]
+fn write_one(block: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
+    let mut put = |json: &str| block.extend_from_slice(json.as_bytes());
+    if let Some(answered) = Answered::of(item, next) {
+        put(CALLER);
+        answered.write(block);
+        return 2;
+    }
+    put(if item.is_of_user() { USER } else { ASSISTANT });
+    put(item.only_text().unwrap_or_default());
+    put(END);
+    1
 }
 
 /// A call and the output right after it, both written as usual; parts are JSON.
