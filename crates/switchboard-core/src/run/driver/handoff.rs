@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::hooks::Told;
@@ -92,99 +91,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    /// Everything a handoff does before the run moves. Where nobody is asked it is done at once: a run
-    /// would otherwise keep room for it.
+    /// Everything a handoff does before the run moves.
     fn hand_over<'a>(
         &'a mut self,
         handoff: &'a Handoff<C>,
         taken: &'a HandoffCall,
         span: &'a mut OpenSpan,
     ) -> Soon<'a, Result<Handed<C>, Error>> {
-        if !self.asks_nobody(handoff) {
-            return later(self.negotiate(handoff, taken, span));
-        }
-        match self.negotiate(handoff, taken, span).now_or_never() {
-            Some(handed) => at_once(handed),
-            None => at_once(Err(self.configuration("somebody was asked after all"))),
-        }
-    }
-
-    /// Whether a handoff involves neither code of users nor time.
-    fn asks_nobody(&self, handoff: &Handoff<C>) -> bool {
-        handoff.enabled().is_always()
-            && !matches!(handoff.target(), Target::Custom(_))
-            && self.edge_guardrails(handoff).next().is_none()
-            && matches!(handoff.callback(), Callback::None)
-            && !self.has_hooks()
-            && !self.is_rewritten(handoff)
-    }
-
-    async fn negotiate(
-        &mut self,
-        handoff: &Handoff<C>,
-        taken: &HandoffCall,
-        span: &mut OpenSpan,
-    ) -> Result<Handed<C>, Error> {
-        let payload = payload(handoff, taken, span)?;
-        let progress = self.run.handoff_progress();
-        let may_have_changed = self.run.ran_tools_this_turn() && !handoff.enabled().is_always();
-        if progress == Progress::Nothing && may_have_changed {
-            Box::pin(self.still_enabled(handoff)).await?;
-        }
-        self.fits_server_history(handoff)?;
-        let known_target = self.known_target(handoff)?;
-        self.run.handoff_guardrails.begin_attempt();
-        if self.config.trace_sensitive_data {
-            span.update(|data| {
-                if let SpanData::Handoff { payload: told, .. } = data {
-                    *told = payload.clone();
-                }
-            });
-        }
-
-        let target = match known_target {
-            Some(target) => target,
-            None => Box::pin(self.pick_target(handoff, taken)).await?,
+        let negotiation = Negotiation {
+            driver: self,
+            handoff,
+            taken,
+            span,
+            payload: None,
         };
-        self.guards_no_server_history(&target)?;
-        let mut checked = None;
-        if progress == Progress::Nothing {
-            if self.edge_guardrails(handoff).next().is_some() {
-                let check = self.check_handoff(handoff, &target, payload.as_ref());
-                checked = match Box::pin(check).await? {
-                    Checked::Refused(reason) => return Ok(Handed::Refused(target, reason)),
-                    Checked::Allowed(handover) => handover,
-                };
-            }
-            if !matches!(handoff.callback(), Callback::None) {
-                let decision = Box::pin(self.call_back(handoff, payload.clone())).await?;
-                if let HandoffDecision::Refuse(reason) = decision {
-                    return Ok(Handed::Refused(target, reason));
-                }
-            }
-            let is_picked = matches!(handoff.target(), Target::Custom(_));
-            let picked = is_picked.then(|| roster::key(&self.start, &target));
-            self.run.handoff_guardrails.settle();
-            self.run.note_called_back(picked);
-        }
-        span.update(|data| {
-            if let SpanData::Handoff { to_agent, .. } = data {
-                *to_agent = Some(target.name_arc().clone());
-            }
-        });
-        if let Step::TakeHandoff(requested @ [_, _, ..]) = self.run.step() {
-            let requested = requested.iter().map(|call| call.agent.clone());
-            span.fail("Multiple handoffs requested", requested.collect());
-        }
-        if progress != Progress::ToldHooks {
-            self.tell_hooks(Told::Handoff(&target, taken)).await?;
-            self.run.note_handoff_progress(Progress::ToldHooks);
-        }
-        let handover = match checked {
-            Some(handover) => handover,
-            None => self.carry_over(handoff, &target, payload).await?,
-        };
-        Ok(Handed::Over(target, handover))
+        let negotiated = negotiation.begin();
+        negotiated.unwrap_or_else(|error| at_once(Err(error)))
     }
 
     /// Asks the guardrails of the edge and of the run about what would be carried over. What they
@@ -308,20 +230,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// What the next agent is given.
-    async fn carry_over(
-        &self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        payload: Option<Value>,
-    ) -> Result<Handover, Error> {
-        if !self.is_rewritten(handoff) {
-            return Ok(Handover::AsItIs);
-        }
-        let data = Box::pin(self.carried_data(handoff, target, payload)).await?;
-        Ok(Handover::Rewritten(Box::new(data.into_parts())))
-    }
-
     fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
         handoff.input_filter().is_some()
             || self.config.handoff_input_filter.is_some()
@@ -428,6 +336,142 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ),
         };
         Err(Error::new(ErrorKind::UserCode, problem))
+    }
+}
+
+/// A handoff before the run moves, stage by stage. Each stage asks one party at most and leads to the
+/// next; where it has nobody to ask it does so at once, and where it asks, it and all that comes after
+/// wait in a box. So a handoff that asks nobody is done at once, by the same code: a run would otherwise
+/// keep room for it.
+struct Negotiation<'a, C> {
+    driver: &'a mut Driver<C>,
+    handoff: &'a Handoff<C>,
+    taken: &'a HandoffCall,
+    span: &'a mut OpenSpan,
+    payload: Option<Value>,
+}
+
+/// What comes of the stages that are left.
+type Negotiated<'a, C> = Result<Soon<'a, Result<Handed<C>, Error>>, Error>;
+
+impl<'a, C: Send + Sync + 'static> Negotiation<'a, C> {
+    fn begin(mut self) -> Negotiated<'a, C> {
+        self.payload = payload(self.handoff, self.taken, self.span)?;
+        let is_conditional = !self.handoff.enabled().is_always();
+        let may_have_changed = self.driver.run.ran_tools_this_turn() && is_conditional;
+        if !may_have_changed || self.has_called_back() {
+            return self.find_target();
+        }
+        Ok(later(async move {
+            self.driver.still_enabled(self.handoff).await?;
+            self.find_target()?.await
+        }))
+    }
+
+    fn find_target(self) -> Negotiated<'a, C> {
+        self.driver.fits_server_history(self.handoff)?;
+        let known_target = self.driver.known_target(self.handoff)?;
+        self.driver.run.handoff_guardrails.begin_attempt();
+        if self.driver.config.trace_sensitive_data {
+            self.span.update(|data| {
+                if let SpanData::Handoff { payload, .. } = data {
+                    payload.clone_from(&self.payload);
+                }
+            });
+        }
+        if let Some(target) = known_target {
+            return self.check(target);
+        }
+        Ok(later(async move {
+            let target = self.driver.pick_target(self.handoff, self.taken).await?;
+            self.check(target)?.await
+        }))
+    }
+
+    fn check(self, target: Agent<C>) -> Negotiated<'a, C> {
+        self.driver.guards_no_server_history(&target)?;
+        if self.has_called_back() {
+            return self.tell_hooks(target, None);
+        }
+        if self.driver.edge_guardrails(self.handoff).next().is_none() {
+            return self.call_back(target, None);
+        }
+        Ok(later(async move {
+            let payload = self.payload.as_ref();
+            let check = self.driver.check_handoff(self.handoff, &target, payload);
+            match check.await? {
+                Checked::Refused(reason) => Ok(Handed::Refused(target, reason)),
+                Checked::Allowed(handover) => self.call_back(target, handover)?.await,
+            }
+        }))
+    }
+
+    /// From here on there may be what guardrails were shown rewritten.
+    fn call_back(self, target: Agent<C>, checked: Option<Handover>) -> Negotiated<'a, C> {
+        if let Callback::None = self.handoff.callback() {
+            return self.called_back(target, checked);
+        }
+        Ok(later(async move {
+            let payload = self.payload.clone();
+            match self.driver.call_back(self.handoff, payload).await? {
+                HandoffDecision::Refuse(reason) => Ok(Handed::Refused(target, reason)),
+                HandoffDecision::Proceed => self.called_back(target, checked)?.await,
+            }
+        }))
+    }
+
+    fn called_back(self, target: Agent<C>, checked: Option<Handover>) -> Negotiated<'a, C> {
+        let is_picked = matches!(self.handoff.target(), Target::Custom(_));
+        let picked = is_picked.then(|| roster::key(&self.driver.start, &target));
+        self.driver.run.handoff_guardrails.settle();
+        self.driver.run.note_called_back(picked);
+        self.tell_hooks(target, checked)
+    }
+
+    fn tell_hooks(self, target: Agent<C>, checked: Option<Handover>) -> Negotiated<'a, C> {
+        self.span.update(|data| {
+            if let SpanData::Handoff { to_agent, .. } = data {
+                *to_agent = Some(target.name_arc().clone());
+            }
+        });
+        if let Step::TakeHandoff(requested @ [_, _, ..]) = self.driver.run.step() {
+            let requested = requested.iter().map(|call| call.agent.clone());
+            let requested = requested.collect();
+            self.span.fail("Multiple handoffs requested", requested);
+        }
+        let are_told = self.driver.run.handoff_progress() == Progress::ToldHooks;
+        if are_told || !self.driver.has_hooks() {
+            return self.carry_over(target, checked);
+        }
+        Ok(later(async move {
+            let told = Told::Handoff(&target, self.taken);
+            self.driver.tell_hooks(told).await?;
+            self.carry_over(target, checked)?.await
+        }))
+    }
+
+    /// What the next agent is given.
+    fn carry_over(self, target: Agent<C>, checked: Option<Handover>) -> Negotiated<'a, C> {
+        let told = Progress::ToldHooks;
+        self.driver.run.note_handoff_progress(told);
+        if let Some(handover) = checked {
+            return Ok(at_once(Ok(Handed::Over(target, handover))));
+        }
+        if !self.driver.is_rewritten(self.handoff) {
+            return Ok(at_once(Ok(Handed::Over(target, Handover::AsItIs))));
+        }
+        Ok(later(async move {
+            let data = self
+                .driver
+                .carried_data(self.handoff, &target, self.payload);
+            let handover = Handover::Rewritten(Box::new(data.await?.into_parts()));
+            Ok(Handed::Over(target, handover))
+        }))
+    }
+
+    /// Whether this handoff failed after its callback, and is taken again.
+    fn has_called_back(&self) -> bool {
+        self.driver.run.handoff_progress() != Progress::Nothing
     }
 }
 
