@@ -59,7 +59,7 @@ pub(super) fn write_on(begun: Option<&Begun>, items: &[Item], markers: &HistoryM
         return summary;
     }
     summary.with_summary(Summary {
-        markers: markers.clone(),
+        between: [markers.start.clone(), markers.end.clone()],
         records: records.written,
         place,
         gaps: records.gaps,
@@ -80,7 +80,8 @@ impl<'a> Begun<'a> {
     /// not written the same way twice.
     pub(super) fn with(summary: &'a Item, markers: &HistoryMarkers) -> Option<Self> {
         let known = summary.summary()?;
-        (known.markers == *markers).then_some(Self { summary, known })
+        let is_between_them = known.between.each_ref() == [&markers.start, &markers.end];
+        is_between_them.then_some(Self { summary, known })
     }
 
     fn copy(&self, text: &mut Quoted<'_>) {

@@ -1,9 +1,8 @@
 //! What is found out about an item once, and kept with it for whoever asks again.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use crate::handoff::HistoryMarkers;
 
 /// What models over the wire ask of every item with every request. Not part of the public API.
 #[doc(hidden)]
@@ -178,12 +177,14 @@ fn last_but_one(noted: u64) -> u64 {
     noted >> (Search::SORTS + Search::BITS)
 }
 
-/// What is known of a summary whose records can be copied into the next one.
+/// What who wrote a summary knows of it: a message of records between two lines. The next one can
+/// begin with a copy of its records.
 #[derive(Debug)]
 pub(crate) struct Summary {
-    pub(crate) markers: HistoryMarkers,
+    /// The lines before and after the records.
+    pub(crate) between: [Cow<'static, str>; 2],
     pub(crate) records: usize,
-    /// Where in the item's JSON everything stands that comes before the last marker.
+    /// Where in the item's JSON everything stands that comes before the line after them.
     pub(crate) place: Range<usize>,
     /// What is left out when it is copied, in order.
     pub(crate) gaps: Vec<Range<usize>>,
