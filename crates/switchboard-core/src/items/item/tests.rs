@@ -2,6 +2,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::items::head::fields;
 
 #[test]
 fn unknown_types_and_fields_survive() {
