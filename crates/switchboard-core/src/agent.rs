@@ -1,10 +1,14 @@
 //! An agent: who it is, what it can do, whom it can hand the conversation to.
 
+mod tool_use;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+pub(crate) use tool_use::ToolUseKind;
+pub use tool_use::{ToolResult, ToolUse};
 
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
@@ -14,9 +18,9 @@ use crate::hooks::{AgentHooks, DynAgentHooks};
 use crate::knowledge::Knowledge;
 use crate::model::{ModelHandle, ModelSettings};
 use crate::offer::Offer;
-use crate::output::{FinalOutput, OutputType};
+use crate::output::OutputType;
 use crate::team::Registry;
-use crate::tool::{Tool, ToolOutput};
+use crate::tool::Tool;
 
 /// A name, instructions, tools, handoffs, guardrails, hooks and a model.
 ///
@@ -75,81 +79,6 @@ enum Instructions<C> {
 }
 
 type InstructionsFn<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<String> + Send + Sync;
-type ToolUseFn<C> =
-    dyn Fn(RunContext<C>, Vec<ToolResult>) -> Outcome<Option<FinalOutput>> + Send + Sync;
-
-/// What happens after an agent's tools have run.
-pub struct ToolUse<C = ()>(pub(crate) ToolUseKind<C>);
-
-pub(crate) enum ToolUseKind<C> {
-    RunModelAgain,
-    StopOnFirstTool,
-    StopAtTools(Arc<[String]>),
-    Function(Arc<ToolUseFn<C>>),
-}
-
-impl<C> ToolUse<C> {
-    /// The model reads the outputs and goes on. This is the default.
-    pub const fn run_model_again() -> Self {
-        Self(ToolUseKind::RunModelAgain)
-    }
-
-    /// The first tool's output is the run's final output.
-    pub const fn stop_on_first_tool() -> Self {
-        Self(ToolUseKind::StopOnFirstTool)
-    }
-
-    /// The output of one of these tools, once called, is the run's final output.
-    pub fn stop_at<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
-        Self(ToolUseKind::StopAtTools(
-            names.into_iter().map(Into::into).collect(),
-        ))
-    }
-
-    /// `decide` says: `Some` is the run's final output, `None` lets the model go on.
-    pub fn decide<F, R, M>(decide: F) -> Self
-    where
-        F: Fn(RunContext<C>, Vec<ToolResult>) -> R + Send + Sync + 'static,
-        R: IntoOutcome<Option<FinalOutput>, M>,
-    {
-        Self(ToolUseKind::Function(Arc::new(move |ctx, results| {
-            decide(ctx, results).into_outcome()
-        })))
-    }
-}
-
-impl<C> Clone for ToolUse<C> {
-    fn clone(&self) -> Self {
-        Self(match &self.0 {
-            ToolUseKind::RunModelAgain => ToolUseKind::RunModelAgain,
-            ToolUseKind::StopOnFirstTool => ToolUseKind::StopOnFirstTool,
-            ToolUseKind::StopAtTools(names) => ToolUseKind::StopAtTools(names.clone()),
-            ToolUseKind::Function(decide) => ToolUseKind::Function(decide.clone()),
-        })
-    }
-}
-
-impl<C> fmt::Debug for ToolUse<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            ToolUseKind::RunModelAgain => f.write_str("RunModelAgain"),
-            ToolUseKind::StopOnFirstTool => f.write_str("StopOnFirstTool"),
-            ToolUseKind::StopAtTools(names) => f.debug_tuple("StopAtTools").field(names).finish(),
-            ToolUseKind::Function(_) => f.write_str("Function"),
-        }
-    }
-}
-
-/// A tool that ran, and what it returned.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ToolResult {
-    /// The tool's name.
-    pub tool: Arc<str>,
-    /// What it returned.
-    pub output: ToolOutput,
-}
-
 impl<C> Agent<C> {
     /// An agent that has only a name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {

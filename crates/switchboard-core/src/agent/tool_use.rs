@@ -1,0 +1,84 @@
+//! What happens after an agent's tools have run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::callback::{IntoOutcome, Outcome};
+use crate::context::RunContext;
+use crate::output::FinalOutput;
+use crate::tool::ToolOutput;
+
+/// What happens after an agent's tools have run.
+pub struct ToolUse<C = ()>(pub(crate) ToolUseKind<C>);
+
+pub(crate) enum ToolUseKind<C> {
+    RunModelAgain,
+    StopOnFirstTool,
+    StopAtTools(Arc<[String]>),
+    Function(Arc<ToolUseFn<C>>),
+}
+
+type ToolUseFn<C> =
+    dyn Fn(RunContext<C>, Vec<ToolResult>) -> Outcome<Option<FinalOutput>> + Send + Sync;
+
+impl<C> ToolUse<C> {
+    /// The model reads the outputs and goes on. This is the default.
+    pub const fn run_model_again() -> Self {
+        Self(ToolUseKind::RunModelAgain)
+    }
+
+    /// The first tool's output is the run's final output.
+    pub const fn stop_on_first_tool() -> Self {
+        Self(ToolUseKind::StopOnFirstTool)
+    }
+
+    /// The output of one of these tools, once called, is the run's final output.
+    pub fn stop_at<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self(ToolUseKind::StopAtTools(
+            names.into_iter().map(Into::into).collect(),
+        ))
+    }
+
+    /// `decide` says: `Some` is the run's final output, `None` lets the model go on.
+    pub fn decide<F, R, M>(decide: F) -> Self
+    where
+        F: Fn(RunContext<C>, Vec<ToolResult>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<FinalOutput>, M>,
+    {
+        Self(ToolUseKind::Function(Arc::new(move |ctx, results| {
+            decide(ctx, results).into_outcome()
+        })))
+    }
+}
+
+impl<C> Clone for ToolUse<C> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            ToolUseKind::RunModelAgain => ToolUseKind::RunModelAgain,
+            ToolUseKind::StopOnFirstTool => ToolUseKind::StopOnFirstTool,
+            ToolUseKind::StopAtTools(names) => ToolUseKind::StopAtTools(names.clone()),
+            ToolUseKind::Function(decide) => ToolUseKind::Function(decide.clone()),
+        })
+    }
+}
+
+impl<C> fmt::Debug for ToolUse<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ToolUseKind::RunModelAgain => f.write_str("RunModelAgain"),
+            ToolUseKind::StopOnFirstTool => f.write_str("StopOnFirstTool"),
+            ToolUseKind::StopAtTools(names) => f.debug_tuple("StopAtTools").field(names).finish(),
+            ToolUseKind::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+/// A tool that ran, and what it returned.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolResult {
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// What it returned.
+    pub output: ToolOutput,
+}
