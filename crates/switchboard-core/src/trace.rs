@@ -5,15 +5,19 @@
 //! a [`MemoryTracer`]; or wherever an own tracer takes them. What a trace holds never enters a
 //! conversation.
 
+mod memory;
+mod subscriber;
+
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rustc_hash::FxHashMap;
+pub use memory::MemoryTracer;
 use serde::Serialize;
 use serde_json::Value;
+use subscriber::SubscriberTracer;
 
 use crate::callback::caught;
 use crate::guardrail::GuardrailOutcome;
@@ -169,195 +173,6 @@ impl SpanData {
     }
 }
 
-/// Keeps spans in memory, in the order they began. Clones are the same recorder.
-///
-/// ```
-/// use switchboard_core::MemoryTracer;
-///
-/// let tracer = MemoryTracer::new();
-/// // Runner::new(&agent).tracer(tracer.clone()) ...
-/// for span in tracer.spans() {
-///     println!("{} {:?}", span.data.kind(), span.error);
-/// }
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct MemoryTracer(Arc<Mutex<Vec<Span>>>);
-
-impl MemoryTracer {
-    /// An empty recorder.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// What was recorded so far.
-    pub fn spans(&self) -> Vec<Span> {
-        self.lock().clone()
-    }
-
-    /// What was recorded so far, leaving the recorder empty.
-    pub fn take(&self) -> Vec<Span> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    /// Spans are kept by their numbers, which are given out as they begin; so one is found again without
-    /// a table of those that are open.
-    fn lock(&self) -> MutexGuard<'_, Vec<Span>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Tracer for MemoryTracer {
-    fn start(&self, span: &Span) {
-        let mut spans = self.lock();
-        if spans.is_empty() {
-            // A run with one handoff makes seven.
-            spans.reserve(8);
-        }
-        match spans.last() {
-            // Another thread was faster.
-            Some(last) if last.id > span.id => {
-                let at = spans.partition_point(|known| known.id < span.id);
-                spans.insert(at, span.clone());
-            }
-            // Not `push`: this makes the clone in its place.
-            _ => spans.extend_from_slice(std::slice::from_ref(span)),
-        }
-    }
-
-    fn end(&self, span: Span) {
-        let mut spans = self.lock();
-        // One that began before the recorder was emptied is not there.
-        if let Ok(at) = spans.binary_search_by_key(&span.id, |known| known.id) {
-            spans[at] = span;
-        }
-    }
-}
-
-/// Passes spans on to the `tracing` crate.
-#[derive(Debug)]
-struct SubscriberTracer {
-    /// What the application was doing when the run began; the run's spans are part of it.
-    outer: tracing::Span,
-    open: Mutex<FxHashMap<u64, tracing::Span>>,
-}
-
-impl SubscriberTracer {
-    fn with<T>(&self, use_it: impl FnOnce(&mut FxHashMap<u64, tracing::Span>) -> T) -> T {
-        use_it(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Tracer for SubscriberTracer {
-    fn start(&self, span: &Span) {
-        let parent = span
-            .parent
-            .and_then(|id| self.with(|open| open.get(&id).cloned()));
-        let parent = parent.unwrap_or_else(|| self.outer.clone());
-        let parent = parent.id();
-        macro_rules! open {
-            ($name:literal, $($field:tt)*) => {
-                tracing::info_span!(target: "switchboard", parent: parent, $name, $($field)*)
-            };
-        }
-        let empty = tracing::field::Empty;
-        let opened = match &span.data {
-            SpanData::Agent { name, .. } => {
-                open!(
-                    "agent",
-                    name = &**name,
-                    tools = empty,
-                    handoffs = empty,
-                    error = empty
-                )
-            }
-            SpanData::Turn { turn, agent } => open!("turn", turn, agent = &**agent, error = empty),
-            SpanData::Generation {
-                model, input_items, ..
-            } => open!(
-                "generation",
-                model = &**model,
-                input_items,
-                input_tokens = empty,
-                output_tokens = empty,
-                error = empty
-            ),
-            SpanData::Function { name, input, .. } => open!(
-                "function",
-                name = &**name,
-                input = input.as_deref(),
-                output = empty,
-                failed = empty,
-                error = empty
-            ),
-            SpanData::Handoff { from_agent, .. } => open!(
-                "handoff",
-                from = &**from_agent,
-                to = empty,
-                payload = empty,
-                carried_items = empty,
-                requested = empty,
-                error = empty
-            ),
-            SpanData::Guardrail { name, .. } => {
-                open!(
-                    "guardrail",
-                    name = &**name,
-                    triggered = empty,
-                    outcome = empty,
-                    error = empty
-                )
-            }
-        };
-        self.with(|open| open.insert(span.id, opened));
-    }
-
-    fn end(&self, span: Span) {
-        let Some(opened) = self.with(|open| open.remove(&span.id)) else {
-            return;
-        };
-        match &span.data {
-            SpanData::Agent {
-                tools, handoffs, ..
-            } => {
-                opened.record("tools", tools.join(", "));
-                opened.record("handoffs", handoffs.join(", "));
-            }
-            SpanData::Turn { .. } => {}
-            SpanData::Generation { usage, .. } => {
-                opened.record("input_tokens", usage.input_tokens);
-                opened.record("output_tokens", usage.output_tokens);
-            }
-            SpanData::Function { output, failed, .. } => {
-                opened.record("output", output.as_deref());
-                opened.record("failed", failed);
-            }
-            SpanData::Handoff {
-                to_agent,
-                payload,
-                carried_items,
-                ..
-            } => {
-                opened.record("to", to_agent.as_deref());
-                opened.record("payload", payload.as_ref().map(Value::to_string));
-                opened.record("carried_items", carried_items);
-            }
-            SpanData::Guardrail {
-                triggered, outcome, ..
-            } => {
-                opened.record("triggered", triggered);
-                opened.record("outcome", outcome.as_str());
-            }
-        }
-        if let Some(error) = &span.error {
-            opened.record("error", error.message.as_str());
-            if !error.requested_agents.is_empty() {
-                opened.record("requested", error.requested_agents.join(", "));
-            }
-        }
-    }
-}
-
 /// The bits of nanoseconds.
 const NANOS: u64 = (1 << 30) - 1;
 
@@ -378,12 +193,8 @@ impl Trace {
             Tracing::Off => None,
             Tracing::To(tracer) => Some(tracer.clone()),
             Tracing::Subscriber => {
-                tracing::span_enabled!(target: "switchboard", tracing::Level::INFO).then(|| {
-                    Arc::new(SubscriberTracer {
-                        outer: tracing::Span::current(),
-                        open: Mutex::default(),
-                    }) as Arc<dyn Tracer>
-                })
+                let tracer = SubscriberTracer::if_wanted();
+                tracer.map(|tracer| Arc::new(tracer) as Arc<dyn Tracer>)
             }
         };
         let id = match &tracer {
