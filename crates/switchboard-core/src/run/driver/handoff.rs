@@ -1,22 +1,20 @@
 //! Taking a handoff: everything that can be refused first, then the side effects, then the step.
 
-use std::sync::Arc;
+mod carried;
 
+use carried::passing;
 use serde_json::Value;
 
 use super::hooks::Told;
 use super::{Driver, Soon, at_once, later};
 use crate::agent::Agent;
-use crate::callback::{call, caught};
+use crate::callback::call;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{HandoffCheck, HandoffGuardrail, HandoffVerdict, Said};
-use crate::handoff::{
-    Callback, Given, Handoff, HandoffDecision, HandoffInputData, Target, Unsound,
-    nest_handoff_history,
-};
-use crate::items::{Input, RunItems};
+use crate::handoff::{Callback, Handoff, HandoffDecision, Target};
+use crate::items::Input;
 use crate::run::events::StreamEvent;
-use crate::run::machine::{Handover, Passing, Step};
+use crate::run::machine::{Handover, Step};
 use crate::run::roster;
 use crate::run::trail::HandoffOutcome;
 use crate::run::turn::{HandoffCall, Progress};
@@ -229,114 +227,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             _ => Ok(picked),
         }
     }
-
-    fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
-        handoff.input_filter().is_some()
-            || self.config.handoff_input_filter.is_some()
-            || self.nests(handoff) && self.config.server_history.is_none()
-    }
-
-    fn nests(&self, handoff: &Handoff<C>) -> bool {
-        let nests = handoff.nest_history();
-        nests.unwrap_or(self.config.nest_handoff_history)
-    }
-
-    /// What the provider keeps cannot be filtered.
-    fn fits_server_history(&self, handoff: &Handoff<C>) -> Result<(), Error> {
-        if self.config.server_history.is_none() {
-            return Ok(());
-        }
-        if handoff.input_filter().is_some() || self.config.handoff_input_filter.is_some() {
-            return Err(self.configuration(
-                "the provider keeps the conversation, so what the next agent sees cannot be \
-                 filtered; take the filter off the handoff and the run, or do without \
-                 server_history",
-            ));
-        }
-        if self.nests(handoff) {
-            tracing::warn!(
-                agent = self.agent.name(),
-                handoff = handoff.tool_name(),
-                "the provider keeps the conversation, so its history is not nested"
-            );
-        }
-        Ok(())
-    }
-
-    /// The data of the handoff: a handoff's own filter beats the run's, and any filter switches
-    /// nesting off.
-    async fn carried_data(
-        &self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        payload: Option<Value>,
-    ) -> Result<HandoffInputData<C>, Error> {
-        let config = &*self.config;
-        let passing = passing(self.agent.name_arc(), target);
-        let items = self.run.handed_over_items(passing);
-        let data = HandoffInputData::new(
-            self.run.input.clone(),
-            self.run.generated.clone(),
-            RunItems::from(items),
-            self.ctx(),
-        )
-        .with_payload(payload);
-        let given = Given::of(&data);
-        let filter = handoff.input_filter();
-        if let Some(filter) = filter.or(config.handoff_input_filter.as_ref()) {
-            let filtered = filter.apply(data).await;
-            let left = filtered.map_err(|error| self.user_error("the filter", error))?;
-            return self.sound("the filter", handoff, &given, left);
-        }
-        if !self.is_rewritten(handoff) {
-            return Ok(data);
-        }
-        let mapper = config.handoff_history_mapper.as_ref();
-        let nested = caught(|| nest_handoff_history(data, mapper, &config.history_markers));
-        let nested =
-            nested.map_err(|error| self.user_error("the mapper of nested histories", error))?;
-        match mapper {
-            Some(_) => self.sound("the history mapper", handoff, &given, nested),
-            None => Ok(nested),
-        }
-    }
-
-    /// What code of the user's left, if a model can be shown it.
-    fn sound(
-        &self,
-        what: &str,
-        handoff: &Handoff<C>,
-        given: &Given,
-        left: HandoffInputData<C>,
-    ) -> Result<HandoffInputData<C>, Error> {
-        let markers = &self.config.history_markers;
-        let problem = match given.check(&left, markers) {
-            Ok(0) => return Ok(left),
-            Ok(_) if self.config.pair_calls => return Ok(left),
-            Ok(halves) => {
-                tracing::warn!(
-                    agent = self.agent.name(),
-                    handoff = handoff.tool_name(),
-                    halves,
-                    "{what} leaves calls without outputs or outputs without calls, which most \
-                     providers refuse; Runner::pair_calls takes them out"
-                );
-                return Ok(left);
-            }
-            Err(Unsound::Nothing) => format!(
-                "{what} left nothing for \"{}\" to see; let it keep at least what the user said \
-                 last, or say in a message what there is to do",
-                handoff.agent_name()
-            ),
-            Err(Unsound::Nameless(at)) => format!(
-                "{what} made an item that has neither a type nor a role (item {} of what \"{}\" \
-                 would see); give it one of the two",
-                at + 1,
-                handoff.agent_name()
-            ),
-        };
-        Err(Error::new(ErrorKind::UserCode, problem))
-    }
 }
 
 /// A handoff before the run moves, stage by stage. Each stage asks one party at most and leads to the
@@ -472,14 +362,6 @@ impl<'a, C: Send + Sync + 'static> Negotiation<'a, C> {
     /// Whether this handoff failed after its callback, and is taken again.
     fn has_called_back(&self) -> bool {
         self.driver.run.handoff_progress() != Progress::Nothing
-    }
-}
-
-fn passing<'a, C>(from: &'a Arc<str>, target: &'a Agent<C>) -> Passing<'a> {
-    Passing {
-        from,
-        to: target.name_arc(),
-        message: target.transfer_message(),
     }
 }
 
