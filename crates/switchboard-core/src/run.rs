@@ -8,6 +8,7 @@ mod events;
 mod few;
 mod findings;
 mod halves;
+mod handover;
 mod kept;
 mod look;
 mod machine;

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::handoff::{Given, Handoff, HandoffInputData, Unsound, nest_handoff_history};
 use crate::items::RunItems;
 use crate::run::driver::Driver;
-use crate::run::machine::Passing;
+use crate::run::handover::Passing;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn is_rewritten(&self, handoff: &Handoff<C>) -> bool {
