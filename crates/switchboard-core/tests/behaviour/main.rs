@@ -4,6 +4,7 @@
 
 mod agent_tools;
 mod cancelling;
+mod drawings;
 mod filters;
 mod findings;
 mod guardrails;
