@@ -3,6 +3,7 @@
 //! Items keep the bytes they arrived in, so most of this works on text and never builds a tree.
 
 mod blocks;
+mod plain;
 mod quote;
 
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 pub(crate) use blocks::{any_byte, first_byte};
+pub(crate) use plain::{maybe_end_in, plain_len};
 pub use quote::quote_into;
 pub(crate) use quote::{Quoted, quote_ascii_into};
 

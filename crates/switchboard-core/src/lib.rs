@@ -99,7 +99,7 @@ pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
 pub mod __private {
     pub use crate::items::{Building, Fact};
     pub use crate::json::quote_into;
-    pub use crate::scan::{Scanner, detail, keep, object};
+    pub use crate::scan::{Scanner, detail, fill, keep, object};
     pub use crate::seq::{Form, Stretch, Usual};
     pub use {schemars, serde};
 }

@@ -1,5 +1,6 @@
 //! The few fields of an item that the engine looks at, found once and kept as positions.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -157,35 +158,48 @@ impl Head {
     /// Reads an item in the midst of other JSON; on the way it notes where all that a message says
     /// stands. `None` where it is not written as usual.
     pub(super) fn scan<'a>(scanner: &mut Scanner<'a>) -> Option<Scanned<'a>> {
-        let mut head = Self::default();
+        let mut head = Self::new();
         let mut only_text = None;
-        let raw = scanner.taken(|scanner, start| {
-            scanner.object(|scanner, name| {
-                let field = Field::named(name);
-                let token = scanner.taken(|scanner, _| match field {
-                    Field::Content if scanner.is_at(b'[') => {
-                        only_text = Some(content::scan(scanner)?);
-                        Some(())
-                    }
-                    // Of a field that is there twice the last counts.
-                    Field::Content => {
-                        only_text = None;
-                        scanner.ignore()
-                    }
-                    _ => scanner.ignore(),
-                })?;
-                let end = scanner.place() - start;
-                head.set(&field, Place::at(end - token.len()..end), token);
-                Some(())
-            })
+        scanner.peek()?;
+        let start = scanner.place();
+        scanner.object(|scanner, name| {
+            let field = Field::named(name);
+            let first = scanner.peek()?;
+            let from = scanner.place();
+            match field {
+                Field::Content if first == b'[' => only_text = Some(content::scan(scanner)?),
+                // Of a field that is there twice the last counts.
+                Field::Content => {
+                    only_text = None;
+                    scanner.ignore()?;
+                }
+                field if field.is_name() => match first {
+                    b'"' => head.is_plain &= scanner.string()?,
+                    _ => head.is_plain &= is_plain(scanner.skip()?),
+                },
+                _ => scanner.ignore()?,
+            }
+            let place = Place::at(from - start..scanner.place() - start);
+            head.set(field, place, first);
+            Some(())
         })?;
+        let raw = scanner.since(start)?;
         head.find_identity(raw);
         let notes = Notes::default();
         if let Some(text) = only_text {
-            let place = |text| Some(Place::of(text, raw)).filter(|place| !place.is_absent());
-            notes.only_text(|| text.and_then(place).map(Place::ends));
+            let place = |text: Range<usize>| Place::at(text.start - start..text.end - start);
+            let place = text.map(place).filter(|place| !place.is_absent());
+            notes.only_text(|| place.map(Place::ends));
         }
         Some(Scanned { raw, head, notes })
+    }
+
+    /// One without a field so far.
+    pub(super) fn new() -> Self {
+        Self {
+            is_plain: true,
+            ..Self::default()
+        }
     }
 
     fn read(raw: &str) -> Result<Self, serde_json::Error> {
@@ -199,19 +213,23 @@ impl Head {
             Err(error) => {
                 let whole: &RawValue = serde_json::from_str(raw)?;
                 match whole.get().starts_with('{') {
-                    true => Ok(Self::default()),
+                    true => Ok(Self::new()),
                     false => Err(error),
                 }
             }
         }
     }
 
-    /// Notes a field that was written at `range` and is no null.
-    pub(super) fn note(&mut self, name: &str, range: Range<usize>) {
-        self.set(&Field::named(name), Place::at(range), "");
+    /// Notes a field that is no null, and whether it is written as it is meant.
+    #[inline]
+    pub(super) fn note(&mut self, field: Field, place: Place, is_plain: bool) {
+        self.is_plain &= is_plain || !field.is_name();
+        self.set(field, place, b'"');
     }
 
-    fn set(&mut self, field: &Field, place: Place, token: &str) {
+    /// Sets where a field stands, whose JSON has this first byte.
+    #[inline]
+    fn set(&mut self, field: Field, place: Place, first: u8) {
         match field {
             Field::Type => self.type_name = place,
             Field::Role => self.role = place,
@@ -223,7 +241,7 @@ impl Head {
             Field::Content => self.content = place,
             Field::Status => {
                 self.has_status = true;
-                self.has_null_status = token == "null";
+                self.has_null_status = first == b'n';
             }
             Field::ProviderData => self.has_provider_data = true,
             Field::Internal => self.has_internal_fields = true,
@@ -235,11 +253,7 @@ impl Head {
     pub(super) fn find_identity(&mut self, raw: &str) {
         let kind = self.kind(raw);
         self.kind = Some(kind);
-        let names = [self.type_name, self.role, self.id, self.call_id, self.name];
-        let mut names = names.iter().filter_map(|place| place.token(raw));
-        self.is_plain = names.all(|token| !token.contains('\\'));
-        let role = self.role.token(raw).and_then(json::unquote);
-        self.speaker = match role.as_deref() {
+        self.speaker = match self.name_at(self.role, raw).as_deref() {
             Some("user") => Speaker::User,
             Some("assistant") => Speaker::Assistant,
             Some("tool") => Speaker::Tool,
@@ -250,8 +264,7 @@ impl Head {
         {
             return;
         }
-        let call_id = self.call_id.token(raw).and_then(json::unquote);
-        let type_name = self.type_name.token(raw).unwrap_or_default();
+        let call_id = self.name_at(self.call_id, raw);
         if let Some(call_id) = &call_id {
             if let Some(output_kind) = kind.output_kind() {
                 self.output_identity = identity("call_id", output_kind.as_str(), call_id);
@@ -261,8 +274,8 @@ impl Head {
                 return;
             }
         }
-        let type_name = json::unquote(type_name).unwrap_or_default();
-        let id = self.id.token(raw).and_then(json::unquote);
+        let type_name = self.name_at(self.type_name, raw).unwrap_or_default();
+        let id = self.name_at(self.id, raw);
         self.identity = match (id, call_id) {
             (Some(id), _) if id != PLACEHOLDER_ID => identity("id", &type_name, &id),
             (_, Some(call_id)) => identity("call_id", &type_name, &call_id),
@@ -274,12 +287,26 @@ impl Head {
     }
 
     fn kind(&self, raw: &str) -> ItemKind {
-        match self.type_name.token(raw).and_then(json::unquote) {
+        match self.name_at(self.type_name, raw) {
             Some(name) => ItemKind::from_type(&name),
             None if self.role.is_absent() => ItemKind::Unknown,
             None => ItemKind::Message,
         }
     }
+
+    /// The type, the role, an identifier or the name.
+    #[inline]
+    pub(super) fn name_at<'a>(&self, place: Place, raw: &'a str) -> Option<Cow<'a, str>> {
+        match self.is_plain {
+            true => place.inside(raw).map(Cow::Borrowed),
+            false => place.token(raw).and_then(json::unquote),
+        }
+    }
+}
+
+/// Whether a name is written as it is meant.
+pub(super) fn is_plain(token: &str) -> bool {
+    !token.contains('\\')
 }
 
 fn identity(by: &str, kind: &str, id: &str) -> u64 {
@@ -304,17 +331,22 @@ impl<'de> Visitor<'de> for HeadVisitor<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Head, A::Error> {
-        let mut head = Head::default();
+        let mut head = Head::new();
         while let Some(field) = map.next_key::<Field>()? {
-            let token: &'de RawValue = map.next_value()?;
-            let place = Place::of(token.get(), self.raw);
-            head.set(&field, place, token.get());
+            let token = map.next_value::<&'de RawValue>()?.get();
+            if field.is_name() {
+                head.is_plain &= is_plain(token);
+            }
+            let first = token.as_bytes().first().copied().unwrap_or_default();
+            head.set(field, Place::of(token, self.raw), first);
         }
         Ok(head)
     }
 }
 
-enum Field {
+/// The fields that are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Field {
     Type,
     Role,
     Id,
@@ -330,22 +362,37 @@ enum Field {
 }
 
 impl Field {
-    fn named(name: &str) -> Self {
+    #[inline]
+    pub(super) fn named(name: &[u8]) -> Self {
         match name {
-            "type" => Self::Type,
-            "role" => Self::Role,
-            "id" => Self::Id,
-            "call_id" => Self::CallId,
-            "name" => Self::Name,
-            "arguments" => Self::Arguments,
-            "output" => Self::Output,
-            "content" => Self::Content,
-            "status" => Self::Status,
-            "provider_data" => Self::ProviderData,
-            name if INTERNAL_FIELDS.contains(&name) => Self::Internal,
+            b"type" => Self::Type,
+            b"role" => Self::Role,
+            b"id" => Self::Id,
+            b"call_id" => Self::CallId,
+            b"name" => Self::Name,
+            b"arguments" => Self::Arguments,
+            b"output" => Self::Output,
+            b"content" => Self::Content,
+            b"status" => Self::Status,
+            b"provider_data" => Self::ProviderData,
+            name if is_internal(name) => Self::Internal,
             _ => Self::Other,
         }
     }
+
+    /// Whether it says what something is or is called, and so is asked for again and again.
+    #[inline]
+    pub(super) fn is_name(self) -> bool {
+        matches!(
+            self,
+            Self::Type | Self::Role | Self::Id | Self::CallId | Self::Name
+        )
+    }
+}
+
+fn is_internal(name: &[u8]) -> bool {
+    let mut fields = INTERNAL_FIELDS.iter();
+    fields.any(|field| field.as_bytes() == name)
 }
 
 impl<'de> de::Deserialize<'de> for Field {
@@ -359,7 +406,7 @@ impl<'de> de::Deserialize<'de> for Field {
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Field, E> {
-                Ok(Field::named(name))
+                Ok(Field::named(name.as_bytes()))
             }
         }
         deserializer.deserialize_identifier(FieldVisitor)

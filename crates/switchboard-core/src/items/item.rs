@@ -361,10 +361,7 @@ impl Item {
 
     #[inline]
     fn name_at(&self, place: Place) -> Option<Cow<'_, str>> {
-        match self.0.head.is_plain {
-            true => place.inside(&self.0.raw).map(Cow::Borrowed),
-            false => self.text_at(place),
-        }
+        self.0.head.name_at(place, &self.0.raw)
     }
 
     fn text_at(&self, place: Place) -> Option<Cow<'_, str>> {

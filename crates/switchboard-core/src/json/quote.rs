@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::blocks::first_byte;
+use super::plain::plain_len;
 
 /// Appends `text` as a JSON string literal.
 pub fn quote_into(out: &mut String, text: &str) {
@@ -46,7 +46,7 @@ impl<'a> Quoted<'a> {
         let out = &mut *self.0;
         let mut rest = text;
         loop {
-            let at = first_byte(rest.as_bytes(), must_escape);
+            let at = plain_len(rest.as_bytes());
             let (plain, more) = rest.split_at(at);
             out.push_str(plain);
             let Some(byte) = more.bytes().next() else {
@@ -75,10 +75,6 @@ impl<'a> Quoted<'a> {
     pub(crate) fn push_plain(&mut self, text: &str) {
         self.0.push_str(text);
     }
-}
-
-const fn must_escape(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
 fn push_unicode_escape(out: &mut String, unit: u16) {

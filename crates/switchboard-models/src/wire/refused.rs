@@ -96,8 +96,8 @@ pub(crate) fn in_event(event: &Event) -> Option<(String, Option<String>)> {
 fn is_usual(data: &str) -> bool {
     let (mut kind, mut error) = (None, None);
     let read = object(data, |scanner, key| match key {
-        "type" => keep(&mut kind, scanner.text()),
-        "error" => keep(&mut error, scanner.raw()),
+        b"type" => keep(&mut kind, scanner.text()),
+        b"error" => keep(&mut error, scanner.raw()),
         _ => scanner.ignore(),
     });
     let is_failure = |kind: &str| matches!(kind, "error" | "response.error" | "response.failed");

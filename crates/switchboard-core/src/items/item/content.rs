@@ -1,6 +1,7 @@
 //! What a message says.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -45,30 +46,35 @@ pub(super) fn joined<'a>(
 /// The text of the only part that has one, as it is written.
 pub(super) fn only_text(content: &str) -> Option<&str> {
     let mut scanner = Scanner::new(content);
-    scan(&mut scanner).filter(|_| scanner.is_at_end())?
+    let text = scan(&mut scanner).filter(|_| scanner.is_at_end())?;
+    content.get(text?)
 }
 
-/// Goes over the parts of a message; the text of the only one that has one, as it is written. `None`
-/// where they are not written as usual.
-pub(in crate::items) fn scan<'a>(scanner: &mut Scanner<'a>) -> Option<Option<&'a str>> {
+/// Goes over the parts of a message; where the text of the only one that has one stands, as it is
+/// written. `None` where they are not written as usual.
+pub(in crate::items) fn scan(scanner: &mut Scanner<'_>) -> Option<Option<Range<usize>>> {
     let (mut only, mut is_one) = (None, true);
     scanner.list(|scanner| {
-        if !scanner.is_at(b'{') {
+        if scanner.peek()? != b'{' {
             is_one = false;
             return scanner.ignore();
         }
         let (mut kind, mut text) = (None, None);
         scanner.object(|scanner, name| {
-            let json = scanner.skip()?;
+            let first = scanner.peek()?;
+            let start = scanner.place();
+            scanner.ignore()?;
             is_one &= match name {
-                "type" => kind.replace(json).is_none(),
-                "text" => text.replace(json).is_none(),
-                "refusal" => json == "null",
+                b"type" => kind.replace(scanner.since(start)?).is_none(),
+                b"text" => text.replace((first, start..scanner.place())).is_none(),
+                b"refusal" => first == b'n',
                 _ => true,
             };
             Some(())
         })?;
-        if let Some(text) = text.filter(|text| is_text(kind) && text.starts_with('"')) {
+        if let Some((b'"', text)) = text
+            && is_text(kind)
+        {
             is_one &= only.replace(text).is_none();
         }
         Some(())

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use switchboard_core::__private::{Scanner, detail, keep, object};
+use switchboard_core::__private::{Scanner, detail, fill, keep, object};
 use switchboard_core::Usage;
 
 use super::answer::Call;
@@ -53,14 +53,14 @@ impl<'a> Completion<'a> {
     pub(super) fn of(json: &'a str) -> Option<Self> {
         let mut read = Self::default();
         object(json, |scanner, key| match key {
-            "id" => keep(&mut read.id, scanner.text()),
-            "choices" if read.choice.is_none() => scanner.list(|scanner| {
-                let choice = Choice::read(scanner)?;
-                keep(&mut read.choice, Some(Some(choice)))
+            b"id" => keep(&mut read.id, scanner.text()),
+            b"choices" if read.choice.is_none() => scanner.list(|scanner| match &mut read.choice {
+                Some(_) => None,
+                none => none.insert(Choice::default()).read(scanner),
             }),
-            "choices" => None,
-            "usage" => keep(&mut read.usage, scanner.nullable(usage)),
-            "error" => nothing(scanner),
+            b"choices" => None,
+            b"usage" => keep(&mut read.usage, scanner.nullable(usage)),
+            b"error" => scanner.null(),
             _ => scanner.ignore(),
         })?;
         Some(read)
@@ -100,51 +100,45 @@ impl<'a> Choice<'a> {
         self.index.unwrap_or_default() == 0
     }
 
-    fn read(scanner: &mut Scanner<'a>) -> Option<Self> {
-        let mut read = Self::default();
+    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         scanner.object(|scanner, key| match key {
-            "index" => keep(&mut read.index, scanner.count()),
-            "message" => keep(&mut read.message, scanner.nullable(Message::read)),
-            "delta" => keep(&mut read.delta, scanner.nullable(Message::read)),
-            "finish_reason" => keep(&mut read.finish_reason, scanner.text()),
-            "error" => nothing(scanner),
+            b"index" => keep(&mut self.index, scanner.count()),
+            b"message" => fill(&mut self.message, scanner, Message::read),
+            b"delta" => fill(&mut self.delta, scanner, Message::read),
+            b"finish_reason" => keep(&mut self.finish_reason, scanner.text()),
+            b"error" => scanner.null(),
             _ => scanner.ignore(),
-        })?;
-        Some(read)
+        })
     }
 }
 
 impl<'a> Message<'a> {
-    fn read(scanner: &mut Scanner<'a>) -> Option<Self> {
-        let mut read = Self::default();
+    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         scanner.object(|scanner, key| match key {
-            "content" => keep(&mut read.content, scanner.text()),
-            "refusal" => keep(&mut read.refusal, scanner.text()),
-            "reasoning_content" => keep(&mut read.reasoning_content, scanner.text()),
-            "reasoning" => keep(&mut read.reasoning, scanner.text()),
-            "tool_calls" => keep(&mut read.tool_calls, scanner.nullable(ToolCall::all)),
-            "function_call" => nothing(scanner),
+            b"content" => keep(&mut self.content, scanner.text()),
+            b"refusal" => keep(&mut self.refusal, scanner.text()),
+            b"reasoning_content" => keep(&mut self.reasoning_content, scanner.text()),
+            b"reasoning" => keep(&mut self.reasoning, scanner.text()),
+            b"tool_calls" => fill(&mut self.tool_calls, scanner, ToolCall::all),
+            b"function_call" => scanner.null(),
             _ => scanner.ignore(),
-        })?;
-        Some(read)
+        })
     }
 }
 
 impl<'a> ToolCall<'a> {
-    fn all(scanner: &mut Scanner<'a>) -> Option<Vec<Self>> {
-        let mut calls = Vec::new();
+    fn all(calls: &mut Vec<Self>, scanner: &mut Scanner<'a>) -> Option<()> {
         scanner.list(|scanner| {
             let mut call = Self::default();
             scanner.object(|scanner, key| match key {
-                "index" => keep(&mut call.index, scanner.count()),
-                "id" => keep(&mut call.id, scanner.text()),
-                "function" => keep(&mut call.function, scanner.nullable(Function::read)),
+                b"index" => keep(&mut call.index, scanner.count()),
+                b"id" => keep(&mut call.id, scanner.text()),
+                b"function" => fill(&mut call.function, scanner, Function::read),
                 _ => scanner.ignore(),
             })?;
             calls.push(call);
             Some(())
-        })?;
-        Some(calls)
+        })
     }
 
     pub(super) fn id(&self) -> &str {
@@ -175,14 +169,12 @@ impl<'a> ToolCall<'a> {
 }
 
 impl<'a> Function<'a> {
-    fn read(scanner: &mut Scanner<'a>) -> Option<Self> {
-        let mut read = Self::default();
+    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         scanner.object(|scanner, key| match key {
-            "name" => keep(&mut read.name, scanner.text()),
-            "arguments" => keep(&mut read.arguments, scanner.text()),
+            b"name" => keep(&mut self.name, scanner.text()),
+            b"arguments" => keep(&mut self.arguments, scanner.text()),
             _ => scanner.ignore(),
-        })?;
-        Some(read)
+        })
     }
 }
 
@@ -190,10 +182,10 @@ impl<'a> Function<'a> {
 fn usage(scanner: &mut Scanner<'_>) -> Option<Usage> {
     let [mut input, mut cached, mut output, mut reasoning] = [None; 4];
     scanner.object(|scanner, key| match key {
-        "prompt_tokens" => keep(&mut input, scanner.count()),
-        "completion_tokens" => keep(&mut output, scanner.count()),
-        "prompt_tokens_details" => detail(scanner, "cached_tokens", &mut cached),
-        "completion_tokens_details" => detail(scanner, "reasoning_tokens", &mut reasoning),
+        b"prompt_tokens" => keep(&mut input, scanner.count()),
+        b"completion_tokens" => keep(&mut output, scanner.count()),
+        b"prompt_tokens_details" => detail(scanner, b"cached_tokens", &mut cached),
+        b"completion_tokens_details" => detail(scanner, b"reasoning_tokens", &mut reasoning),
         _ => scanner.ignore(),
     })?;
     Some(Usage {
@@ -203,9 +195,4 @@ fn usage(scanner: &mut Scanner<'_>) -> Option<Usage> {
         output_tokens: output.unwrap_or_default(),
         reasoning_tokens: reasoning.unwrap_or_default(),
     })
-}
-
-/// A field that is not there in what is usual.
-fn nothing(scanner: &mut Scanner<'_>) -> Option<()> {
-    scanner.raw()?.is_none().then_some(())
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_core::__private::{Scanner, detail, keep, object};
+use switchboard_core::__private::{Scanner, detail, fill, keep, object};
 use switchboard_core::{Item, ModelResponse, Usage};
 
 use super::ResponsesModel;
@@ -66,11 +66,11 @@ impl<'a> Response<'a> {
     fn of(json: &'a str) -> Option<Self> {
         let mut read = Self::default();
         object(json, |scanner, key| match key {
-            "id" => keep(&mut read.id, scanner.text()),
-            "status" => keep(&mut read.status, scanner.text()),
-            "output" => keep(&mut read.output, items(scanner).map(Some)),
-            "usage" => keep(&mut read.usage, scanner.nullable(Counts::read)),
-            "error" => scanner.raw()?.is_none().then_some(()),
+            b"id" => keep(&mut read.id, scanner.text()),
+            b"status" => keep(&mut read.status, scanner.text()),
+            b"output" => keep(&mut read.output, items(scanner).map(Some)),
+            b"usage" => fill(&mut read.usage, scanner, Counts::read),
+            b"error" => scanner.null(),
             _ => scanner.ignore(),
         })?;
         let is_usual = read.status.as_deref() == Some("completed") && read.output.is_some();
@@ -95,16 +95,14 @@ impl<'a> Response<'a> {
 }
 
 impl Counts {
-    fn read(scanner: &mut Scanner<'_>) -> Option<Self> {
-        let mut read = Self::default();
+    fn read(&mut self, scanner: &mut Scanner<'_>) -> Option<()> {
         scanner.object(|scanner, key| match key {
-            "input_tokens" => keep(&mut read.input, scanner.count()),
-            "output_tokens" => keep(&mut read.output, scanner.count()),
-            "input_tokens_details" => detail(scanner, "cached_tokens", &mut read.cached),
-            "output_tokens_details" => detail(scanner, "reasoning_tokens", &mut read.reasoning),
+            b"input_tokens" => keep(&mut self.input, scanner.count()),
+            b"output_tokens" => keep(&mut self.output, scanner.count()),
+            b"input_tokens_details" => detail(scanner, b"cached_tokens", &mut self.cached),
+            b"output_tokens_details" => detail(scanner, b"reasoning_tokens", &mut self.reasoning),
             _ => scanner.ignore(),
-        })?;
-        Some(read)
+        })
     }
 }
 

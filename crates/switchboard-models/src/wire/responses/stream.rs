@@ -29,8 +29,8 @@ impl<'a> Piece<'a> {
     fn of(json: &'a str) -> Option<Self> {
         let mut read = Self::default();
         object(json, |scanner, key| match key {
-            "type" => keep(&mut read.kind, scanner.text()),
-            "delta" => keep(&mut read.delta, scanner.text()),
+            b"type" => keep(&mut read.kind, scanner.text()),
+            b"delta" => keep(&mut read.delta, scanner.text()),
             _ => scanner.ignore(),
         })?;
         let says_more = read.kind.as_deref().is_none_or(says_more);
