@@ -21,7 +21,7 @@ pub(crate) use quote::{Quoted, quote_ascii_into};
 /// A lone surrogate, which JSON allows and a Rust string cannot hold, becomes U+FFFD.
 pub(crate) fn unquote(token: &str) -> Option<Cow<'_, str>> {
     let inner = token.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
+    if !any_byte(inner.as_bytes(), |byte| byte == b'\\') {
         return Some(Cow::Borrowed(inner));
     }
     match serde_json::from_str::<String>(token) {

@@ -164,11 +164,12 @@ impl<'a> Scanner<'a> {
         self.nullable(|scanner| {
             let start = scanner.place();
             let is_plain = scanner.string()?;
-            let token = scanner.since(start)?;
-            match is_plain {
-                true => Some(Cow::Borrowed(inside(token)?)),
-                false => serde_json::from_str(token).ok().map(Cow::Owned),
+            let end = scanner.place();
+            if is_plain {
+                return scanner.json.get(start + 1..end - 1).map(Cow::Borrowed);
             }
+            let text = serde_json::from_str(scanner.since(start)?);
+            text.ok().map(Cow::Owned)
         })
     }
 
@@ -302,12 +303,6 @@ impl<'a> Scanner<'a> {
         self.rest = &at[1..];
         Some(byte)
     }
-}
-
-/// What is between the quotes of a string.
-#[inline]
-fn inside(token: &str) -> Option<&str> {
-    token.get(1..token.len().checked_sub(1)?)
 }
 
 #[cfg(test)]

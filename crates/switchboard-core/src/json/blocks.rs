@@ -18,16 +18,24 @@ pub(crate) fn first_byte(bytes: &[u8], is_so: impl Fn(u8) -> bool) -> usize {
     start + found.unwrap_or(rest.len())
 }
 
-/// Whether any byte is so.
+/// Whether any byte is so. By longer blocks, since it does not matter where; what is left at the end
+/// is looked at together with what comes before it.
 #[inline]
 pub(crate) fn any_byte(bytes: &[u8], is_so: impl Fn(u8) -> bool) -> bool {
-    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    blocks.iter().any(|block| any_in(block, &is_so)) || rest.iter().any(|byte| is_so(*byte))
+    let Some(last) = bytes.last_chunk::<BLOCK>() else {
+        return bytes.iter().any(|byte| is_so(*byte));
+    };
+    let (blocks, rest) = bytes.as_chunks::<{ 2 * BLOCK }>();
+    blocks.iter().any(|block| any_in(block, &is_so))
+        || rest
+            .first_chunk::<BLOCK>()
+            .is_some_and(|block| any_in(block, &is_so))
+        || any_in(last, &is_so)
 }
 
 /// Summed up as bytes: of a sum of `bool`s the compiler makes no vector instructions.
 #[inline]
-fn any_in(block: &[u8; BLOCK], is_so: &impl Fn(u8) -> bool) -> bool {
+fn any_in<const N: usize>(block: &[u8; N], is_so: &impl Fn(u8) -> bool) -> bool {
     let any = block
         .iter()
         .fold(0, |any, byte| any | u8::from(is_so(*byte)));
