@@ -1,5 +1,6 @@
 //! Reading a team file.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -47,10 +48,13 @@ impl TeamFile {
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let path = path.as_ref();
         let text = named_files::text(path).map_err(|(message, help)| {
-            let help = match path.exists() {
-                true => help,
+            let inside = path.join("team.toml");
+            let help: Cow<'_, str> = match path.exists() {
+                true if inside.is_file() => format!("did you mean {}?", inside.display()).into(),
+                true => help.into(),
                 false => {
                     "give the path of a team file; `switchboard init` writes one to start from"
+                        .into()
                 }
             };
             Problems::one(Problem::elsewhere("unreadable-file", message).help(help))

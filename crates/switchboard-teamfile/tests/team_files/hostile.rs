@@ -75,6 +75,10 @@ fn files_that_are_none_are_named_with_what_to_do() {
         let problems = TeamFile::read(path(name)).unwrap_err().to_string();
         assert!(problems.contains(told), "{problems}");
     }
+    std::fs::write(path("team.toml"), "").unwrap();
+    let problems = TeamFile::read(folder.path()).unwrap_err().to_string();
+    let told = format!("did you mean {}?", path("team.toml").display());
+    assert!(problems.contains(&told), "{problems}");
 }
 
 #[cfg(unix)]
