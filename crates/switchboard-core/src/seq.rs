@@ -157,8 +157,8 @@ impl<T> Extend<T> for Seq<T> {
         // While nobody else looks at the last segment it grows in place, like a vector.
         if let Some(segment) = self.last.as_mut().and_then(Arc::get_mut) {
             let before = segment.elements.len();
+            segment.known.grows();
             segment.elements.extend(elements);
-            segment.known.grown();
             self.len += segment.elements.len() - before;
             return;
         }

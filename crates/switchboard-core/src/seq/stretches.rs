@@ -63,8 +63,8 @@ impl<'a, T> Stretch<'a, T> {
 impl<T> Seq<T> {
     /// What the list is made of, from first to last.
     ///
-    /// Each turn of a run adds one. What is known of them is kept with them and shared as they are, so
-    /// that a request looks at what is new, and not at 1,000 items again.
+    /// What is known of them is kept with them and shared as they are, so that a request looks at what is
+    /// new, and not at 1,000 items again.
     #[doc(hidden)]
     pub fn stretches(&self) -> impl Iterator<Item = Stretch<'_, T>> {
         let mut at = self.last.as_deref();
@@ -94,8 +94,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The segment has grown. What was noted of its first elements stays true.
-    pub(super) fn grown(&mut self) {
+    /// The segment gets more elements. What was noted of its first ones stays true.
+    pub(super) fn grows(&mut self) {
         self.identities.take();
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use setup::{is_openai, shown};
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::payload::Payload;
+use crate::wire::payload::{Payload, WrongLength};
 use crate::wire::refused;
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
@@ -358,6 +358,10 @@ fn no_stream(response: &Response) -> ModelError {
 fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
     let error = error.without_url();
     let why = chain(&error);
+    if causes(&error).any(|cause| cause.is::<WrongLength>()) {
+        let message = format!("the request cannot be sent: {WrongLength}");
+        return ModelError::new(ModelErrorKind::Unsupported, message).caused_by(error);
+    }
     // The address of the server is one of HTTP, so this is about the proxy's.
     let is_proxys = ["unsupported scheme", "scheme is not http"];
     if error.is_connect() && is_proxys.iter().any(|told| why.contains(told)) {
@@ -391,14 +395,19 @@ fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
 /// An error and what is behind it, in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
+    for cause in causes(error) {
         let text = cause.to_string();
         if !told.contains(&text) {
             told.push_str(": ");
             told.push_str(&text);
         }
-        source = cause.source();
     }
     told
+}
+
+/// What is behind an error.
+fn causes<'a>(
+    error: &'a dyn std::error::Error,
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
 }

@@ -126,7 +126,8 @@ impl<'a> Messages<'_, 'a> {
             };
             at += taken;
             self.place += taken;
-            is_alone &= at < items.len();
+            // What an assistant says may go on with what comes next.
+            is_alone &= at < items.len() || at == items.len() && !is_assistants(item);
             if is_alone {
                 usual.length += length + usize::from(usual.elements > 0);
                 usual.elements += taken;

@@ -59,11 +59,11 @@ pub(super) fn length(item: &Item, next: Option<&Item>) -> Option<(usize, usize)>
     }
 }
 
-/// Writes the messages that items are, and with a call its output too, until the block is full; how many
-/// items these are. There must be a [`length`] of each.
+/// Writes the messages that items are, and with a call its output too, until the block is full, but at least
+/// one; how many items these are. There must be a [`length`] of each.
 pub(super) fn write(block: &mut Vec<u8>, items: &[Item], after: Option<&Item>) -> usize {
     let (mut at, mut end) = (0, 0);
-    while at < items.len() && !is_full(block) {
+    while at < items.len() && (at == 0 || !is_full(block)) {
         if at >= end {
             end = at + fitting(block, &items[at..]);
         }

@@ -146,6 +146,25 @@ fn mended(item: &Item) -> Item {
     escaped(&Item::from_value(&value).unwrap())
 }
 
+/// Wherever a block ends, also right before the comma between two stretches.
+#[test]
+fn blocks_may_end_anywhere() {
+    for length in 0..150 {
+        let first = vec![Item::user("x".repeat(length))];
+        let call = Item::function_call("c", "n", "{}");
+        let second = vec![Item::user("a"), call];
+        let third = vec![Item::function_call_output("c", "o"), Item::assistant("b")];
+        let list = [first.clone(), second.clone(), third.clone()].concat();
+        let mut grown: Items = first.into();
+        let mut shared = Vec::new();
+        for stretch in [second, third] {
+            shared.push(grown.clone());
+            grown.extend(stretch);
+        }
+        assert_eq!(written(grown), written(list), "{length}");
+    }
+}
+
 proptest! {
     #[test]
     fn odd_items_are_written_as_long_as_was_noted(items in odd_items()) {
