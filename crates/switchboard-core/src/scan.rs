@@ -14,8 +14,8 @@ mod behind;
 use std::borrow::Cow;
 
 use behind::{
-    NAME_END, behind_escaped, behind_number, behind_plain, behind_space, behind_value, next,
-    short_end,
+    NAME_END, behind_escaped, behind_number, behind_one_space, behind_plain, behind_space,
+    behind_value, next, short_end,
 };
 
 /// A place in a JSON text.
@@ -259,7 +259,12 @@ impl<'a> Scanner<'a> {
     /// The same for a longer name, or with white space around it.
     #[cold]
     fn odd_name(&mut self) -> Option<&'a [u8]> {
-        let [b'"', name @ ..] = behind_space(self.rest) else {
+        let rest = behind_space(self.rest);
+        if let Some((end, NAME_END)) = short_end(rest) {
+            self.rest = behind_one_space(&rest[end + 2..]);
+            return Some(&rest[1..end]);
+        }
+        let [b'"', name @ ..] = rest else {
             return None;
         };
         let rest = behind_plain(name)?;

@@ -11,14 +11,25 @@ const SHORT: usize = 24;
 /// The end of a name.
 pub(super) const NAME_END: [u8; 2] = *b"\":";
 
-/// Mostly there is none.
+/// Mostly there is none. Where there is, it is a line break and an indentation, or one space.
 #[cold]
 #[inline(never)]
 pub(super) fn behind_space(mut rest: &[u8]) -> &[u8] {
+    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
     while let [b' ' | b'\n' | b'\r' | b'\t', after @ ..] = rest {
         rest = after;
+        if let Some(eight) = rest.first_chunk() {
+            let spaces = (u64::from_le_bytes(*eight) ^ SPACES).trailing_zeros() / 8;
+            rest = &rest[spaces as usize..];
+        }
     }
     rest
+}
+
+/// What follows the space that comes after a colon where there is white space elsewhere.
+#[inline]
+pub(super) fn behind_one_space(rest: &[u8]) -> &[u8] {
+    rest.strip_prefix(b" ").unwrap_or(rest)
 }
 
 /// The next byte that is no white space, and all from it on.
@@ -94,8 +105,11 @@ fn behind_name(rest: &[u8]) -> Option<&[u8]> {
     {
         return Some(&rest[end + 2..]);
     }
-    let rest = behind_string(behind_space(rest))?;
-    behind_space(rest).strip_prefix(b":")
+    let rest = match behind_string(behind_space(rest))? {
+        [b':', rest @ ..] => rest,
+        rest => behind_space(rest).strip_prefix(b":")?,
+    };
+    Some(behind_one_space(rest))
 }
 
 /// What follows a string.
