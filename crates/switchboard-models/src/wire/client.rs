@@ -411,3 +411,35 @@ fn causes<'a>(
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(error.source(), |cause| cause.source())
 }
+
+#[cfg(test)]
+mod tests {
+    use fake_provider::FakeProvider;
+    use switchboard_core::{Item, Items};
+
+    use super::*;
+    use crate::wire::payload::{Draft, as_they_are};
+
+    #[tokio::test]
+    async fn a_request_of_a_wrong_length_is_not_sent_again() {
+        let provider = FakeProvider::start().await.unwrap();
+        let client = Endpoint::at(provider.url()).key("k").connect().unwrap();
+        let items: Items = vec![Item::user("Hi")].into();
+        let length = items[0].as_json().len();
+        for noted in [length - 1, length + 1] {
+            let mut draft = Draft::of(&items, as_they_are);
+            draft.run(0, 1, noted, true);
+            let call = Call {
+                path: Path::Responses,
+                body: draft.finish(),
+                headers: &BTreeMap::new(),
+                repeat: Repeat::Safe,
+            };
+            let failed = client.fetch(call, |_, _| Ok(())).await.unwrap_err();
+            assert_eq!(failed.kind(), ModelErrorKind::Unsupported, "{failed}");
+            assert_eq!(failed.attempts(), 1);
+            assert!(failed.to_string().contains("please report it"), "{failed}");
+        }
+        assert!(provider.requests().is_empty());
+    }
+}
