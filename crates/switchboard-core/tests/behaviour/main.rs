@@ -18,6 +18,7 @@ mod resuming;
 mod server_history;
 mod sessions;
 mod settings;
+mod stored_runs;
 mod streams;
 mod teams;
 mod test_kit;
