@@ -199,13 +199,12 @@ impl Engine {
 
     async fn run(&self) -> Result<(), Failed> {
         let input = self.input.clone();
-        match self.is_streamed {
-            false => self.runner.run(input).await?,
-            true => {
-                let mut stream = self.runner.stream(input);
-                while stream.next().await.is_some() {}
-                stream.finish().await?
-            }
+        if self.is_streamed {
+            let mut stream = self.runner.stream(input);
+            while stream.next().await.is_some() {}
+            stream.finish().await?
+        } else {
+            self.runner.run(input).await?
         };
         Ok(())
     }

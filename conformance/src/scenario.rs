@@ -12,7 +12,7 @@ use switchboard_core::{
     Agent, AgentHooks, Error, FinalOutput, Handoff, HandoffCall, HistoryMarkers, HookResult, Input,
     InputGuardrail, IntoHandoff as _, Item, MemorySession, MemoryTracer, ModelRequest,
     ModelResponse, OutputGuardrail, RunConfig, RunContext, RunHooks, RunResult, Runner,
-    StreamEvent, Team, Tool, ToolContext, ToolOutput, ToolUse, Tracing, handoff, tool,
+    StreamEvent, Team, Tool, ToolContext, ToolOutput, ToolUseBehavior, Tracing, handoff, tool,
 };
 
 use crate::compare;
@@ -257,13 +257,13 @@ fn build_agent(case: &AgentCase, markers: &HistoryMarkers) -> Result<Agent<World
         None | Some(Value::Null) => agent,
         Some(Value::String(rule)) if rule == "run_llm_again" => agent,
         Some(Value::String(rule)) if rule == "stop_on_first_tool" => {
-            agent.tool_use(ToolUse::stop_on_first_tool())
+            agent.tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
         }
         Some(rule) => {
             let names = rule["stop_at_tool_names"].as_array();
             let names = names.ok_or_else(|| format!("unknown tool_use_behavior {rule}"))?;
             let names = names.iter().filter_map(Value::as_str);
-            agent.tool_use(ToolUse::stop_at(names))
+            agent.tool_use_behavior(ToolUseBehavior::stop_at(names))
         }
     })
 }

@@ -54,9 +54,10 @@ impl Ready {
             Protocol::Chat => &answer.chat,
         };
         let streamed = self.streamed.iter().any(|text| text.find(body).is_some());
-        let form = match streamed {
-            true => &forms.streamed,
-            false => &forms.whole,
+        let form = if streamed {
+            &forms.streamed
+        } else {
+            &forms.whole
         };
         form.clone().ok_or_else(none)
     }

@@ -56,9 +56,12 @@ impl Bare {
             let request = self.client.post(self.url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let response = request.send().await?.error_for_status()?;
-            match self.is_streamed {
-                false => drop(black_box(response.bytes().await?)),
-                true => drop(black_box(lines(response).await?)),
+            if self.is_streamed {
+                {
+                    black_box(lines(response).await?);
+                }
+            } else {
+                drop(black_box(response.bytes().await?))
             }
         }
         Ok(())

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use crate::args::{self, Cli, Command};
 use crate::conversation::{Conversation, Desk};
 use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
 use crate::screen::style::Look;
+use crate::session::Kept;
 use crate::trace_file::TraceFile;
 
 /// Does what the command line asks for.

@@ -16,8 +16,8 @@ use switchboard_teamfile::{Context, OpenTeam, closest};
 use crate::audience::Audience;
 use crate::event::{Cost, Event, Line, rounded};
 use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
-use crate::reasons;
+use crate::run_error;
+use crate::session::Kept;
 use crate::signals::{Signal, Signals};
 use crate::trace_file::TraceFile;
 use crate::watch::{Eyes, Hooks, Teller};
@@ -252,8 +252,8 @@ impl Conversation {
                     // One failure is enough to be told of, and this may be the same one again.
                     let _ = self.kept.set_agent(self.agent.name()).await;
                 }
-                telling.tell_all(reasons::events(&error, cost))?;
-                Ok(Answered::Failed(reasons::exit(&error)))
+                telling.tell_all(run_error::events(&error, cost))?;
+                Ok(Answered::Failed(run_error::exit(&error)))
             }
         }
     }
@@ -271,9 +271,10 @@ impl Conversation {
 
     /// What was said of an answer stays, though it was stopped: the user has read it.
     async fn keep_half_said(&self, said: &str) -> Result<(), Failure> {
-        match said.trim().is_empty() {
-            true => Ok(()),
-            false => self.kept.append(&[Item::assistant(said)]).await,
+        if said.trim().is_empty() {
+            Ok(())
+        } else {
+            self.kept.append(&[Item::assistant(said)]).await
         }
     }
 }

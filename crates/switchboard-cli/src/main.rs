@@ -4,6 +4,7 @@
 //! [audience](audience::Audience): the [screen](screen::Screen), or a machine that reads JSON.
 
 mod args;
+mod atomic_write;
 mod audience;
 mod commands;
 mod conversation;
@@ -11,19 +12,18 @@ mod data_folder;
 mod event;
 mod failure;
 mod input;
-mod kept;
 mod open;
-mod reasons;
+mod run_error;
 mod screen;
+mod session;
 mod shell;
 mod signals;
 mod teams;
 mod trace_file;
 mod watch;
-mod whole_files;
 
 #[cfg(test)]
-mod standin;
+mod test_support;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -41,9 +41,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help goes to standard output, mistakes to standard error. Nobody may be reading.
             let _ = error.print();
-            return ExitCode::from(match error.use_stderr() {
-                true => Exit::Usage.code(),
-                false => Exit::Ok.code(),
+            return ExitCode::from(if error.use_stderr() {
+                Exit::Usage.code()
+            } else {
+                Exit::Ok.code()
             });
         }
     };

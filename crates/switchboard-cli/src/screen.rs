@@ -212,9 +212,10 @@ impl Screen {
         let is_drawn = |speech: &Speech| speech.agent == agent && speech.text.trim() == text.trim();
         let is_drawn = self.speech.as_ref().is_some_and(is_drawn);
         self.end_speech()?;
-        match is_drawn || text.trim().is_empty() {
-            true => Ok(()),
-            false => self.entry(agent, Style::new(), text.trim()),
+        if is_drawn || text.trim().is_empty() {
+            Ok(())
+        } else {
+            self.entry(agent, Style::new(), text.trim())
         }
     }
 
@@ -227,12 +228,11 @@ impl Screen {
 
     fn tool_output(&mut self, output: &Value, failed: bool) -> io::Result<()> {
         let text = self.short(&plain(output));
-        match failed {
-            false => self.detail(DIM, &format!("= {text}")),
-            true => {
-                let failed = self.look.language.failed();
-                self.detail(NOTICE, &format!("{failed} {text}"))
-            }
+        if failed {
+            let failed = self.look.language.failed();
+            self.detail(NOTICE, &format!("{failed} {text}"))
+        } else {
+            self.detail(DIM, &format!("= {text}"))
         }
     }
 

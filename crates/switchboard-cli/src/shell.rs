@@ -8,9 +8,10 @@ use crate::screen::wrap::one_line;
 pub(crate) fn quoted(path: &Path) -> String {
     let path = path.strip_prefix(".").unwrap_or(path).display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-\\:".contains(c);
-    match path.chars().all(is_plain) && !path.is_empty() {
-        true => path,
-        false => format!("'{}'", one_line(&path).replace('\'', r"'\''")),
+    if path.chars().all(is_plain) && !path.is_empty() {
+        path
+    } else {
+        format!("'{}'", one_line(&path).replace('\'', r"'\''"))
     }
 }
 

@@ -1,14 +1,14 @@
 //! An agent: who it is, what it can do, whom it can hand the conversation to.
 
-mod tool_use;
+mod tool_use_behavior;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-pub(crate) use tool_use::ToolUseKind;
-pub use tool_use::{ToolResult, ToolUse};
+pub(crate) use tool_use_behavior::ToolUseBehaviorKind;
+pub use tool_use_behavior::{ToolResult, ToolUseBehavior};
 
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
@@ -59,7 +59,7 @@ pub(crate) struct Definition<C> {
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
     settings: Arc<ModelSettings>,
-    tool_use: ToolUse<C>,
+    tool_use: ToolUseBehavior<C>,
     keeps_tool_choice: bool,
     explains_handoffs: bool,
     /// What the model is offered under each policy of names, where that does not depend on
@@ -97,7 +97,7 @@ impl<C> Agent<C> {
                 output: None,
                 model: None,
                 settings: Arc::default(),
-                tool_use: ToolUse::run_model_again(),
+                tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
                 offers: Default::default(),
@@ -219,7 +219,7 @@ impl<C> Agent<C> {
 
     /// What happens after the agent's tools have run.
     #[must_use]
-    pub fn tool_use(self, tool_use: ToolUse<C>) -> Self {
+    pub fn tool_use_behavior(self, tool_use: ToolUseBehavior<C>) -> Self {
         self.with(|def| def.tool_use = tool_use)
     }
 
@@ -256,7 +256,7 @@ impl<C> Agent<C> {
     }
 
     /// Whether both are the same agent, not merely of the same name.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.def, &other.def)
     }
 
@@ -356,7 +356,7 @@ impl<C> Agent<C> {
         &self.def.settings
     }
 
-    pub(crate) fn tool_use_kind(&self) -> &ToolUseKind<C> {
+    pub(crate) fn tool_use_kind(&self) -> &ToolUseBehaviorKind<C> {
         &self.def.tool_use.0
     }
 

@@ -7,7 +7,7 @@ mod verdict;
 use std::fmt;
 use std::sync::Arc;
 
-pub use handoff::{HandoffCheck, HandoffGuardrail, HandoffVerdict};
+pub use handoff::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
 pub(crate) use tool::ToolCheck;
 pub use tool::ToolGuardrail;
 pub(crate) use verdict::Said;

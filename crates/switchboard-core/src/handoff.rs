@@ -2,11 +2,11 @@
 
 mod builder;
 mod data;
+mod filter_check;
 pub(crate) mod history;
 mod names;
 pub(crate) mod owned;
 mod python;
-mod sound;
 mod summary;
 
 use std::fmt;
@@ -20,9 +20,9 @@ pub use data::HandoffInputData;
 pub(crate) use data::{Halves, Parts};
 pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
 
+pub(crate) use filter_check::{Given, Unsound};
 pub(crate) use names::LONGEST_NAME;
 pub use names::{ToolNames, default_tool_name};
-pub(crate) use sound::{Given, Unsound};
 
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
@@ -131,7 +131,7 @@ impl<C> Handoff<C> {
     ///
     /// `agent_name` is what traces and errors call the target, and what the tool is named after.
     /// `pick` gets the arguments as the model wrote them and returns an agent, a `Result` of one, or
-    /// a future of either. Say with [`HandoffBuilder::may_lead_to`] whom it may pick: a run that
+    /// a future of either. Say with [`HandoffBuilder::candidate`] whom it may pick: a run that
     /// was stored after such a handoff finds its agent again only among those.
     ///
     /// ```
@@ -143,8 +143,8 @@ impl<C> Handoff<C> {
     /// let handoff = Handoff::custom("Shift", move |_ctx, args| {
     ///     if args.contains("night") { by_night.clone() } else { by_day.clone() }
     /// })
-    /// .may_lead_to(&day)
-    /// .may_lead_to(&night);
+    /// .candidate(&day)
+    /// .candidate(&night);
     /// # let _: Agent = Agent::new("Triage").handoff(handoff);
     /// ```
     pub fn custom<F, R, M>(

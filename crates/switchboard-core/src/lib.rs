@@ -57,13 +57,13 @@ pub mod testing;
 mod tool;
 mod trace;
 
-pub use agent::{Agent, ToolResult, ToolUse};
+pub use agent::{Agent, ToolResult, ToolUseBehavior};
 pub use agent_tool::AgentTool;
 pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
 pub use context::RunContext;
 pub use error::{Error, ErrorKind};
 pub use guardrail::{
-    GuardrailOutcome, GuardrailResult, GuardrailVerdict, HandoffCheck, HandoffGuardrail,
+    GuardrailOutcome, GuardrailResult, GuardrailVerdict, HandoffGuardrail, HandoffRequest,
     HandoffVerdict, InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail,
     ToolVerdict, Verdict,
 };
@@ -85,7 +85,7 @@ pub use run::{
     ContextSource, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HandoffCall, HandoffOutcome,
     HandoffRecord, HooksHandle, ModelFilter, NameCollision, NoContext, Recovery, Run, RunConfig,
     RunItemEvent, RunProblem, RunResult, RunStatus, RunStream, Runner, ServerHistory, Step,
-    Stopper, StreamEvent, ToolCall, UnknownTool, WithContext,
+    StopHandle, StreamEvent, ToolCall, UnknownTool, WithContext,
 };
 pub use seq::{Iter as SeqIter, Seq};
 pub use session::{MemorySession, Session, SessionHandle};
@@ -100,6 +100,6 @@ pub mod __private {
     pub use crate::items::{Building, Fact};
     pub use crate::json::quote_into;
     pub use crate::scan::{Scanner, detail, fill, keep, object};
-    pub use crate::seq::{Form, Stretch, Usual};
+    pub use crate::seq::{Chunk, Form, Usual};
     pub use {schemars, serde};
 }

@@ -124,9 +124,10 @@ impl ModelRequest {
     /// The instructions, with what the agent knows behind them.
     pub fn full_instructions(&self) -> Option<Cow<'_, str>> {
         let instructions = self.instructions.as_deref();
-        match self.knowledge.is_empty() {
-            true => instructions.map(Cow::Borrowed),
-            false => Some(Cow::Owned(knowledge::after(instructions, &self.knowledge))),
+        if self.knowledge.is_empty() {
+            instructions.map(Cow::Borrowed)
+        } else {
+            Some(Cow::Owned(knowledge::after(instructions, &self.knowledge)))
         }
     }
 }

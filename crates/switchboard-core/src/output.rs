@@ -93,14 +93,13 @@ impl OutputType {
     pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
         let mut schema = schema::of::<T>();
         let is_wrapped = schema["type"] != "object";
-        let payload = match is_wrapped {
-            false => Payload::typed::<T>(),
-            true => {
-                schema = wrapped(schema);
-                Payload::new(schema.clone(), |value| {
-                    T::deserialize(&value[WRAPPER]).map(drop)
-                })
-            }
+        let payload = if is_wrapped {
+            schema = wrapped(schema);
+            Payload::new(schema.clone(), |value| {
+                T::deserialize(&value[WRAPPER]).map(drop)
+            })
+        } else {
+            Payload::typed::<T>()
         };
         Ok(Self(Arc::new(Inner {
             name: T::schema_name().into_owned(),
@@ -144,9 +143,10 @@ impl OutputType {
     /// An answer as a model would have written it.
     pub(crate) fn written(&self, output: &FinalOutput) -> String {
         let value = output.to_value();
-        match self.0.is_wrapped {
-            true => json!({WRAPPER: value}).to_string(),
-            false => value.to_string(),
+        if self.0.is_wrapped {
+            json!({WRAPPER: value}).to_string()
+        } else {
+            value.to_string()
         }
     }
 }

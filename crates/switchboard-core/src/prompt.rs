@@ -22,9 +22,10 @@ conversation on once, not back and forth.";
 /// assert!(instructions.ends_with("\n\nYou handle bills."));
 /// ```
 pub fn with_handoff_prompt(instructions: &str) -> String {
-    match instructions.is_empty() {
-        true => HANDOFF_PROMPT.to_owned(),
-        false => format!("{HANDOFF_PROMPT}\n\n{instructions}"),
+    if instructions.is_empty() {
+        HANDOFF_PROMPT.to_owned()
+    } else {
+        format!("{HANDOFF_PROMPT}\n\n{instructions}")
     }
 }
 

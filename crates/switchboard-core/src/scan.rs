@@ -69,9 +69,12 @@ pub fn fill<'a, T: Default>(
 #[inline]
 pub fn detail(scanner: &mut Scanner<'_>, name: &[u8], slot: &mut Option<u64>) -> Option<()> {
     let read = scanner.nullable(|scanner| {
-        scanner.object(|scanner, key| match key == name {
-            true => keep(slot, scanner.count()),
-            false => scanner.ignore(),
+        scanner.object(|scanner, key| {
+            if key == name {
+                keep(slot, scanner.count())
+            } else {
+                scanner.ignore()
+            }
         })
     });
     read.map(|_| ())

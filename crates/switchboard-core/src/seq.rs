@@ -1,14 +1,14 @@
 //! A list that shares its storage with every list it was made from.
 
-mod stretches;
+mod chunks;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use stretches::Identities;
-use stretches::Known;
-pub use stretches::{Form, Stretch, Usual};
+pub(crate) use chunks::Identities;
+use chunks::Known;
+pub use chunks::{Chunk, Form, Usual};
 
 /// An immutable list whose clones and extensions share their elements.
 ///
@@ -102,7 +102,7 @@ impl<T> Seq<T> {
     }
 
     /// Whether both are the same list in memory, not merely equal.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         let ends = (self.last.as_ref(), other.last.as_ref());
         match ends {
             (Some(end), Some(other_end)) => self.len == other.len && Arc::ptr_eq(end, other_end),
@@ -365,10 +365,7 @@ mod tests {
             let (mut ours, mut theirs) = (list.iter(), plain.iter());
             for from_back in from_back {
                 prop_assert_eq!(ours.len(), theirs.len());
-                match from_back {
-                    true => prop_assert_eq!(ours.next_back(), theirs.next_back()),
-                    false => prop_assert_eq!(ours.next(), theirs.next()),
-                }
+                if from_back { prop_assert_eq!(ours.next_back(), theirs.next_back()) } else { prop_assert_eq!(ours.next(), theirs.next()) }
             }
             let far = ours.len() * 2 / 3;
             prop_assert_eq!(ours.nth(far), theirs.nth(far));

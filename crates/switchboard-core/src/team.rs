@@ -213,7 +213,7 @@ fn collect<C>(given: Vec<Agent<C>>) -> Collected<C> {
     let mut waiting: VecDeque<Agent<C>> = given.into();
     while let Some(agent) = waiting.pop_front() {
         match by_name.get(agent.name_arc()) {
-            Some(at) if members[*at].is_same(&agent) => continue,
+            Some(at) if members[*at].ptr_eq(&agent) => continue,
             Some(_) => {
                 problems.push(format!(
                     "two different agents are named \"{}\"; give each its own name",

@@ -49,12 +49,12 @@ pub use scripted::ScriptedModel;
 ///
 /// ```
 /// use switchboard_core::Item;
-/// use switchboard_core::testing::in_short;
+/// use switchboard_core::testing::describe_item;
 ///
-/// assert_eq!(in_short(&Item::user("Hi")), "user: Hi");
-/// assert_eq!(in_short(&Item::function_call("c", "lookup", "{}")), "call lookup {}");
+/// assert_eq!(describe_item(&Item::user("Hi")), "user: Hi");
+/// assert_eq!(describe_item(&Item::function_call("c", "lookup", "{}")), "call lookup {}");
 /// ```
-pub fn in_short(item: &Item) -> String {
+pub fn describe_item(item: &Item) -> String {
     match (item.role(), item.name(), item.output()) {
         (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
         (None, Some(name), _) => format!("call {name} {}", item.arguments().unwrap_or_default()),

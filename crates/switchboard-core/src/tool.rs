@@ -113,9 +113,10 @@ impl<C> Tool<C> {
             }
         }
         // That a tool took too long is nobody's secret, nor what is wrong with arguments, told without them.
-        match error.is::<TimedOut>() || error.is::<InvalidPayload>() {
-            true => error.to_string(),
-            false => DEFAULT_FAILURE.to_owned(),
+        if error.is::<TimedOut>() || error.is::<InvalidPayload>() {
+            error.to_string()
+        } else {
+            DEFAULT_FAILURE.to_owned()
         }
     }
 }

@@ -189,9 +189,10 @@ fn builder(options: &Options, name: &str, description: &str, context: &TokenStre
 /// type.
 fn run(signature: &Signature, parameters: &Parameters) -> TokenStream {
     let ident = &signature.ident;
-    let of = match parameters.arguments.is_empty() {
-        true => quote!(()),
-        false => quote!(__Arguments),
+    let of = if parameters.arguments.is_empty() {
+        quote!(())
+    } else {
+        quote!(__Arguments)
     };
     let context = parameters.context.iter().map(|_| quote!(__context));
     let names = parameters.arguments.iter().map(|argument| &argument.name);

@@ -43,7 +43,7 @@ mod providers;
 mod wire;
 
 pub use offline::OfflineModel;
-pub use providers::{NoModel, Providers};
+pub use providers::{ModelNotFound, Providers};
 #[cfg(all(fuzzing, feature = "http"))]
 pub use wire::fuzzing;
 #[cfg(feature = "http")]

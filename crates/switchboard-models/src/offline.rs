@@ -11,6 +11,7 @@ mod fill;
 mod han;
 mod history;
 mod index;
+mod language;
 mod reading;
 mod reply;
 mod roles;
@@ -18,7 +19,6 @@ mod schema;
 mod small_talk;
 mod text;
 mod thesaurus;
-mod tongues;
 mod typos;
 mod words;
 

@@ -31,7 +31,7 @@ type Make = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
 ///
 /// let providers = Providers::from_env().register("demo", |_name| Ok(OfflineModel::new().into()));
 /// let model: ModelHandle = providers.model("demo/any")?;
-/// # Ok::<(), switchboard_models::NoModel>(())
+/// # Ok::<(), switchboard_models::ModelNotFound>(())
 /// ```
 #[derive(Clone)]
 pub struct Providers {
@@ -140,9 +140,9 @@ impl Providers {
     ///
     /// # Errors
     /// Where there is no such provider, or it cannot be used as it is set up.
-    pub fn model(&self, name: &str) -> Result<ModelHandle, NoModel> {
+    pub fn model(&self, name: &str) -> Result<ModelHandle, ModelNotFound> {
         let name = name.trim();
-        let no_model = |why: String| NoModel {
+        let no_model = |why: String| ModelNotFound {
             name: name.to_owned(),
             why,
         };
@@ -199,16 +199,17 @@ impl Providers {
     ///
     /// # Errors
     /// See [`Providers::model`].
-    pub fn default_model(&self) -> Result<ModelHandle, NoModel> {
+    pub fn default_model(&self) -> Result<ModelHandle, ModelNotFound> {
         self.model(&self.default)
     }
 }
 
 #[cfg(feature = "http")]
 fn is_named(name: &str) -> Result<(), BoxError> {
-    match name.is_empty() {
-        true => Err("the model's name is missing, as in openai/gpt-5.2 or chat/llama3.1".into()),
-        false => Ok(()),
+    if name.is_empty() {
+        Err("the model's name is missing, as in openai/gpt-5.2 or chat/llama3.1".into())
+    } else {
+        Ok(())
     }
 }
 
@@ -232,18 +233,18 @@ impl fmt::Debug for Providers {
 /// Why [`Providers::model`] has no model of a name: no such provider, or one that cannot be used as
 /// it is set up.
 #[derive(Debug)]
-pub struct NoModel {
+pub struct ModelNotFound {
     name: String,
     why: String,
 }
 
-impl fmt::Display for NoModel {
+impl fmt::Display for ModelNotFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no model {:?}: {}", self.name, self.why)
     }
 }
 
-impl std::error::Error for NoModel {}
+impl std::error::Error for ModelNotFound {}
 
 #[cfg(all(test, feature = "http"))]
 mod tests {

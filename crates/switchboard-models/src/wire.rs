@@ -5,17 +5,17 @@ mod chat;
 mod client;
 mod endpoint;
 mod error;
+mod error_body;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod history;
 mod lenient;
-mod listening;
 mod payload;
-mod refused;
 mod responses;
 mod retry;
 mod secret;
 mod sse;
+mod stream_reader;
 
 use std::collections::VecDeque;
 use std::pin::Pin;

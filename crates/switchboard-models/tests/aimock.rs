@@ -126,7 +126,7 @@ struct Outcome {
     escalations: Vec<Escalation>,
 }
 
-fn in_short(item: &Item) -> String {
+fn describe_item(item: &Item) -> String {
     match (item.role(), item.name(), item.output()) {
         (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
         (_, Some(name), _) => format!("{name} {}", item.arguments().unwrap_or_default()),
@@ -138,26 +138,25 @@ fn in_short(item: &Item) -> String {
 async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, Error> {
     let app = Arc::new(App::default());
     let runner = Runner::new(&triage()).model(model).context(app.clone());
-    let result = match streamed {
-        false => runner.run(said).await?,
-        true => {
-            let mut stream = runner.stream(said);
-            let mut text = String::new();
-            while let Some(event) = stream.next().await {
-                if let StreamEvent::Model(ModelEvent::TextDelta(more)) = event {
-                    text.push_str(&more);
-                }
+    let result = if streamed {
+        let mut stream = runner.stream(said);
+        let mut text = String::new();
+        while let Some(event) = stream.next().await {
+            if let StreamEvent::Model(ModelEvent::TextDelta(more)) = event {
+                text.push_str(&more);
             }
-            let result = stream.finish().await?;
-            assert!(text.ends_with(&*result.final_text()), "{text}");
-            result
         }
+        let result = stream.finish().await?;
+        assert!(text.ends_with(&*result.final_text()), "{text}");
+        result
+    } else {
+        runner.run(said).await?
     };
     let escalations = app.escalations.lock().unwrap().clone();
     Ok(Outcome {
         agent: result.last_agent().name().to_owned(),
         text: result.final_text().into_owned(),
-        items: result.to_input_list().iter().map(in_short).collect(),
+        items: result.to_input_list().iter().map(describe_item).collect(),
         escalations,
     })
 }

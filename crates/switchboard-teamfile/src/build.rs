@@ -6,17 +6,17 @@ use std::path::Path;
 
 use switchboard_core::{
     Agent, Handoff, ModelHandle, ModelSettings, Reasoning, RunConfig, Team, Tool, ToolChoice,
-    ToolUse, handoff,
+    ToolUseBehavior, handoff,
 };
 
 use crate::context::Context;
 use crate::document::{Step, way};
 use crate::filters;
 use crate::guard::Guard;
-use crate::plan::{AgentPlan, EdgePlan, Plan};
 use crate::problem::{Problem, Problems};
-use crate::shape::{AfterToolsShape, SettingsShape};
+use crate::resolve::{AgentPlan, EdgePlan, Plan};
 use crate::tools::{SharedClient, UnusableTool};
+use crate::types::{AfterToolsShape, SettingsShape};
 
 /// Gives the model of a name, for the place in the file that names it.
 pub(crate) type GiveModel<'a> =
@@ -78,10 +78,10 @@ impl Builder<'_> {
         let shape = &plan.shape;
         let mut agent = Agent::new(plan.name.as_str())
             .model_settings(settings(&self.plan.settings).overridden_by(&settings(&shape.settings)))
-            .tool_use(match &shape.after_tools {
-                AfterToolsShape::RunModelAgain => ToolUse::run_model_again(),
-                AfterToolsShape::StopOnFirstTool => ToolUse::stop_on_first_tool(),
-                AfterToolsShape::StopAt(names) => ToolUse::stop_at(names.clone()),
+            .tool_use_behavior(match &shape.after_tools {
+                AfterToolsShape::RunModelAgain => ToolUseBehavior::run_model_again(),
+                AfterToolsShape::StopOnFirstTool => ToolUseBehavior::stop_on_first_tool(),
+                AfterToolsShape::StopAt(names) => ToolUseBehavior::stop_at(names.clone()),
             });
         let way_to_model = match shape.model {
             Some(_) => way!["agents", &plan.name, "model"],

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 
 use crate::document::{Node, Step, way};
 use crate::file::TeamFile;
-use crate::fit;
 use crate::named_files;
 use crate::problem::{Problem, Problems, Source};
 use crate::schema;
 use crate::suggest::{did_you_mean, listed};
+use crate::validate;
 
 /// A routing test: what is said to a team, and where it must lead.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ impl Case {
             problems.add(*problem);
             problems.clone()
         })?;
-        fit::check(&root, &SCHEMA, &mut problems);
+        validate::check(&root, &SCHEMA, &mut problems);
         let mut problems = problems.or_errors()?;
         let shape: CasesShape = serde_json::from_value(root.to_value()).map_err(|error| {
             Problems::one(Problem::of_file("form", path.as_ref(), error.to_string()))
@@ -129,9 +129,10 @@ impl Case {
     pub fn read_all(path: impl AsRef<Path>, team: &TeamFile) -> Result<Vec<Self>, Problems> {
         let path = path.as_ref();
         let text = named_files::text(path).map_err(|(message, help)| {
-            let help = match path.exists() {
-                true => help,
-                false => "give the path of a file of cases; `switchboard init` writes one",
+            let help = if path.exists() {
+                help
+            } else {
+                "give the path of a file of cases; `switchboard init` writes one"
             };
             Problems::one(Problem::elsewhere("unreadable-file", message).help(help))
         })?;

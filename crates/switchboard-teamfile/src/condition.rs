@@ -73,10 +73,10 @@ impl Operator {
     fn holds(self, left: &Value, right: &Value) -> bool {
         use std::cmp::Ordering::{Equal, Greater, Less};
         match self {
-            Self::Equal => is_same(left, right),
-            Self::Different => !is_same(left, right),
+            Self::Equal => ptr_eq(left, right),
+            Self::Different => !ptr_eq(left, right),
             Self::In => match right {
-                Value::Array(items) => items.iter().any(|item| is_same(left, item)),
+                Value::Array(items) => items.iter().any(|item| ptr_eq(left, item)),
                 _ => false,
             },
             Self::Less => matches!(order(left, right), Some(Less)),
@@ -88,7 +88,7 @@ impl Operator {
 }
 
 /// Numbers by their value: `1` and `1.0` are the same.
-fn is_same(left: &Value, right: &Value) -> bool {
+fn ptr_eq(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(_), Value::Number(_)) => {
             order(left, right) == Some(std::cmp::Ordering::Equal)

@@ -30,8 +30,8 @@ impl Context {
     pub fn with(mut self, path: &str, value: impl Into<Value>) -> Result<Self, String> {
         let value = value.into();
         let current = self.get(path).ok_or_else(|| self.none(path))?;
-        let is_same = std::mem::discriminant(current) == std::mem::discriminant(&value);
-        if !is_same && !current.is_null() {
+        let ptr_eq = std::mem::discriminant(current) == std::mem::discriminant(&value);
+        if !ptr_eq && !current.is_null() {
             return Err(format!(
                 "{path:?} is {current} in the file, and {value} is of another type"
             ));
@@ -65,9 +65,10 @@ impl Context {
         (
             format!("the context has no {path:?}"),
             did_you_mean(path, known()),
-            match paths.is_empty() {
-                true => "[context] is where values and their defaults are written".to_owned(),
-                false => format!("[context] has {}", listed(known())),
+            if paths.is_empty() {
+                "[context] is where values and their defaults are written".to_owned()
+            } else {
+                format!("[context] has {}", listed(known()))
             },
         )
     }

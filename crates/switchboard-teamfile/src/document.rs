@@ -73,9 +73,10 @@ pub(crate) use way;
 impl Node {
     /// Reads a file, by its name as JSON or else as TOML.
     pub(crate) fn read(source: &Source) -> Result<Self, Box<Problem>> {
-        match is_json(&source.path) {
-            true => json::read(source),
-            false => toml::read(source),
+        if is_json(&source.path) {
+            json::read(source)
+        } else {
+            toml::read(source)
         }
     }
 

@@ -10,13 +10,13 @@ use switchboard_core::{Finding, FindingCode, Team};
 
 use crate::context::Context;
 use crate::document::{Node, way};
-use crate::fit;
 use crate::named_files::{self, Files};
 use crate::open::{OpenTeam, Opening};
-use crate::plan::{AgentPlan, Plan};
 use crate::problem::{Problem, Problems, Severity, Source};
+use crate::resolve::{AgentPlan, Plan};
 use crate::schema::SCHEMA;
-use crate::shape::TeamShape;
+use crate::types::TeamShape;
+use crate::validate;
 
 /// A team described in a file, read and understood.
 ///
@@ -110,14 +110,15 @@ impl TeamFile {
                 return Err(problems);
             }
         };
-        fit::check(&root, &SCHEMA, &mut problems);
+        validate::check(&root, &SCHEMA, &mut problems);
         // What a file of wrong form means is looked at as far as that can be told.
-        let (root, left_out) = match problems.is_empty() {
-            true => (root, HashSet::new()),
-            false => match fit::fitting(&root, &source) {
+        let (root, left_out) = if problems.is_empty() {
+            (root, HashSet::new())
+        } else {
+            match validate::fitting(&root, &source) {
                 Some(fitting) => (fitting.root, fitting.left_out),
                 None => return Err(problems.sorted()),
-            },
+            }
         };
         let shape: TeamShape = match serde_json::from_value(root.to_value()) {
             Ok(shape) => shape,

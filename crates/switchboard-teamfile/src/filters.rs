@@ -4,7 +4,7 @@ use switchboard_core::filters::{self, Filter, IntoFilter as _, InvalidPattern, R
 use switchboard_core::{BoxError, HandoffInputData, ModelHandle};
 
 use crate::context::Context;
-use crate::shape::{FilterShape, RedactShape};
+use crate::types::{FilterShape, RedactShape};
 
 /// Filters one after the other; none where there are none. `model` gives the model of a name.
 pub(crate) fn chain<E>(

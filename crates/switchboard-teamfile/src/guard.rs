@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use regex::Regex;
 use switchboard_core::{
-    FinalOutput, GuardrailVerdict, HandoffCheck, HandoffGuardrail, HandoffInputData,
+    FinalOutput, GuardrailVerdict, HandoffGuardrail, HandoffInputData, HandoffRequest,
     HandoffVerdict, Input, InputGuardrail, InputVerdict, Item, Items, OutputGuardrail,
     OutputVerdict,
 };
 
 use crate::context::Context;
-use crate::shape::ThenShape;
+use crate::types::ThenShape;
 
 /// A guardrail, ready to look at text.
 #[derive(Debug, Clone)]
@@ -124,9 +124,10 @@ impl Guard {
     }
 
     fn verdict(&self, text: &str) -> GuardrailVerdict {
-        match self.trips(text) {
-            true => GuardrailVerdict::trip().info(self.0.message.as_str()),
-            false => GuardrailVerdict::allow(),
+        if self.trips(text) {
+            GuardrailVerdict::trip().info(self.0.message.as_str())
+        } else {
+            GuardrailVerdict::allow()
         }
     }
 
@@ -166,18 +167,22 @@ impl Guard {
     /// Looks at the payload and at what would be carried over.
     pub(crate) fn on_handoff(&self) -> HandoffGuardrail<Context> {
         let guard = self.clone();
-        HandoffGuardrail::new(self.0.name.as_str(), move |check: HandoffCheck<Context>| {
-            let payload = check.payload.as_ref();
-            let trips = payload.is_some_and(|payload| guard.trips_in(payload))
-                || carried(&check.data).any(|item| {
-                    let texts = [item.text(), item.arguments(), item.output()];
-                    texts.iter().flatten().any(|text| guard.trips(text))
-                });
-            match trips {
-                true => HandoffVerdict::refuse(guard.0.message.clone()),
-                false => HandoffVerdict::Allow,
-            }
-        })
+        HandoffGuardrail::new(
+            self.0.name.as_str(),
+            move |check: HandoffRequest<Context>| {
+                let payload = check.payload.as_ref();
+                let trips = payload.is_some_and(|payload| guard.trips_in(payload))
+                    || carried(&check.data).any(|item| {
+                        let texts = [item.text(), item.arguments(), item.output()];
+                        texts.iter().flatten().any(|text| guard.trips(text))
+                    });
+                if trips {
+                    HandoffVerdict::refuse(guard.0.message.clone())
+                } else {
+                    HandoffVerdict::Allow
+                }
+            },
+        )
     }
 
     /// Whether any text of a value trips it.

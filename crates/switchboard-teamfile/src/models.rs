@@ -7,9 +7,9 @@ use indexmap::IndexMap;
 use switchboard_core::ModelHandle;
 use switchboard_models::{ChatModel, Endpoint, OfflineModel, Providers, ResponsesModel};
 
-use crate::shape::{ApiShape, ModelShape, ValueShape};
 use crate::suggest::{did_you_mean, listed};
 use crate::tools::Vars;
+use crate::types::{ApiShape, ModelShape, ValueShape};
 
 /// The model that needs no network.
 pub(crate) const OFFLINE: &str = "offline";

@@ -38,7 +38,7 @@ impl Files<'_> {
     pub(crate) fn text(&self, name: &str) -> Result<String, Unreadable> {
         match self {
             Self::In(folder) => text(&folder.join(name)),
-            Self::Within(files) => match files.iter().find(|(known, _)| is_same(known, name)) {
+            Self::Within(files) => match files.iter().find(|(known, _)| ptr_eq(known, name)) {
                 Some((_, text)) => Ok((*text).to_owned()),
                 None => Err((
                     format!("{name} is not among the files of the team"),
@@ -60,7 +60,7 @@ impl Files<'_> {
 }
 
 /// Whether both are names of one file.
-fn is_same(known: &str, name: &str) -> bool {
+fn ptr_eq(known: &str, name: &str) -> bool {
     let plain = |name: &str| name.trim_start_matches("./").to_owned();
     plain(known) == plain(name)
 }
@@ -153,11 +153,12 @@ fn knowledge(name: &str, text: &str) -> Result<Vec<Knowledge>, Unreadable> {
     let found: Vec<Knowledge> = found
         .map(|(title, text)| Knowledge::new(title, text.trim().to_owned()))
         .collect();
-    match found.is_empty() {
-        true => Err((
+    if found.is_empty() {
+        Err((
             format!("{name} has no heading with text under it"),
             "write \"# A question\" and the answer under it",
-        )),
-        false => Ok(found),
+        ))
+    } else {
+        Ok(found)
     }
 }

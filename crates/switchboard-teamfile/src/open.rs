@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::document::{Node, way};
 use crate::file::TeamFile;
 use crate::models::{Models, Unusable};
-use crate::plan::{AgentPlan, Plan};
 use crate::problem::{Problem, Problems};
+use crate::resolve::{AgentPlan, Plan};
 use crate::tools::{SharedClient, UnusableTool};
 
 /// How a team is opened; see [`TeamFile::opening`].

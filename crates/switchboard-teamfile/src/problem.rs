@@ -193,9 +193,10 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, problem: Problem) {
-        match self.is_full() {
-            true => self.more += 1,
-            false => self.list.push(problem),
+        if self.is_full() {
+            self.more += 1
+        } else {
+            self.list.push(problem)
         }
     }
 
@@ -270,9 +271,10 @@ impl<'a> IntoIterator for &'a Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let renderer = match f.alternate() {
-            true => Renderer::styled(),
-            false => Renderer::plain(),
+        let renderer = if f.alternate() {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
         };
         for (at, problem) in self.list.iter().enumerate() {
             if at > 0 {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::shape::TeamShape;
+use crate::types::TeamShape;
 
 /// The schema of team files, made once.
 pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(of::<TeamShape>);

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example async_summary`
 
-use switchboard::testing::{ScriptedModel, in_short};
+use switchboard::testing::{ScriptedModel, describe_item};
 use switchboard::{Agent, Item, MemorySession, Runner, filters, handoff};
 
 #[tokio::main(flavor = "current_thread")]
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(request) = model.requests().last() {
         println!("\nRebooking saw:");
         for item in &request.input {
-            print_indented(&in_short(item));
+            print_indented(&describe_item(item));
         }
     }
     println!("\n{}: {}", result.last_agent().name(), result.final_text());

@@ -6,7 +6,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard::testing::{ScriptedModel, in_short};
+use switchboard::testing::{ScriptedModel, describe_item};
 use switchboard::{
     Agent, HandoffCall, HookResult, Item, RunContext, RunHooks, Runner, ToolNames, filters,
     handoff, tool,
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let offered = request.handoffs.first().map(|handoff| &*handoff.tool_name);
         println!("\n{agent}, offered {}, saw:", offered.unwrap_or("nobody"));
         for item in &request.input {
-            println!("  {}", in_short(item));
+            println!("  {}", describe_item(item));
         }
     }
     println!("\n{}: {}", result.last_agent().name(), result.final_text());

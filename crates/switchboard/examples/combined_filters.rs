@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Filter};
-use switchboard::testing::{ScriptedModel, in_short};
+use switchboard::testing::{ScriptedModel, describe_item};
 use switchboard::{Agent, HandoffInputData, Item, Runner, handoff, tool};
 
 /// Where the conversation goes.
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let agent = request.agent.as_deref().unwrap_or_default();
             println!("  {agent} saw:");
             for item in &request.input {
-                println!("    {}", in_short(item));
+                println!("    {}", describe_item(item));
             }
         }
         println!("  {}: {}", result.last_agent().name(), result.final_text());

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Redaction};
-use switchboard::testing::{ScriptedModel, in_short};
+use switchboard::testing::{ScriptedModel, describe_item};
 use switchboard::{Agent, HandoffInputData, Item, Json, Runner, handoff, tool};
 
 /// Who the conversation is with, as the application knows it.
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let agent = request.agent.as_deref().unwrap_or_default();
         println!("What the model saw as {agent}:");
         for item in &request.input {
-            println!("  {}", in_short(item));
+            println!("  {}", describe_item(item));
         }
     }
     println!("{}: {}", result.last_agent().name(), result.final_text());

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use switchboard::testing::{Report, ScriptedModel};
 use switchboard::{
-    Agent, BoxError, HandoffCheck, HandoffDecision, HandoffGuardrail, HandoffVerdict, RunContext,
+    Agent, BoxError, HandoffDecision, HandoffGuardrail, HandoffRequest, HandoffVerdict, RunContext,
     Runner, handoff,
 };
 
@@ -26,20 +26,21 @@ struct Shop {
 }
 
 /// Looks at the payload before anything happens. What it says is told to the model.
-fn within_limit(check: HandoffCheck<Shop>) -> Result<HandoffVerdict, BoxError> {
+fn within_limit(check: HandoffRequest<Shop>) -> Result<HandoffVerdict, BoxError> {
     let request: RefundRequest = serde_json::from_value(check.payload.clone().unwrap_or_default())?;
     let limit = check.run_context().refund_limit;
-    Ok(match request.amount > limit {
-        true => HandoffVerdict::refuse(format!(
+    Ok(if request.amount > limit {
+        HandoffVerdict::refuse(format!(
             "{} refunds up to {limit}; ask a manager.",
             check.to.name()
-        )),
-        false => HandoffVerdict::Allow,
+        ))
+    } else {
+        HandoffVerdict::Allow
     })
 }
 
 /// Runs for every handoff of the run, and stops the run where it must.
-fn no_test_orders(check: HandoffCheck<Shop>) -> HandoffVerdict {
+fn no_test_orders(check: HandoffRequest<Shop>) -> HandoffVerdict {
     match check.payload.as_ref().map(|payload| &payload["order"]) {
         Some(order) if order == "TEST" => HandoffVerdict::trip("a test order in production"),
         _ => HandoffVerdict::Allow,

@@ -10,9 +10,10 @@ use crate::rules::Rules;
 
 pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
     across_fields(body)?;
-    let plain = match rules.compatible {
-        true => Cow::Owned(without_extras(body)),
-        false => Cow::Borrowed(body),
+    let plain = if rules.compatible {
+        Cow::Owned(without_extras(body))
+    } else {
+        Cow::Borrowed(body)
     };
     schema::check(Protocol::Chat, &plain)?;
     answered(list(body, "messages"))?;
@@ -34,9 +35,10 @@ pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
         }
     }
     let format = &body["response_format"]["json_schema"];
-    match format["strict"] == true {
-        true => strict::output(format, "response_format"),
-        false => Ok(()),
+    if format["strict"] == true {
+        strict::output(format, "response_format")
+    } else {
+        Ok(())
     }
 }
 

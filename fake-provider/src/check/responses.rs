@@ -40,9 +40,10 @@ pub(super) fn check(
         }
     }
     let format = &body["text"]["format"];
-    match format["strict"] == true {
-        true => strict::output(format, "text.format.schema"),
-        false => Ok(()),
+    if format["strict"] == true {
+        strict::output(format, "text.format.schema")
+    } else {
+        Ok(())
     }
 }
 

@@ -116,9 +116,10 @@ fn problem(error: &ValidationError<'_>) -> Problem {
 /// The error in few enough words to be read.
 fn short(error: &ValidationError<'_>) -> String {
     let value = error.instance().to_string();
-    match value.chars().count() > 200 {
-        true => error.masked().to_string(),
-        false => error.to_string(),
+    if value.chars().count() > 200 {
+        error.masked().to_string()
+    } else {
+        error.to_string()
     }
 }
 

@@ -82,9 +82,10 @@ impl<'a> Message<'a> {
                 (Some(text), None, false) => *place = Some(text),
             }
         }
-        match self.content.is_some() || self.refusal.is_some() {
-            true => Ok(()),
-            false => Err("Chat cannot carry a message without content".to_owned()),
+        if self.content.is_some() || self.refusal.is_some() {
+            Ok(())
+        } else {
+            Err("Chat cannot carry a message without content".to_owned())
         }
     }
 
@@ -137,18 +138,20 @@ impl Call<'_> {
 
     fn json(&self, reply: &Reply) -> Value {
         let function = json!({"name": self.name, "arguments": self.written_arguments(reply)});
-        match reply.has(Quirk::NoCallId) {
-            true => json!({"type": "function", "function": function}),
-            false => json!({"id": self.id, "type": "function", "function": function}),
+        if reply.has(Quirk::NoCallId) {
+            json!({"type": "function", "function": function})
+        } else {
+            json!({"id": self.id, "type": "function", "function": function})
         }
     }
 }
 
 /// The name of the field for reasoning.
 pub(super) fn reasoning_field(reply: &Reply) -> &'static str {
-    match reply.has(Quirk::ReasoningField) {
-        true => "reasoning",
-        false => "reasoning_content",
+    if reply.has(Quirk::ReasoningField) {
+        "reasoning"
+    } else {
+        "reasoning_content"
     }
 }
 

@@ -21,9 +21,10 @@ pub(super) fn chunks(
 ) -> Result<Vec<Bytes>, String> {
     let message = Message::of(items)?;
     let mut deltas = deltas(&message, reply);
-    let finish = match reply.has(Quirk::NoFinish) {
-        true => Value::Null,
-        false => json!(message.finish_reason(reply, end)),
+    let finish = if reply.has(Quirk::NoFinish) {
+        Value::Null
+    } else {
+        json!(message.finish_reason(reply, end))
     };
     let mut sse = Sse::new(reply);
     let failed = match end {
@@ -92,9 +93,10 @@ fn deltas(message: &Message<'_>, reply: &Reply) -> Vec<Value> {
 
 fn call_deltas(call: &Call<'_>, index: usize, reply: &Reply, deltas: &mut Vec<Value>) {
     let is_whole = reply.has(Quirk::WholeCalls) || reply.has(Quirk::ObjectArguments);
-    let arguments = match is_whole {
-        true => call.written_arguments(reply),
-        false => json!(""),
+    let arguments = if is_whole {
+        call.written_arguments(reply)
+    } else {
+        json!("")
     };
     let mut first = json!({"index": index, "id": call.id, "type": "function",
                            "function": {"name": call.name, "arguments": arguments}});

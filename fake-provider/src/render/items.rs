@@ -271,8 +271,9 @@ impl Writer<'_, '_> {
 }
 
 fn completed_or_failed(item: &Value) -> &'static str {
-    match item["error"].is_null() {
-        true => "completed",
-        false => "failed",
+    if item["error"].is_null() {
+        "completed"
+    } else {
+        "failed"
     }
 }

@@ -47,9 +47,10 @@ impl<'a> Sse<'a> {
     }
 
     fn line_ends(&self, text: String) -> String {
-        match self.reply.has(Quirk::CrLf) {
-            true => text.replace('\n', "\r\n"),
-            false => text,
+        if self.reply.has(Quirk::CrLf) {
+            text.replace('\n', "\r\n")
+        } else {
+            text
         }
     }
 

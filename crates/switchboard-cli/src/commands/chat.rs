@@ -1,7 +1,7 @@
 //! `switchboard chat`: a conversation in the terminal.
 
-mod before;
 mod lines;
+mod terminal_mode;
 mod typed;
 
 use std::collections::HashSet;
@@ -13,6 +13,7 @@ use switchboard_core::{Item, ItemKind};
 
 use super::conversation;
 use crate::args;
+use crate::atomic_write;
 use crate::audience::{Audience as _, JsonLines};
 use crate::conversation::{Answered, Conversation};
 use crate::event::Line;
@@ -23,9 +24,8 @@ use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use crate::screen::{Screen, UserWords};
 use crate::shell;
 use crate::signals::{Signal, Signals};
-use crate::whole_files;
-use before::Resumed;
 use lines::{Lines, Prompt, Read};
+use terminal_mode::Resumed;
 use typed::{COMMANDS, Typed};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -33,9 +33,10 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     let desk = open::team(&args.talk.team)?;
     let (conversation, trace) = conversation(desk, &args.talk).await?;
     let is_watched = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let (lines, user) = match is_watched {
-        true => (Lines::edited()?, UserWords::Typed),
-        false => (Lines::piped(), UserWords::Shown),
+    let (lines, user) = if is_watched {
+        (Lines::edited()?, UserWords::Typed)
+    } else {
+        (Lines::piped(), UserWords::Shown)
     };
     let mut chat = Chat {
         conversation,
@@ -262,9 +263,10 @@ impl Chat {
         let widest = names.iter().map(|name| one_line(name).width()).max();
         let widest = widest.unwrap_or(0).min(24);
         for (place, agent) in desk.agents.iter().enumerate() {
-            let mark = match agent.name() == self.conversation.agent() {
-                true => "* ",
-                false => "  ",
+            let mark = if agent.name() == self.conversation.agent() {
+                "* "
+            } else {
+                "  "
             };
             let name = padded(&one_line(agent.name()), widest);
             let name = self.look.paint(style::of_agent(place), &name);
@@ -307,7 +309,7 @@ impl Chat {
             });
         }
         let path = PathBuf::from(file);
-        if whole_files::is_there(&path) && !self.saved.contains(&path) {
+        if atomic_write::is_there(&path) && !self.saved.contains(&path) {
             let name = one_line(file);
             return self.note(&match self.look.language {
                 Language::En => format!(
@@ -318,7 +320,7 @@ impl Chat {
         }
         let mut lines = JsonLines(Vec::new());
         self.recorded.iter().try_for_each(|line| lines.told(line))?;
-        match whole_files::write(&[(path.clone(), &lines.0)]) {
+        match atomic_write::write(&[(path.clone(), &lines.0)]) {
             Ok(()) => {
                 let (name, quoted) = (one_line(file), shell::quoted(&path));
                 self.saved.insert(path);

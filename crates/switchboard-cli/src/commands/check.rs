@@ -13,9 +13,10 @@ pub(super) fn run(args: &args::Check, look: Look, out: &mut impl Write) -> Resul
         Ok(file) => file.check(),
         Err(problems) => problems,
     };
-    let least = match args.strict {
-        true => Severity::Warning,
-        false => Severity::Error,
+    let least = if args.strict {
+        Severity::Warning
+    } else {
+        Severity::Error
     };
     let exit = match problems.worst() {
         Some(worst) if worst >= least => Exit::Failed,

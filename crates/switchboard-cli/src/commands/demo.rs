@@ -11,10 +11,10 @@ use crate::audience::{Audience as _, JsonLines};
 use crate::conversation::{Conversation, Desk};
 use crate::event::{Event, Line};
 use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
 use crate::screen::Screen;
 use crate::screen::style::{BOLD, DIM, Language, Look};
 use crate::screen::wrap::wrapped;
+use crate::session::Kept;
 use crate::signals::Signals;
 use crate::teams;
 
@@ -39,9 +39,10 @@ async fn play(desk: Desk, lines: &[&str], args: &args::Demo, look: Look) -> Resu
     let before = look.paint(DIM, &wrapped(before, look.width, 0, 0));
     writeln!(out, "{before}\n")?;
     let mut screen = Screen::of_stdout(look);
-    let exit = match args.slowly {
-        true => say_slowly(&mut conversation, lines, &mut screen, &mut signals).await?,
-        false => say_all(&mut conversation, lines, &mut screen, &mut signals).await?,
+    let exit = if args.slowly {
+        say_slowly(&mut conversation, lines, &mut screen, &mut signals).await?
+    } else {
+        say_all(&mut conversation, lines, &mut screen, &mut signals).await?
     };
     if exit == Exit::Ok {
         writeln!(out, "\n{}", look.paint(BOLD, after.0))?;

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use switchboard_teamfile::TeamFile;
 
 use crate::args;
+use crate::atomic_write;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{BOLD, Language, Look};
 use crate::shell::quoted;
 use crate::teams;
-use crate::whole_files;
 
 pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result<Exit, Failure> {
     // What the team file's first line names: with it editors complete and check the file.
@@ -21,7 +21,7 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
     let there: Vec<PathBuf> = files.iter().map(|(name, _)| args.dir.join(name)).collect();
     let in_the_way: Vec<String> = there
         .iter()
-        .filter(|path| whole_files::is_there(path))
+        .filter(|path| atomic_write::is_there(path))
         .map(|path| path.display().to_string())
         .collect();
     if !in_the_way.is_empty() && !args.force {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &args::Init, look: Look, out: &mut impl Write) -> Result
     fs::create_dir_all(&args.dir).map_err(|error| Failure::unwritable(&args.dir, &error))?;
     let texts = files.iter().map(|(_, text)| text.as_bytes());
     let written: Vec<(PathBuf, &[u8])> = there.into_iter().zip(texts).collect();
-    whole_files::write(&written)?;
+    atomic_write::write(&written)?;
     for (path, _) in &written {
         let wrote = match look.language {
             Language::En => "wrote",

@@ -14,13 +14,12 @@ use crate::screen::style::{Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, shortened};
 
 pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure> {
-    let source: Box<dyn BufRead> = match args.file == Path::new("-") {
-        true => Box::new(io::stdin().lock()),
-        false => {
-            let file = File::open(&args.file);
-            let file = file.map_err(|error| Failure::unreadable(&args.file, &error))?;
-            Box::new(BufReader::new(file))
-        }
+    let source: Box<dyn BufRead> = if args.file == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(&args.file);
+        let file = file.map_err(|error| Failure::unreadable(&args.file, &error))?;
+        Box::new(BufReader::new(file))
     };
     let name = args.file.display().to_string();
     match args.json {
@@ -103,15 +102,17 @@ impl<'a> Broken<'a> {
     ) -> Result<(), Failure> {
         self.count += 1;
         if self.count > Self::TOLD {
-            return match self.is_recording {
-                true => Ok(()),
-                false => Err(self.no_recording()),
+            return if self.is_recording {
+                Ok(())
+            } else {
+                Err(self.no_recording())
             };
         }
         let text = described(self.name, number, line, error);
-        match self.is_recording {
-            true => warn(&text),
-            false => self.held.push(text),
+        if self.is_recording {
+            warn(&text)
+        } else {
+            self.held.push(text)
         }
         Ok(())
     }

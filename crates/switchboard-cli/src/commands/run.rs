@@ -20,15 +20,12 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     let messages = input::messages(message, args.input.as_deref())?;
     let (mut conversation, trace) = conversation(desk, &args.talk).await?;
     let mut signals = Signals::listen()?;
-    let exit = match args.json {
-        true => {
-            let mut lines = JsonLines(io::stdout());
-            say_all(&mut conversation, &messages, &mut lines, &mut signals).await
-        }
-        false => {
-            let mut screen = Screen::of_stdout(look);
-            say_all(&mut conversation, &messages, &mut screen, &mut signals).await
-        }
+    let exit = if args.json {
+        let mut lines = JsonLines(io::stdout());
+        say_all(&mut conversation, &messages, &mut lines, &mut signals).await
+    } else {
+        let mut screen = Screen::of_stdout(look);
+        say_all(&mut conversation, &messages, &mut screen, &mut signals).await
     };
     conversation.end().await;
     // What was traced is worth having also where the run failed.

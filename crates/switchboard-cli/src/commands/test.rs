@@ -15,9 +15,9 @@ use crate::args;
 use crate::conversation::{Answered, Conversation, Desk};
 use crate::event::{Event, Line, rounded};
 use crate::failure::{Exit, Failure};
-use crate::kept::Kept;
 use crate::open;
 use crate::screen::style::Look;
+use crate::session::Kept;
 use crate::signals::{Signal, Signals};
 use cases::failures as failures_of;
 use table::Table;
@@ -57,13 +57,15 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
             stopped = Some(signal);
             continue;
         }
-        match result.ok() {
-            true => passed += 1,
-            false => failed += 1,
+        if result.ok() {
+            passed += 1
+        } else {
+            failed += 1
         }
-        match args.json {
-            true => print(&Printed::Case(&result))?,
-            false => table.row(&result, &mut out)?,
+        if args.json {
+            print(&Printed::Case(&result))?
+        } else {
+            table.row(&result, &mut out)?
         }
         // The offline model never waits, and signals come in while something does.
         tokio::task::yield_now().await;
@@ -74,9 +76,10 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
         untried: cases.len() - passed - failed,
         seconds: rounded(began.elapsed().as_secs_f64()),
     };
-    match args.json {
-        true => print(&Printed::Summary(&summary))?,
-        false => table.end(&summary, &mut out)?,
+    if args.json {
+        print(&Printed::Summary(&summary))?
+    } else {
+        table.end(&summary, &mut out)?
     }
     Ok(match (stopped, failed) {
         (Some(signal), _) => signal.exit(),

@@ -158,9 +158,10 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let escaped = text.chars().fold(String::new(), |mut out, c| {
-        match is_obeyed(c) || is_line_break(c) {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
+        if is_obeyed(c) || is_line_break(c) {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
         }
         out
     });

@@ -6,7 +6,7 @@ use switchboard_core::{
 
 use super::*;
 use crate::conversation::Desk;
-use crate::standin::{desk, desk_on, told};
+use crate::test_support::{desk, desk_on, told};
 
 fn handoff(from: &str, to: &str, payload: Value, items: usize, of: usize) -> Event {
     let kinds = [

@@ -3,16 +3,16 @@
 //! A handoff carries three lists over: the history, what the run made before this turn, and what
 //! this turn made. The next agent's model sees them as one. Filters that drop or change entries of
 //! that list work on [`Carried`]; it puts the pieces back so that the record a session keeps stays
-//! whole, and drops what would be left without its other half ([`Ties`]).
+//! whole, and drops what would be left without its other half ([`Pairing`]).
 
 use crate::handoff::{Halves, HandoffInputData};
-use crate::items::{Input, Item, RunItem, Ties};
+use crate::items::{Input, Item, Pairing, RunItem};
 
 /// What the next agent sees, entry by entry.
 pub(super) struct Carried {
     entries: Vec<Entry>,
     kept: Vec<bool>,
-    ties: Ties,
+    ties: Pairing,
     front: Vec<Item>,
     history_was_text: bool,
 }
@@ -49,8 +49,8 @@ impl Carried {
         let now = now.iter().cloned().map(Entry::Now);
         let entries: Vec<Entry> = history.chain(before).chain(now).collect();
         let ties = match data.halves() {
-            Halves::Fall => Ties::of(&entries.iter().map(Entry::item).collect::<Vec<_>>()),
-            Halves::Stay => Ties::none(entries.len()),
+            Halves::Fall => Pairing::of(&entries.iter().map(Entry::item).collect::<Vec<_>>()),
+            Halves::Stay => Pairing::none(entries.len()),
         };
         Self {
             kept: vec![true; entries.len()],
@@ -66,7 +66,7 @@ impl Carried {
     }
 
     /// What belongs together among the entries.
-    pub(super) fn ties(&self) -> &Ties {
+    pub(super) fn ties(&self) -> &Pairing {
         &self.ties
     }
 
@@ -100,7 +100,7 @@ impl Carried {
     /// keeps the whole turn.
     pub(super) fn into_data<C>(mut self, data: HandoffInputData<C>) -> HandoffInputData<C> {
         let was_empty = data.shows_nothing();
-        self.ties.let_fall(&mut self.kept);
+        self.ties.drop_orphans(&mut self.kept);
         let (mut history, mut before, mut now) = (self.front, Vec::new(), Vec::new());
         let kept = self.entries.into_iter().zip(self.kept);
         for (entry, _) in kept.filter(|(_, kept)| *kept) {
@@ -113,9 +113,10 @@ impl Carried {
         let untouched = self.history_was_text
             && matches!((history.as_slice(), data.input_history()), ([item], Input::Text(text))
                 if item.text().is_some_and(|said| *said == **text));
-        let data = match untouched {
-            true => data,
-            false => data.with_input_history(history),
+        let data = if untouched {
+            data
+        } else {
+            data.with_input_history(history)
         };
         let data = data.with_pre_handoff_items(before).with_input_items(now);
         data.left_by_library(was_empty)

@@ -50,9 +50,12 @@ where
     C: Send + Sync + 'static,
 {
     let filter = filter.into_filter();
-    Filter::from_apply(move |data| match condition(&data) {
-        true => filter.start(data),
-        false => Outcome::Ready(Ok(data)),
+    Filter::from_apply(move |data| {
+        if condition(&data) {
+            filter.start(data)
+        } else {
+            Outcome::Ready(Ok(data))
+        }
     })
 }
 
@@ -108,9 +111,10 @@ async fn ask_for_summary<C>(
         .iter()
         .filter_map(|item| item.text().map(|text| text.into_owned()))
         .collect();
-    match said.is_empty() {
-        true => Err("the model that writes the summary said nothing".into()),
-        false => Ok(said.join("\n")),
+    if said.is_empty() {
+        Err("the model that writes the summary said nothing".into())
+    } else {
+        Ok(said.join("\n"))
     }
 }
 

@@ -251,9 +251,10 @@ impl Redaction {
     fn looked_at(&self, item: &Item) -> Option<Item> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let level = match item.kind().is_tool_use() {
-            true => Level::ToolUse,
-            false => Level::Item,
+        let level = if item.kind().is_tool_use() {
+            Level::ToolUseBehavior
+        } else {
+            Level::Item
         };
         let redacted = self.json(item.as_json(), level)?;
         // What was written is JSON; were it not, nothing of the item must get out.
@@ -270,13 +271,12 @@ impl Redaction {
             let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
             let after_number = line[digits..].strip_prefix(". ");
             let record = after_number.unwrap_or(line);
-            match looks_like_json(record) {
-                true => {
-                    let redacted = self.json(record, Level::Inside);
-                    let number = &line[..line.len() - record.len()];
-                    format!("{number}{}", redacted.as_deref().unwrap_or(record))
-                }
-                false => self.text(line).into_owned(),
+            if looks_like_json(record) {
+                let redacted = self.json(record, Level::Inside);
+                let number = &line[..line.len() - record.len()];
+                format!("{number}{}", redacted.as_deref().unwrap_or(record))
+            } else {
+                self.text(line).into_owned()
             }
         };
         let lines: Vec<String> = text.split('\n').map(line).collect();
@@ -291,18 +291,19 @@ impl Redaction {
         while let Some(scalar) = scalars.next_scalar() {
             let is_fixed = match level {
                 Level::Inside => false,
-                Level::Item | Level::ToolUse if scalar.depth > 1 => false,
-                Level::ToolUse if scalar.key == Some("name") => true,
-                Level::Item | Level::ToolUse => scalar.is_key || is_fixed(scalar.key),
+                Level::Item | Level::ToolUseBehavior if scalar.depth > 1 => false,
+                Level::ToolUseBehavior if scalar.key == Some("name") => true,
+                Level::Item | Level::ToolUseBehavior => scalar.is_key || is_fixed(scalar.key),
             };
             if is_fixed || !self.may_change(scalar.token) {
                 continue;
             }
             let text = json::unquote(scalar.token).unwrap_or(Cow::Borrowed(scalar.token));
             // Text may itself be JSON, as the arguments of a call are.
-            let redacted = match looks_like_json(&text) {
-                true => self.json(&text, Level::Inside).map(Cow::Owned),
-                false => Some(self.value(scalar.key, &text)).filter(|redacted| *redacted != text),
+            let redacted = if looks_like_json(&text) {
+                self.json(&text, Level::Inside).map(Cow::Owned)
+            } else {
+                Some(self.value(scalar.key, &text)).filter(|redacted| *redacted != text)
             };
             let Some(redacted) = redacted else {
                 continue;
@@ -324,7 +325,7 @@ enum Level {
     /// An item, whose own fields have meanings. A name in it may be a person's.
     Item,
     /// A call or an output. A name in it is a tool's.
-    ToolUse,
+    ToolUseBehavior,
     /// What is in one: data, keys included.
     Inside,
 }

@@ -9,7 +9,7 @@ use crate::items::{Item, ItemKind};
 
 /// The next agent sees the last `count` items, this turn's included. Items whose other half falls
 /// away (a call without its output, an output without its call) fall away as well; reasoning that
-/// led to the first item kept is kept with it, beyond the count. [`Filter::unpaired`] cuts exactly.
+/// led to the first item kept is kept with it, beyond the count. [`Filter::allow_orphans`] cuts exactly.
 ///
 /// The record is left whole: a session keeps everything.
 pub fn keep_last<C: 'static>(count: usize) -> Filter<C> {

@@ -43,7 +43,7 @@ impl From<()> for HandoffVerdict {
 
 /// What a handoff guardrail looks at.
 #[non_exhaustive]
-pub struct HandoffCheck<C = ()> {
+pub struct HandoffRequest<C = ()> {
     /// The agent that has the conversation.
     pub from: Agent<C>,
     /// The agent that would get it.
@@ -54,7 +54,7 @@ pub struct HandoffCheck<C = ()> {
     pub data: HandoffInputData<C>,
 }
 
-impl<C> HandoffCheck<C> {
+impl<C> HandoffRequest<C> {
     /// The run's context.
     pub fn run_context(&self) -> &RunContext<C> {
         self.data.run_context()
@@ -67,7 +67,7 @@ impl<C> HandoffCheck<C> {
     }
 }
 
-impl<C> Clone for HandoffCheck<C> {
+impl<C> Clone for HandoffRequest<C> {
     fn clone(&self) -> Self {
         Self {
             from: self.from.clone(),
@@ -78,22 +78,27 @@ impl<C> Clone for HandoffCheck<C> {
     }
 }
 
-impl<C> fmt::Debug for HandoffCheck<C> {
+impl<C> fmt::Debug for HandoffRequest<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandoffCheck({} → {})", self.from.name(), self.to.name())
+        write!(
+            f,
+            "HandoffRequest({} → {})",
+            self.from.name(),
+            self.to.name()
+        )
     }
 }
 
-type EdgeCheck<C> = dyn Fn(HandoffCheck<C>) -> Outcome<HandoffVerdict> + Send + Sync;
+type EdgeCheck<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send + Sync;
 
 /// A check on handoffs: of one edge, or of all edges of a run. It runs before the handoff's first
 /// side effect, and not again where a handoff is resumed that failed after it.
 ///
 /// ```
-/// use switchboard_core::{Agent, HandoffCheck, HandoffGuardrail, HandoffVerdict, handoff};
+/// use switchboard_core::{Agent, HandoffRequest, HandoffGuardrail, HandoffVerdict, handoff};
 ///
 /// let refunds: Agent = Agent::new("Refunds");
-/// let limit = HandoffGuardrail::new("limit", |check: HandoffCheck| {
+/// let limit = HandoffGuardrail::new("limit", |check: HandoffRequest| {
 ///     match check.payload.as_ref().and_then(|payload| payload["amount"].as_u64()) {
 ///         Some(1_000..) => HandoffVerdict::refuse("Refunds of 1,000 and more need a manager."),
 ///         _ => HandoffVerdict::Allow,
@@ -105,11 +110,11 @@ type EdgeCheck<C> = dyn Fn(HandoffCheck<C>) -> Outcome<HandoffVerdict> + Send + 
 /// With the application's state, which the argument's type names:
 ///
 /// ```
-/// use switchboard_core::{HandoffCheck, HandoffGuardrail, HandoffVerdict};
+/// use switchboard_core::{HandoffRequest, HandoffGuardrail, HandoffVerdict};
 ///
 /// struct App { is_open: bool }
 ///
-/// let hours = HandoffGuardrail::new("hours", |check: HandoffCheck<App>| match check.run_context().is_open {
+/// let hours = HandoffGuardrail::new("hours", |check: HandoffRequest<App>| match check.run_context().is_open {
 ///     true => HandoffVerdict::Allow,
 ///     false => HandoffVerdict::refuse("Nobody is there before nine."),
 /// });
@@ -124,7 +129,7 @@ impl<C> HandoffGuardrail<C> {
     /// or a future of either.
     pub fn new<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
-        F: Fn(HandoffCheck<C>) -> R + Send + Sync + 'static,
+        F: Fn(HandoffRequest<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffVerdict, M>,
     {
         Self {
@@ -138,7 +143,7 @@ impl<C> HandoffGuardrail<C> {
         &self.name
     }
 
-    pub(crate) fn check(&self, handoff: HandoffCheck<C>) -> Outcome<HandoffVerdict> {
+    pub(crate) fn check(&self, handoff: HandoffRequest<C>) -> Outcome<HandoffVerdict> {
         (self.check)(handoff)
     }
 

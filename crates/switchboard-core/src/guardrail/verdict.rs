@@ -50,10 +50,7 @@ impl GuardrailVerdict {
 
 impl From<bool> for GuardrailVerdict {
     fn from(tripped: bool) -> Self {
-        match tripped {
-            true => Self::trip(),
-            false => Self::allow(),
-        }
+        if tripped { Self::trip() } else { Self::allow() }
     }
 }
 
@@ -223,9 +220,10 @@ impl Said {
 
 impl From<GuardrailVerdict> for Said {
     fn from(verdict: GuardrailVerdict) -> Self {
-        let outcome = match verdict.tripped {
-            true => GuardrailOutcome::Tripped,
-            false => GuardrailOutcome::Allowed,
+        let outcome = if verdict.tripped {
+            GuardrailOutcome::Tripped
+        } else {
+            GuardrailOutcome::Allowed
         };
         Self::new(outcome, verdict.info)
     }

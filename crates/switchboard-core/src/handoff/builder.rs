@@ -258,9 +258,10 @@ impl<C, K> HandoffBuilder<C, K> {
         let Some(schema) = self.inner.described.clone() else {
             return;
         };
-        let described = match self.inner.spec.strict {
-            true => schema::strict(schema).map_err(|error| error.to_string()),
-            false => Ok(schema),
+        let described = if self.inner.spec.strict {
+            schema::strict(schema).map_err(|error| error.to_string())
+        } else {
+            Ok(schema)
         };
         self.inner.problem = None;
         match described {
@@ -286,7 +287,7 @@ impl<C> HandoffBuilder<C, Picked> {
 
     /// An agent the code may pick.
     #[must_use]
-    pub fn may_lead_to(mut self, agent: &Agent<C>) -> Self {
+    pub fn candidate(mut self, agent: &Agent<C>) -> Self {
         if let Target::Custom(custom) = &mut self.inner.target {
             custom.candidates.push(agent.clone());
         }

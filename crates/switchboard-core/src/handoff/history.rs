@@ -269,7 +269,7 @@ pub(super) mod tests {
                 .iter()
                 .next()
                 .unwrap()
-                .is_same(history.iter().next().unwrap())
+                .ptr_eq(history.iter().next().unwrap())
         );
     }
 

@@ -120,7 +120,7 @@ pub(crate) fn after_handoff(
     for owned in added {
         if !kept
             .iter()
-            .any(|kept| kept.run_item.is_same(&owned.run_item))
+            .any(|kept| kept.run_item.ptr_eq(&owned.run_item))
         {
             kept.push(owned);
         }
@@ -286,7 +286,7 @@ mod tests {
         let history = vec![Item::user("x"), kept.input_item.clone()].into();
         let left = after_filters(&[dropped, kept.clone()], &Input::Items(history));
         assert_eq!(left.len(), 1);
-        assert!(left[0].run_item.is_same(&kept.run_item));
+        assert!(left[0].run_item.ptr_eq(&kept.run_item));
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         let history = Input::Items(summary.into());
         let left = after_filters(&[one.clone(), other], &history);
         assert_eq!(left.len(), 1);
-        assert!(left[0].run_item.is_same(&one.run_item));
+        assert!(left[0].run_item.ptr_eq(&one.run_item));
     }
 
     #[test]

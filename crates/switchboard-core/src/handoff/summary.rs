@@ -147,9 +147,10 @@ impl Records {
     }
 
     fn write_one(&mut self, text: &mut Quoted<'_>, item: &Item) {
-        let item = &match item.has_internal_fields() {
-            true => Cow::Owned(item.without_internal_fields()),
-            false => Cow::Borrowed(item),
+        let item = &if item.has_internal_fields() {
+            Cow::Owned(item.without_internal_fields())
+        } else {
+            Cow::Borrowed(item)
         };
         if let Some(role) = item.role()
             && let Some(content) = Content::of(item)

@@ -11,8 +11,8 @@ use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::item::content;
+use super::item_cache::Notes;
 use super::kind::ItemKind;
-use super::notes::Notes;
 use crate::json;
 use crate::scan::Scanner;
 
@@ -67,9 +67,10 @@ impl Place {
     #[inline]
     pub(super) fn text(self, whole: &str) -> Option<&str> {
         let is_more = self.end - self.start > r#""""#.len() as u32;
-        match is_more && self.is_string(whole) {
-            true => self.token(whole),
-            false => None,
+        if is_more && self.is_string(whole) {
+            self.token(whole)
+        } else {
+            None
         }
     }
 
@@ -77,9 +78,10 @@ impl Place {
     #[inline]
     pub(super) fn inside(self, whole: &str) -> Option<&str> {
         let Range { start, end } = self.range();
-        match self.is_string(whole) {
-            true => whole.get(start + 1..end.checked_sub(1)?),
-            false => None,
+        if self.is_string(whole) {
+            whole.get(start + 1..end.checked_sub(1)?)
+        } else {
+            None
         }
     }
 
@@ -297,9 +299,10 @@ impl Head {
     /// The type, the role, an identifier or the name.
     #[inline]
     pub(super) fn name_at<'a>(&self, place: Place, raw: &'a str) -> Option<Cow<'a, str>> {
-        match self.is_plain {
-            true => place.inside(raw).map(Cow::Borrowed),
-            false => place.token(raw).and_then(json::unquote),
+        if self.is_plain {
+            place.inside(raw).map(Cow::Borrowed)
+        } else {
+            place.token(raw).and_then(json::unquote)
         }
     }
 }

@@ -16,8 +16,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::head::{Head, Place, Scanned, Speaker, field};
+use super::item_cache::{Clean, Notes, Search, Summary};
 use super::kind::ItemKind;
-use super::notes::{Clean, Notes, Search, Summary};
 use crate::json;
 use crate::scan::Scanner;
 
@@ -50,7 +50,7 @@ struct Inner {
     raw: String,
     head: Head,
     clean: Clean,
-    /// Few items are one, so it stands elsewhere.
+    /// SmallMap items are one, so it stands elsewhere.
     summary: Option<Box<Summary>>,
 }
 
@@ -336,7 +336,7 @@ impl Item {
     }
 
     /// Whether both are the same item in memory, not merely equal.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
@@ -372,7 +372,7 @@ impl Item {
 /// Two items are equal where their JSON is the same text.
 impl PartialEq for Item {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || self.0.raw == other.0.raw
+        self.ptr_eq(other) || self.0.raw == other.0.raw
     }
 }
 

@@ -151,7 +151,7 @@ impl RunItem {
     }
 
     /// Whether both are the same item of one run, though a filter may have changed what it says.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 

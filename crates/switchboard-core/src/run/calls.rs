@@ -3,14 +3,14 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::few::Few;
+use super::small_map::SmallMap;
 use super::turn::Turn;
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, ItemKind};
 
 /// The calls a run has seen, by the identity of their items.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calls(Few<u64, KnownCall, 1>);
+pub(super) struct Calls(SmallMap<u64, KnownCall, 1>);
 
 #[derive(Debug, Clone)]
 pub(super) struct KnownCall {

@@ -72,7 +72,7 @@ pub struct RunConfig<C = ()> {
     pub model_filter: Option<ModelFilter<C>>,
     /// Whether halves of calls are taken out of every request. The engine and the library's filters
     /// leave none; filters of your own may.
-    pub pair_calls: bool,
+    pub drop_orphaned_calls: bool,
     /// Has an output for a run that cannot go on.
     pub recovery: Option<Recovery<C>>,
     /// What happens when the model calls a tool that is not there.
@@ -95,7 +95,7 @@ pub struct RunConfig<C = ()> {
 /// refused before the handoff does anything; history is not nested; and neither a session nor an
 /// output guardrail goes with it. An agent used as a tool has a conversation of its own.
 ///
-/// A run that ends with what a tool returned ([`ToolUse`](crate::ToolUse)) leaves the tool's call
+/// A run that ends with what a tool returned ([`ToolUseBehavior`](crate::ToolUseBehavior)) leaves the tool's call
 /// unanswered at the provider: give the output to the next run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -162,7 +162,7 @@ impl<C> Default for RunConfig<C> {
             session_limit: None,
             tool_concurrency: None,
             model_filter: None,
-            pair_calls: false,
+            drop_orphaned_calls: false,
             recovery: None,
             unknown_tool: UnknownTool::default(),
             tool_names: ToolNames::default(),
@@ -194,7 +194,7 @@ impl<C> Clone for RunConfig<C> {
             session_limit: self.session_limit,
             tool_concurrency: self.tool_concurrency,
             model_filter: self.model_filter.clone(),
-            pair_calls: self.pair_calls,
+            drop_orphaned_calls: self.drop_orphaned_calls,
             recovery: self.recovery.clone(),
             unknown_tool: self.unknown_tool,
             tool_names: self.tool_names,

@@ -16,9 +16,9 @@ use rustc_hash::FxHashSet;
 use super::config::RunConfig;
 use super::events::{Events, StreamEvent};
 use super::machine::{Facts, Run, Step, ToolUseRule};
+use super::model_input;
 use super::result::RunResult;
-use super::view;
-use crate::agent::{Agent, ToolUseKind};
+use crate::agent::{Agent, ToolUseBehaviorKind};
 use crate::callback::{BoxError, BoxFuture, no_panic};
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
@@ -178,9 +178,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Err(error) = self.check_server_history() {
             return at_once(Err(error));
         }
-        match self.config.session.is_some() && !self.run.has_session {
-            true => later(self.load_session()),
-            false => at_once(Ok(())),
+        if self.config.session.is_some() && !self.run.has_session {
+            later(self.load_session())
+        } else {
+            at_once(Ok(()))
         }
     }
 
@@ -203,8 +204,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Error::new(ErrorKind::Session, message).caused_by(error)
         })?;
         let unsaved = new.iter().map(Item::without_internal_fields);
-        self.run.unsaved = view::latest_only(unsaved.collect());
-        let (input, stored) = view::continued(&history, &new, limit.is_some());
+        self.run.unsaved = model_input::latest_only(unsaved.collect());
+        let (input, stored) = model_input::continued(&history, &new, limit.is_some());
         self.run.input = Input::Items(input);
         self.run.stored_input = stored;
         self.run.has_session = true;
@@ -234,21 +235,23 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn guards_no_server_history(&self, agent: &Agent<C>) -> Result<(), Error> {
         let is_guarded =
             !agent.output_guardrails().is_empty() || !self.config.output_guardrails.is_empty();
-        match self.config.server_history.is_some() && is_guarded {
-            false => Ok(()),
-            true => Err(self.configuration(format!(
+        if self.config.server_history.is_some() && is_guarded {
+            Err(self.configuration(format!(
                 "the provider keeps the conversation, so an output guardrail of \"{}\" or of the run \
                  could not take an output back; do without one of them",
                 agent.name()
-            ))),
+            )))
+        } else {
+            Ok(())
         }
     }
 
     /// Gives the session what it has not got yet.
     fn save(&mut self) -> Soon<'_, Result<(), Error>> {
-        match self.has_unsaved() {
-            true => later(self.append_unsaved()),
-            false => at_once(Ok(())),
+        if self.has_unsaved() {
+            later(self.append_unsaved())
+        } else {
+            at_once(Ok(()))
         }
     }
 
@@ -289,7 +292,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn keep_completed_tools(&mut self) {
         // An output that guardrails have not passed yet must not get out this way.
         let guarded = self.has_output_guardrails();
-        if guarded && !matches!(self.agent.tool_use_kind(), ToolUseKind::RunModelAgain) {
+        if guarded
+            && !matches!(
+                self.agent.tool_use_kind(),
+                ToolUseBehaviorKind::RunModelAgain
+            )
+        {
             return;
         }
         let kept = self.run.keep_completed_tools();
@@ -314,10 +322,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             output: agent.output_type(),
             unknown_tool: config.unknown_tool,
             tool_use: match agent.tool_use_kind() {
-                ToolUseKind::RunModelAgain => ToolUseRule::RunModelAgain,
-                ToolUseKind::StopOnFirstTool => ToolUseRule::StopOnFirstTool,
-                ToolUseKind::StopAtTools(names) => ToolUseRule::StopAtTools(names),
-                ToolUseKind::Function(_) => ToolUseRule::AskDriver,
+                ToolUseBehaviorKind::RunModelAgain => ToolUseRule::RunModelAgain,
+                ToolUseBehaviorKind::StopOnFirstTool => ToolUseRule::StopOnFirstTool,
+                ToolUseBehaviorKind::StopAtTools(names) => ToolUseRule::StopAtTools(names),
+                ToolUseBehaviorKind::Function(_) => ToolUseRule::AskDriver,
             },
             is_watched,
         }

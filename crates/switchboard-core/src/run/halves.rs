@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::machine::answer_item;
 use super::turn::Turn;
-use crate::items::{Item, RunItem, Ties};
+use crate::items::{Item, Pairing, RunItem};
 
 /// Takes out of what a filter left for the session what it left without its other half. What the
 /// turn itself made so stays: a tool of the provider's may be answered later.
@@ -35,6 +35,6 @@ fn unanswered(turn: &Turn) -> FxHashSet<usize> {
 /// For each of the items, whether it has all that belongs to it.
 fn whole(items: &[&Item]) -> Vec<bool> {
     let mut stays = vec![true; items.len()];
-    Ties::of(items).let_fall(&mut stays);
+    Pairing::of(items).drop_orphans(&mut stays);
     stays
 }

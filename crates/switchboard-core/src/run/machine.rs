@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::answer;
 use super::calls::{Calls, Where};
-use super::few::Few;
-use super::findings::Findings;
+use super::guardrail_results::GuardrailResults;
+use super::handoff_log::HandoffRecord;
+use super::model_input::{self, ModelInput};
 use super::server::Delivered;
-use super::trail::HandoffRecord;
+use super::small_map::SmallMap;
 use super::turn::{HandoffCall, ToolCall, Tools, Turn};
-use super::view::{self, View};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
 use crate::handoff::owned::Owned;
@@ -49,10 +49,10 @@ pub struct Run {
     /// Whether the current agent has been told that it has the conversation.
     pub(super) agent_started: bool,
     pub(super) input_checks: InputChecks,
-    pub(super) input_guardrails: Findings,
-    pub(super) output_guardrails: Findings,
-    pub(super) tool_guardrails: Findings,
-    pub(super) handoff_guardrails: Findings,
+    pub(super) input_guardrails: GuardrailResults,
+    pub(super) output_guardrails: GuardrailResults,
+    pub(super) tool_guardrails: GuardrailResults,
+    pub(super) handoff_guardrails: GuardrailResults,
     /// What the session has not been given yet.
     pub(super) unsaved: Vec<Item>,
     /// Items of the turn under way that the session was given before the turn's end.
@@ -67,11 +67,11 @@ pub struct Run {
     pub(super) first: Arc<str>,
     pub(super) trail: Vec<HandoffRecord>,
     /// What the model will be shown; made anew where it is absent.
-    pub(super) view: Option<View>,
+    pub(super) view: Option<ModelInput>,
 }
 
 /// The agents that have used a tool in a run.
-pub(super) type ToolUsers = Few<Arc<str>, (), 1>;
+pub(super) type ToolUsers = SmallMap<Arc<str>, (), 1>;
 
 /// How far the checks on the input got. What passed is not checked again when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,10 +173,10 @@ impl Run {
             tool_users: ToolUsers::default(),
             agent_started: false,
             input_checks: InputChecks::Pending,
-            input_guardrails: Findings::default(),
-            output_guardrails: Findings::default(),
-            tool_guardrails: Findings::default(),
-            handoff_guardrails: Findings::default(),
+            input_guardrails: GuardrailResults::default(),
+            output_guardrails: GuardrailResults::default(),
+            tool_guardrails: GuardrailResults::default(),
+            handoff_guardrails: GuardrailResults::default(),
             unsaved: Vec::new(),
             saved_early: Vec::new(),
             has_session: false,
@@ -202,10 +202,12 @@ impl Run {
     /// What the model will be shown.
     pub(super) fn model_input(&mut self) -> Items {
         let (input, generated) = (&self.input, &self.generated);
-        let view = self.view.get_or_insert_with(|| View::of(input, generated));
+        let view = self
+            .view
+            .get_or_insert_with(|| ModelInput::of(input, generated));
         match view.ready() {
             Some(items) => items.clone(),
-            None => view::with_care(&self.input.items(), &self.generated),
+            None => model_input::with_care(&self.input.items(), &self.generated),
         }
     }
 
@@ -258,14 +260,16 @@ impl Run {
             .calls
             .admit(&mut turn, answer_is)
             .map_err(|error| rejected(error, false, Vec::new()))?;
-        let output = match turn.has_calls() {
-            true => None,
-            false => answer::settle(&turn, skipped, facts)
-                .map_err(|error| rejected(error, true, turn.items.clone()))?,
+        let output = if turn.has_calls() {
+            None
+        } else {
+            answer::settle(&turn, skipped, facts)
+                .map_err(|error| rejected(error, true, turn.items.clone()))?
         };
-        let items = match facts.is_watched {
-            true => turn.items.clone(),
-            false => Vec::new(),
+        let items = if facts.is_watched {
+            turn.items.clone()
+        } else {
+            Vec::new()
         };
         self.calls.note(&turn);
         self.made_items = made_items;
@@ -380,7 +384,7 @@ impl Run {
         if self.has_session {
             self.note_unsaved(items.iter());
         }
-        if !self.record.is_same(&self.generated) {
+        if !self.record.ptr_eq(&self.generated) {
             self.record.extend(items.iter().cloned());
             self.generated.extend(items);
             return;

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 
+use super::handoff_log::HandoffRecord;
 use super::machine::{Run, Step};
-use super::trail::HandoffRecord;
 use crate::agent::Agent;
 use crate::guardrail::GuardrailResult;
 use crate::items::{Input, Items, RunItems};

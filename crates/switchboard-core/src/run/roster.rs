@@ -60,7 +60,7 @@ pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
         return agent.name_arc().clone();
     }
     let all = with_keys(start);
-    let found = all.iter().find(|(_, known)| known.is_same(agent));
+    let found = all.iter().find(|(_, known)| known.ptr_eq(agent));
     match found {
         Some((key, _)) => key.clone(),
         // Picked by code that did not say so beforehand: never to be taken for another agent.
@@ -119,7 +119,7 @@ mod tests {
         let start = Agent::new("Start").handoff(&first).handoff(&second);
         assert_eq!(&*key(&start, &first), "Desk");
         assert_eq!(&*key(&start, &second), "Desk#2");
-        assert!(find(&start, "Desk#2").unwrap().is_same(&second));
+        assert!(find(&start, "Desk#2").unwrap().ptr_eq(&second));
         assert!(find(&start, "Desk#3").is_none());
     }
 }

@@ -257,7 +257,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
             let message = format!(
                 "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it with \
                  the agents it was begun with (an agent that a custom handoff picks is found only \
-                 where the handoff says so with may_lead_to)",
+                 where the handoff says so with candidate)",
                 run.agent(),
                 self.agent.name()
             );

@@ -33,9 +33,10 @@ impl Run {
     /// What the provider has not got yet, and what it is to go on from.
     pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
         let delivered = self.delivered.as_deref().cloned().unwrap_or_default();
-        let mut items = match delivered.input {
-            true => Items::new(),
-            false => self.input.items(),
+        let mut items = if delivered.input {
+            Items::new()
+        } else {
+            self.input.items()
         };
         let made = RunItems::tail(&self.generated, delivered.generated);
         // The rest of what was made is what the provider itself said.

@@ -64,8 +64,8 @@ impl<C: Send + Sync + 'static> RunStream<C> {
     }
 
     /// A handle for stopping the run from elsewhere.
-    pub fn stopper(&self) -> Stopper<C> {
-        Stopper(self.events.clone())
+    pub fn stop_handle(&self) -> StopHandle<C> {
+        StopHandle(self.events.clone())
     }
 }
 
@@ -104,11 +104,11 @@ impl<C> fmt::Debug for RunStream<C> {
     }
 }
 
-/// Stops a streamed run from elsewhere; see [`RunStream::stopper`].
+/// Stops a streamed run from elsewhere; see [`RunStream::stop_handle`].
 #[derive(Debug, Clone)]
-pub struct Stopper<C = ()>(Events<C>);
+pub struct StopHandle<C = ()>(Events<C>);
 
-impl<C> Stopper<C> {
+impl<C> StopHandle<C> {
     /// Stops the run at once.
     pub fn stop(&self) {
         self.0.stop_now();

@@ -224,9 +224,10 @@ impl Turn {
                 false => WITHHELD,
             };
             let kind = RunItemKind::ToolCallOutput {
-                output: match is_known {
-                    true => output.to_value(),
-                    false => WITHHELD.into(),
+                output: if is_known {
+                    output.to_value()
+                } else {
+                    WITHHELD.into()
                 },
             };
             let item = made.item().with_field("output", instead);

@@ -69,7 +69,7 @@ impl Report {
     }
 
     /// This is what the agent's model was shown when it was asked for the first time, each item
-    /// [in short](super::in_short). [`Report::shown_to`] has the later times.
+    /// [in short](super::describe_item). [`Report::shown_to`] has the later times.
     #[track_caller]
     pub fn assert_shown<'a>(
         &self,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{in_short, of_agent};
+use super::{describe_item, of_agent};
 use crate::items::{RunItem, RunItemKind, RunItems};
 use crate::model::ModelRequest;
 use crate::output::FinalOutput;
@@ -73,11 +73,11 @@ impl Report {
         self.output.as_ref().map(FinalOutput::text)
     }
 
-    /// What an agent's model was shown, request by request, each item [in short](in_short). It is
+    /// What an agent's model was shown, request by request, each item [in short](describe_item). It is
     /// known only to a report [with requests](Self::with_requests).
     pub fn shown_to(&self, agent: &str) -> Vec<Vec<String>> {
         let requests = of_agent(&self.requests, agent);
-        let shown = |request: &ModelRequest| request.input.iter().map(in_short).collect();
+        let shown = |request: &ModelRequest| request.input.iter().map(describe_item).collect();
         requests.iter().map(shown).collect()
     }
 
@@ -186,9 +186,10 @@ fn on_one_line(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match is_break(c) {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
+        if is_break(c) {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
         }
     }
     Cow::Owned(out)

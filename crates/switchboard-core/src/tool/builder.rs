@@ -58,9 +58,10 @@ impl<C> ToolBuilder<C> {
     /// Whether the tool is offered to the model at all.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
-        self.enabled = match enabled {
-            true => Enabled::Always,
-            false => Enabled::Never,
+        self.enabled = if enabled {
+            Enabled::Always
+        } else {
+            Enabled::Never
         };
         self
     }
@@ -134,9 +135,8 @@ impl<C> ToolBuilder<C> {
             described = json!({});
         }
         let strict = self.strict;
-        let (parameters, problem) = match strict {
-            false => (described, None),
-            true => match schema::strict(described) {
+        let (parameters, problem) = if strict {
+            match schema::strict(described) {
                 Ok(schema) => (schema, None),
                 Err(error) => {
                     let problem = format!(
@@ -145,7 +145,9 @@ impl<C> ToolBuilder<C> {
                     );
                     (Value::Null, Some(problem))
                 }
-            },
+            }
+        } else {
+            (described, None)
         };
         let invoke = move |ctx: ToolContext<C>| {
             let arguments = match ctx.arguments().trim() {

@@ -94,9 +94,10 @@ async fn what_a_run_that_failed_has_used_counts() {
         let lookup = tool("lookup").run(|_ctx, (): ()| "1");
         let expert: Agent = Agent::new("Expert").tool(lookup);
         let ask = expert.as_tool("ask");
-        let clerk = Agent::new("Clerk").tool(match listened_to {
-            true => ask.on_event(|_ctx, _event| {}),
-            false => ask,
+        let clerk = Agent::new("Clerk").tool(if listened_to {
+            ask.on_event(|_ctx, _event| {})
+        } else {
+            ask
         });
         let model = ScriptedModel::new()
             .respond_with(calling(&["ask"], tokens(1)))

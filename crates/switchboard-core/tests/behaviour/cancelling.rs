@@ -83,7 +83,7 @@ async fn a_stream_stopped_at_once_gives_the_run_before_the_turn_in_flight() {
     let model = ScriptedModel::new().call("transfer_to_boss", "{}");
     let runner = Runner::new(&clerk).model(model);
     let stream = runner.stream("Hi");
-    let stopper = stream.stopper();
+    let stopper = stream.stop_handle();
     let finished = tokio::spawn(stream.finish());
     tokio::time::sleep(Duration::from_millis(20)).await;
     stopper.stop();

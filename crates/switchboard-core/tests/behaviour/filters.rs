@@ -121,9 +121,9 @@ async fn a_call_is_shown_with_its_first_output_and_nothing_is_shown_twice() {
 #[tokio::test]
 async fn halves_stay_where_the_user_says_so() {
     let everything = carried(|data: HandoffInputData| data).await.0;
-    let exact = filters::keep_last(3).unpaired();
+    let exact = filters::keep_last(3).allow_orphans();
     assert_eq!(carried(exact).await.0, everything[6..]);
-    let exact = filters::keep_first_and_last(3, 2).unpaired();
+    let exact = filters::keep_first_and_last(3, 2).allow_orphans();
     let expected = [&everything[..3], &everything[7..]].concat();
     assert_eq!(carried(exact).await.0, expected);
     // It holds for the whole chain, also where a part of it waits, and for nothing after it.
@@ -132,7 +132,7 @@ async fn halves_stay_where_the_user_says_so() {
         filters::keep_last(4)
             .then(wait)
             .then(filters::keep_last(3))
-            .unpaired()
+            .allow_orphans()
     };
     assert_eq!(carried(chain()).await.0, everything[6..]);
     let paired_after = chain().then(filters::drop_reasoning());
@@ -245,9 +245,12 @@ async fn a_note_is_there_once_after_a_handoff_that_was_resumed() {
     let session = MemorySession::new();
     let boss: Agent = Agent::new("Boss");
     let runner = |is_down: bool, model: &ScriptedModel| {
-        let look_up = move |data: HandoffInputData| match is_down {
-            true => Err(BoxError::from("down")),
-            false => Ok(data),
+        let look_up = move |data: HandoffInputData| {
+            if is_down {
+                Err(BoxError::from("down"))
+            } else {
+                Ok(data)
+            }
         };
         let filter = filters::note(|_: &HandoffInputData| "noted").then(look_up);
         let clerk = Agent::new("Clerk").handoff(handoff(&boss).filter(filter));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, GuardrailOutcome, GuardrailResult, HandoffCheck, HandoffGuardrail,
+    Agent, ErrorKind, GuardrailOutcome, GuardrailResult, HandoffGuardrail, HandoffRequest,
     HandoffVerdict, InputGuardrail, InputVerdict, MemoryTracer, Runner, SpanData, ToolContext,
     ToolGuardrail, ToolVerdict, handoff, tool,
 };
@@ -69,7 +69,7 @@ async fn what_guardrails_on_tools_found_is_kept() {
 
 fn limit() -> HandoffGuardrail {
     let asked = AtomicUsize::new(0);
-    HandoffGuardrail::new("limit", move |_check: HandoffCheck| {
+    HandoffGuardrail::new("limit", move |_check: HandoffRequest| {
         match asked.fetch_add(1, Ordering::SeqCst) {
             0 => HandoffVerdict::refuse("Not now."),
             1 => HandoffVerdict::trip("no"),
@@ -136,7 +136,7 @@ async fn a_guarded_edge_carries_over_what_an_unguarded_one_does() {
         let last: Agent = Agent::new("Last");
         let mut edge = handoff(&last);
         if is_guarded {
-            edge = edge.guardrail(HandoffGuardrail::new("all", |_check: HandoffCheck| ()));
+            edge = edge.guardrail(HandoffGuardrail::new("all", |_check: HandoffRequest| ()));
         }
         let middle = Agent::new("Middle").handoff(edge);
         let first = Agent::new("First").handoff(handoff(&middle).nest_history(true));

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, Error, ErrorKind, GuardrailVerdict, HandoffCheck, HandoffDecision,
-    HandoffGuardrail, HandoffVerdict, InputGuardrail, MemorySession, Model, ModelRequest,
-    ModelResponse, OutputGuardrail, RunResult, Runner, ToolUse, filters, handoff, tool,
+    Agent, BoxError, Error, ErrorKind, GuardrailVerdict, HandoffDecision, HandoffGuardrail,
+    HandoffRequest, HandoffVerdict, InputGuardrail, MemorySession, Model, ModelRequest,
+    ModelResponse, OutputGuardrail, RunResult, Runner, ToolUseBehavior, filters, handoff, tool,
 };
 
 use crate::told;
@@ -116,7 +116,7 @@ async fn guardrails_of_the_run_and_of_the_agent_both_count() {
 async fn a_withheld_tool_output_does_not_reach_the_session() {
     let agent: Agent = Agent::new("A")
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
-        .tool_use(ToolUse::stop_on_first_tool())
+        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
         .output_guardrail(OutputGuardrail::new(
             "no_secrets",
             |_ctx, _agent, output: switchboard_core::FinalOutput| output.text().contains("secret"),
@@ -180,7 +180,7 @@ async fn refund(
 
 #[tokio::test]
 async fn a_guardrail_on_an_edge_sees_the_payload_and_what_is_carried_and_may_refuse() {
-    let limit = HandoffGuardrail::new("limit", |check: HandoffCheck| async move {
+    let limit = HandoffGuardrail::new("limit", |check: HandoffRequest| async move {
         assert_eq!((check.from.name(), check.to.name()), ("Desk", "Refunds"));
         assert_eq!(
             check.data.history_items().len(),
@@ -212,7 +212,7 @@ async fn a_guardrail_on_an_edge_sees_the_payload_and_what_is_carried_and_may_ref
 
 #[tokio::test]
 async fn a_guardrail_on_an_edge_may_stop_the_run_before_any_side_effect() {
-    let never = HandoffGuardrail::new("never", |_check: HandoffCheck| HandoffVerdict::trip("no"));
+    let never = HandoffGuardrail::new("never", |_check: HandoffRequest| HandoffVerdict::trip("no"));
     let model = ScriptedModel::new().call("transfer_to_refunds", r#"{"amount": 1}"#);
     let (outcome, called) = refund(never, &model).await;
     let error = outcome.unwrap_err();
@@ -232,7 +232,7 @@ async fn a_callback_may_refuse_and_every_call_is_answered() {
         .calls([("transfer_to_b", "{}"), ("transfer_to_c", "{}")])
         .call("transfer_to_c", "{}")
         .say("ok");
-    let guardrail = HandoffGuardrail::new("all", |_check: HandoffCheck| ());
+    let guardrail = HandoffGuardrail::new("all", |_check: HandoffRequest| ());
     let runner = Runner::new(&a)
         .model(model.clone())
         .handoff_guardrail(guardrail);

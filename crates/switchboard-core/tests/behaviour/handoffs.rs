@@ -201,8 +201,8 @@ async fn code_can_pick_the_agent_at_call_time() {
     .tool_name("to_shift")
     .tool_description("Passes to who is on duty.")
     .arguments_schema(json!({"type": "object", "properties": {"when": {"type": "string"}}}))
-    .may_lead_to(&day)
-    .may_lead_to(&night)
+    .candidate(&day)
+    .candidate(&night)
     .filter(filters::keep_last(2));
     let desk = Agent::new("Desk").handoff(pick);
     assert_eq!(
@@ -241,7 +241,7 @@ async fn an_agent_picked_by_code_is_never_taken_for_another_of_its_name() {
     assert_eq!(instructions.as_deref(), Some("picked"));
     let error = runner.resume(error.into_run().unwrap()).await.unwrap_err();
     assert!(
-        error.is_configuration() && error.to_string().contains("may_lead_to"),
+        error.is_configuration() && error.to_string().contains("candidate"),
         "{error}"
     );
 }
@@ -256,9 +256,12 @@ async fn what_a_handoff_did_before_it_failed_is_not_done_again() {
             .on_handoff(|ctx| {
                 ctx.calls.fetch_add(1, Ordering::SeqCst);
             })
-            .filter_fn(move |data| match breaks.load(Ordering::SeqCst) {
-                true => Err("no"),
-                false => Ok(data),
+            .filter_fn(move |data| {
+                if breaks.load(Ordering::SeqCst) {
+                    Err("no")
+                } else {
+                    Ok(data)
+                }
             }),
     );
     let app = Arc::new(App::default());

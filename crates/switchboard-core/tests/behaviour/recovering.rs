@@ -100,7 +100,7 @@ async fn halves_of_calls_that_a_filter_left_can_be_taken_out() {
     let model = script();
     Runner::new(&clerk)
         .model(model.clone())
-        .pair_calls(true)
+        .drop_orphaned_calls(true)
         .run("x")
         .await
         .unwrap();

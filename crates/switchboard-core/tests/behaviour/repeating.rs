@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, ErrorKind, FinalOutput, Handoff, HandoffCall, HandoffCheck, HandoffGuardrail,
-    HandoffInputData, HandoffVerdict, HookResult, InputGuardrail, OutputGuardrail, RunContext,
-    RunHooks, Runner, Tool, ToolContext, ToolGuardrail, ToolVerdict, handoff, tool,
+    Agent, BoxError, ErrorKind, FinalOutput, Handoff, HandoffCall, HandoffGuardrail,
+    HandoffInputData, HandoffRequest, HandoffVerdict, HookResult, InputGuardrail, OutputGuardrail,
+    RunContext, RunHooks, Runner, Tool, ToolContext, ToolGuardrail, ToolVerdict, handoff, tool,
 };
 
 use crate::stored;
@@ -100,7 +100,7 @@ async fn code_that_picked_an_agent_is_not_asked_again() {
         };
         let mut edge = Handoff::custom("Shift", pick).filter(flaky_filter());
         if is_known {
-            edge = edge.may_lead_to(&day).may_lead_to(&night);
+            edge = edge.candidate(&day).candidate(&night);
         }
         let heard = Heard::default();
         let desk = Agent::new("Desk").handoff(edge);
@@ -118,7 +118,7 @@ async fn code_that_picked_an_agent_is_not_asked_again() {
         } else {
             let error = outcome.unwrap_err();
             assert!(error.is_configuration(), "{error}");
-            assert!(error.to_string().contains("may_lead_to"), "{error}");
+            assert!(error.to_string().contains("candidate"), "{error}");
             assert_eq!(heard.all(), ["to Day"]);
         }
     }
@@ -128,7 +128,7 @@ async fn code_that_picked_an_agent_is_not_asked_again() {
 async fn a_handoff_whose_callback_ran_is_not_refused_any_more() {
     let (called, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, checked) = (called.clone(), asked.clone());
-    let once = HandoffGuardrail::new("once", move |_check: HandoffCheck| {
+    let once = HandoffGuardrail::new("once", move |_check: HandoffRequest| {
         match checked.fetch_add(1, Ordering::SeqCst) {
             0 => HandoffVerdict::Allow,
             _ => HandoffVerdict::refuse("too late"),
@@ -243,7 +243,7 @@ async fn a_guardrail_beside_the_model_that_tripped_and_then_passes_is_listed_as_
 async fn a_handoff_that_fails_before_its_callback_is_checked_again_and_listed_once() {
     let once = Once::default();
     let boss: Agent = Agent::new("Boss");
-    let allow = HandoffGuardrail::new("allow", |_check: HandoffCheck| ());
+    let allow = HandoffGuardrail::new("allow", |_check: HandoffRequest| ());
     let edge = handoff(&boss)
         .on_handoff(move |_ctx| Ok::<(), BoxError>(once.fail()?))
         .guardrail(allow);

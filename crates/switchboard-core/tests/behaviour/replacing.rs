@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, ErrorKind, FinalOutput, HandoffCheck, HandoffGuardrail, HandoffInputData,
+    Agent, BoxError, ErrorKind, FinalOutput, HandoffGuardrail, HandoffInputData, HandoffRequest,
     Input, InputGuardrail, InputVerdict, Item, MemorySession, Model, ModelRequest, ModelResponse,
-    OutputGuardrail, OutputVerdict, Runner, ToolContext, ToolGuardrail, ToolOutput, ToolUse,
-    ToolVerdict, handoff, tool,
+    OutputGuardrail, OutputVerdict, Runner, ToolContext, ToolGuardrail, ToolOutput,
+    ToolUseBehavior, ToolVerdict, handoff, tool,
 };
 
 use crate::told;
@@ -82,9 +82,12 @@ async fn a_session_gets_the_replaced_words_when_another_guardrail_trips_and_none
         .input_guardrail(swap("4111", "[CARD]", 0))
         .input_guardrail(InputGuardrail::replacing(
             "down",
-            move |_ctx, _agent, _input| match up.load(Ordering::SeqCst) {
-                true => Ok(InputVerdict::Allow),
-                false => Err("the service is down"),
+            move |_ctx, _agent, _input| {
+                if up.load(Ordering::SeqCst) {
+                    Ok(InputVerdict::Allow)
+                } else {
+                    Err("the service is down")
+                }
             },
         ));
     let model = ScriptedModel::new().say("ok");
@@ -136,12 +139,12 @@ async fn input_that_passed_is_not_checked_again_when_the_model_fails() {
 
 /// Puts `to` in place of `from` in the output.
 fn mask(from: &'static str, to: &'static str) -> OutputGuardrail {
-    OutputGuardrail::replacing(from, move |_ctx, _agent, output: FinalOutput| match output
-        .text()
-        .contains(from)
-    {
-        true => OutputVerdict::replace(output.text().replace(from, to)),
-        false => OutputVerdict::Allow,
+    OutputGuardrail::replacing(from, move |_ctx, _agent, output: FinalOutput| {
+        if output.text().contains(from) {
+            OutputVerdict::replace(output.text().replace(from, to))
+        } else {
+            OutputVerdict::Allow
+        }
     })
 }
 
@@ -260,7 +263,7 @@ async fn a_replaced_output_of_a_tool_does_not_stay_in_the_record() {
     let agent: Agent = Agent::new("A")
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
         .tool(tool("time").run(|_ctx, (): ()| "noon"))
-        .tool_use(ToolUse::stop_on_first_tool())
+        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
         .output_guardrail(mask("secret", "hidden"));
     let session = MemorySession::new();
     let model = ScriptedModel::new().calls([("read", "{}"), ("time", "{}")]);
@@ -279,8 +282,8 @@ async fn a_replaced_output_of_a_tool_does_not_stay_in_the_record() {
     );
 
     // Where it is not known which tool said it, nothing they said stays.
-    let decide = ToolUse::decide(|_ctx, _results| Some(FinalOutput::from("all secret")));
-    let agent = agent.tool_use(decide);
+    let decide = ToolUseBehavior::decide(|_ctx, _results| Some(FinalOutput::from("all secret")));
+    let agent = agent.tool_use_behavior(decide);
     let model = ScriptedModel::new().call("read", "{}");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     assert_eq!(result.final_text(), "all hidden");
@@ -407,7 +410,7 @@ async fn what_a_guarded_edge_carries_over_is_what_was_checked() {
         let note = format!("case {}", data.payload().unwrap()["number"]);
         data.with_input_history(vec![Item::user(note)])
     };
-    let guardrail = HandoffGuardrail::new("seen", |check: HandoffCheck<App>| {
+    let guardrail = HandoffGuardrail::new("seen", |check: HandoffRequest<App>| {
         assert_eq!(told(&check.data.history_items()), ["user: case 7"]);
     });
     let triage = Agent::<App>::new("Triage").handoff(

@@ -131,7 +131,7 @@ async fn values_as_deep_as_can_be_read_can_be_stored() {
     let value: serde_json::Value = serde_json::from_str(&deep).unwrap();
     let agent: Agent = Agent::new("A")
         .tool(tool("t").run(move |_ctx, (): ()| value.clone()))
-        .tool_use(switchboard_core::ToolUse::stop_on_first_tool());
+        .tool_use_behavior(switchboard_core::ToolUseBehavior::stop_on_first_tool());
     let model = ScriptedModel::new().call("t", "{}");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     let stored = serde_json::to_string(result.run()).unwrap();
@@ -151,9 +151,10 @@ async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
             _call: &switchboard_core::ToolContext,
             _output: &switchboard_core::ToolOutput,
         ) -> switchboard_core::HookResult {
-            match tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
-                true => Err("the audit log is down".into()),
-                false => Ok(()),
+            if tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
+                Err("the audit log is down".into())
+            } else {
+                Ok(())
             }
         }
     }

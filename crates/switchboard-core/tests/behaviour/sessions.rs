@@ -56,9 +56,10 @@ impl Session for Flaky {
     }
 
     async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        match self.fails.load(Ordering::SeqCst) {
-            true => Err("disk full".into()),
-            false => self.held.append(items).await,
+        if self.fails.load(Ordering::SeqCst) {
+            Err("disk full".into())
+        } else {
+            self.held.append(items).await
         }
     }
 
@@ -101,9 +102,10 @@ async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
     let agent = Agent::new("A")
         .tool(tool("t").run(|_ctx, (): ()| "1"))
         .handoff(switchboard_core::handoff(&boss).on_handoff(move |_ctx| {
-            match tries.swap(true, Ordering::SeqCst) {
-                false => Err("not yet"),
-                true => Ok(()),
+            if tries.swap(true, Ordering::SeqCst) {
+                Ok(())
+            } else {
+                Err("not yet")
             }
         }));
     let session = MemorySession::new();
@@ -203,7 +205,7 @@ async fn a_stop_while_the_session_is_written_stores_nothing_twice() {
         .model(ScriptedModel::new().say("ok"))
         .session(&session);
     let stream = runner.stream("x");
-    let stopper = stream.stopper();
+    let stopper = stream.stop_handle();
     let finished = tokio::spawn(stream.finish());
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     stopper.stop();

@@ -152,7 +152,7 @@ const SCENARIOS: [Scenario; 9] = [
             let b: Agent = Agent::new("B");
             let picked = b.clone();
             let custom = Handoff::custom("Desk", move |_ctx, _arguments| picked.clone())
-                .may_lead_to(&b)
+                .candidate(&b)
                 .filter_fn(move |data: switchboard_core::HandoffInputData| {
                     error(fails).map(|()| data)
                 });
@@ -194,9 +194,11 @@ const SCENARIOS: [Scenario; 9] = [
         runner: |fails| {
             let agent: Agent = Agent::new("A")
                 .tool(tool("t").run(|_ctx, (): ()| Json(json!([1, null]))))
-                .tool_use(switchboard_core::ToolUse::decide(move |_ctx, _results| {
-                    error(fails).map(|()| None::<switchboard_core::FinalOutput>)
-                }));
+                .tool_use_behavior(switchboard_core::ToolUseBehavior::decide(
+                    move |_ctx, _results| {
+                        error(fails).map(|()| None::<switchboard_core::FinalOutput>)
+                    },
+                ));
             Runner::new(&agent)
         },
         answers: || {

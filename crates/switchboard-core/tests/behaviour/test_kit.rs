@@ -148,9 +148,10 @@ async fn a_live_run_becomes_a_script_plain_and_streamed() {
         let recorder = Recorder::new(script().fail("overloaded"));
         let desk = desk();
         let runner = Runner::new(&desk).model(recorder.clone());
-        let first = match streamed {
-            true => runner.stream("Money back!").finish().await.unwrap(),
-            false => runner.run("Money back!").await.unwrap(),
+        let first = if streamed {
+            runner.stream("Money back!").finish().await.unwrap()
+        } else {
+            runner.run("Money back!").await.unwrap()
         };
         runner.run("More!").await.unwrap_err();
         let stored = serde_json::to_string(&recorder.recording()).unwrap();
@@ -288,12 +289,13 @@ impl Model for Late {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let is_first = agent == "Desk" && request.input.len() == 1;
-        Ok(ModelResponse::new(match is_first {
-            true => vec![
+        Ok(ModelResponse::new(if is_first {
+            vec![
                 Item::function_call("c1", "ask_slow", r#"{"input": "x"}"#),
                 Item::function_call("c2", "ask_quick", r#"{"input": "y"}"#),
-            ],
-            false => vec![Item::output_message("m", &format!("{agent} says so."))],
+            ]
+        } else {
+            vec![Item::output_message("m", &format!("{agent} says so."))]
         }))
     }
 }
@@ -335,9 +337,10 @@ async fn a_call_that_was_given_up_keeps_its_place() {
             // The model is asked in the meantime.
             tokio::task::yield_now().await;
             let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
-            match input.items().iter().any(swears) {
-                true => GuardrailVerdict::trip(),
-                false => GuardrailVerdict::allow(),
+            if input.items().iter().any(swears) {
+                GuardrailVerdict::trip()
+            } else {
+                GuardrailVerdict::allow()
             }
         });
     let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing);

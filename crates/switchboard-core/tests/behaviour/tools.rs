@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, FinalOutput, Item, RunConfig, Runner, Tool, ToolOutput, ToolUse, UnknownTool, tool,
+    Agent, FinalOutput, Item, RunConfig, Runner, Tool, ToolOutput, ToolUseBehavior, UnknownTool,
+    tool,
 };
 
 use crate::told;
@@ -200,14 +201,17 @@ async fn a_run_can_stop_at_a_tool() {
         Some(FinalOutput::from(all))
     };
     for (rule, expected) in [
-        (ToolUse::run_model_again(), "3"),
-        (ToolUse::stop_on_first_tool(), "1"),
-        (ToolUse::stop_at(["last"]), "2"),
-        (ToolUse::stop_at(["other"]), "3"),
-        (ToolUse::decide(decide), "12"),
-        (ToolUse::decide(|_ctx, _results| None::<FinalOutput>), "3"),
+        (ToolUseBehavior::run_model_again(), "3"),
+        (ToolUseBehavior::stop_on_first_tool(), "1"),
+        (ToolUseBehavior::stop_at(["last"]), "2"),
+        (ToolUseBehavior::stop_at(["other"]), "3"),
+        (ToolUseBehavior::decide(decide), "12"),
+        (
+            ToolUseBehavior::decide(|_ctx, _results| None::<FinalOutput>),
+            "3",
+        ),
     ] {
-        let agent = two_tools().tool_use(rule.clone());
+        let agent = two_tools().tool_use_behavior(rule.clone());
         let result = Runner::new(&agent).model(script()).run("x").await.unwrap();
         assert_eq!(result.final_text(), expected, "{rule:?}");
     }
@@ -388,9 +392,10 @@ async fn guardrails_on_a_tool_may_replace_what_the_model_is_told_or_stop_the_run
         _ => ToolVerdict::Allow,
     });
     let short = ToolGuardrail::on_output("short", |_ctx, output: ToolOutput| async move {
-        match output.text().len() > 5 {
-            true => ToolVerdict::replace("Too long."),
-            false => ToolVerdict::Allow,
+        if output.text().len() > 5 {
+            ToolVerdict::replace("Too long.")
+        } else {
+            ToolVerdict::Allow
         }
     });
     #[derive(Deserialize, JsonSchema)]

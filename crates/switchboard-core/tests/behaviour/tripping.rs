@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, BoxError, ErrorKind, FinalOutput, Input, InputGuardrail, Item, Items, MemorySession,
-    OutputGuardrail, Runner, Session, ToolUse, tool,
+    OutputGuardrail, Runner, Session, ToolUseBehavior, tool,
 };
 
 use crate::{stored, told};
@@ -35,9 +35,10 @@ impl Session for FailsAt {
     }
 
     async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        match self.writes.fetch_add(1, Ordering::SeqCst) == self.fails {
-            true => Err("disk full".into()),
-            false => self.held.append(items).await,
+        if self.writes.fetch_add(1, Ordering::SeqCst) == self.fails {
+            Err("disk full".into())
+        } else {
+            self.held.append(items).await
         }
     }
 
@@ -84,7 +85,7 @@ async fn a_tripped_output_guardrail_is_told_though_the_session_fails() {
     let trips = trips_once();
     let agent: Agent = Agent::new("A")
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
-        .tool_use(ToolUse::stop_on_first_tool())
+        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
         .output_guardrail(OutputGuardrail::new(
             "once",
             move |_ctx, _agent, _output: FinalOutput| trips(),
@@ -114,7 +115,7 @@ async fn what_is_withheld_joins_what_the_session_has_not_got_yet() {
     let agent: Agent = Agent::new("A")
         .tool(tool("look").run(|_ctx, (): ()| "there"))
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
-        .tool_use(ToolUse::stop_at(["read"]))
+        .tool_use_behavior(ToolUseBehavior::stop_at(["read"]))
         .output_guardrail(OutputGuardrail::new(
             "once",
             move |_ctx, _agent, _output: FinalOutput| trips(),

@@ -210,7 +210,7 @@ async fn pairing_goes_by_the_order_and_takes_nothing_twice() {
         let clerk = Agent::new("Clerk")
             .tool(tool("t").run(|_ctx, (): ()| "1"))
             .handoff(handoff(&boss).filter(filter));
-        let ran = run(&clerk, |runner| runner.pair_calls(true)).await;
+        let ran = run(&clerk, |runner| runner.drop_orphaned_calls(true)).await;
         ran.outcome.unwrap();
         let expected: Vec<&str> = expected.into_iter().chain(["user: Go on."]).collect();
         assert_eq!(told(&ran.model.requests()[1].input), expected);
@@ -259,12 +259,12 @@ async fn halves_that_a_filter_shows_are_warned_of_once() {
     for (pairs, expected) in [(false, 1), (true, 0)] {
         let warnings = Warnings::default();
         let _listening = tracing::subscriber::set_default(warnings.clone());
-        let ran = run(&clerk, |runner| runner.pair_calls(pairs)).await;
+        let ran = run(&clerk, |runner| runner.drop_orphaned_calls(pairs)).await;
         ran.outcome.unwrap();
         let warnings = warnings.0.lock().unwrap().clone();
         assert_eq!(warnings.len(), expected, "{warnings:?}");
         for told in warnings {
-            assert!(told.contains("Runner::pair_calls"), "{told}");
+            assert!(told.contains("Runner::drop_orphaned_calls"), "{told}");
             assert!(
                 told.contains("handoff=\"transfer_to_boss\" halves=2"),
                 "{told}"

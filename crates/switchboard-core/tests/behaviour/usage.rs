@@ -132,7 +132,7 @@ async fn an_agent_that_takes_too_long_counts_what_it_used() {
 async fn an_agent_that_is_stopped_counts_what_it_used() {
     let asked = Arc::new(AtomicUsize::new(0));
     let stream = Runner::new(&clerk(&asked, false, None)).stream("x");
-    let stopper = stream.stopper();
+    let stopper = stream.stop_handle();
     let finished = tokio::spawn(stream.finish());
     while asked.load(Ordering::SeqCst) < 2 {
         tokio::task::yield_now().await;

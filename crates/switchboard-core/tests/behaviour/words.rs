@@ -22,12 +22,16 @@ async fn words_are_replaced_once_though_a_later_guardrail_trips_and_the_run_is_r
     for checks_only in [true, false] {
         let asked = AtomicUsize::new(0);
         let trips = move || asked.fetch_add(1, Ordering::SeqCst) == 0;
-        let once = match checks_only {
-            true => InputGuardrail::new("once", move |_ctx, _agent, _input| trips()),
-            false => InputGuardrail::replacing("once", move |_ctx, _agent, _input| match trips() {
-                true => InputVerdict::trip("no"),
-                false => InputVerdict::replace("[y] hi"),
-            }),
+        let once = if checks_only {
+            InputGuardrail::new("once", move |_ctx, _agent, _input| trips())
+        } else {
+            InputGuardrail::replacing("once", move |_ctx, _agent, _input| {
+                if trips() {
+                    InputVerdict::trip("no")
+                } else {
+                    InputVerdict::replace("[y] hi")
+                }
+            })
         };
         let agent: Agent = Agent::new("A")
             .input_guardrail(marks("[x]"))
@@ -40,9 +44,10 @@ async fn words_are_replaced_once_though_a_later_guardrail_trips_and_the_run_is_r
         let run = stored(error.run().unwrap());
         assert_eq!(run.input_guardrail_results().len(), 2);
         let result = runner.resume(run).await.unwrap();
-        let words = match checks_only {
-            true => "user: [x] hi",
-            false => "user: [y] hi",
+        let words = if checks_only {
+            "user: [x] hi"
+        } else {
+            "user: [y] hi"
         };
         assert_eq!(told(&model.requests()[0].input), [words]);
         assert_eq!(told(&session.items()), [words, "assistant: ok"]);

@@ -66,9 +66,12 @@ impl Decider<'_> {
             _ => None,
         };
         let outputs = &self.history.since.outputs;
-        forced.unwrap_or_else(|| match outputs.is_empty() {
-            true => self.freely(),
-            false => Decision::Say(words::from_outputs(outputs, self.language)),
+        forced.unwrap_or_else(|| {
+            if outputs.is_empty() {
+                self.freely()
+            } else {
+                Decision::Say(words::from_outputs(outputs, self.language))
+            }
         })
     }
 
@@ -190,9 +193,10 @@ impl Decider<'_> {
     fn answer(&self, scores: &Scores) -> Decision {
         if let Some((at, fits)) = self.best_entry(scores).filter(|(_, fits)| *fits >= FITS) {
             let text = self.board.knowledge[at].text.to_string();
-            return Decision::Say(match fits >= self.board.full_score(at) * SURE {
-                true => text,
-                false => words::perhaps(&text, self.language),
+            return Decision::Say(if fits >= self.board.full_score(at) * SURE {
+                text
+            } else {
+                words::perhaps(&text, self.language)
             });
         }
         let agent = self.history.since.handoffs.last();
@@ -249,9 +253,10 @@ impl Decider<'_> {
 
     fn source(&self) -> Source<'_> {
         let asked = self.history.assistant.as_deref().unwrap_or_default();
-        let count = match self.reading.hangs_on_earlier {
-            true => self.history.user.len(),
-            false => self.history.user.len().min(1),
+        let count = if self.reading.hangs_on_earlier {
+            self.history.user.len()
+        } else {
+            self.history.user.len().min(1)
         };
         Source::new(&self.history.user[..count], asked, "")
     }

@@ -241,8 +241,9 @@ pub(super) fn label(name: &str, schema: &Value, language: Language) -> String {
         .unwrap_or_default()
         .trim();
     let fits = !first.is_empty() && first.chars().count() <= 60 && Language::of(first) == language;
-    match fits && language == Language::Chinese {
-        true => first.to_owned(),
-        false => super::fields::words_of(name).join(" "),
+    if fits && language == Language::Chinese {
+        first.to_owned()
+    } else {
+        super::fields::words_of(name).join(" ")
     }
 }

@@ -5,8 +5,8 @@ use switchboard_core::HandoffSpec;
 use super::board::{Board, Scores};
 use super::features::{Bag, Feature, bag_of};
 use super::history::History;
+use super::language::language;
 use super::text::tokens;
-use super::tongues::tongue;
 
 /// Below this, a candidate has nothing to do with what was said.
 pub(super) const FITS: f64 = 0.55;
@@ -31,8 +31,8 @@ impl Reading {
     pub(super) fn of(history: &History, board: &Board) -> Self {
         let mut query = bag(history.last_words(), board);
         let is_short = query.keys().filter(|feature| tells(feature)).count() < SHORT;
-        let tongue = tongue(history.last_words());
-        let scores = scored(&query, tongue, board);
+        let language = language(history.last_words());
+        let scores = scored(&query, language, board);
         if !is_short || scores.best() >= FITS {
             return Self {
                 scores,
@@ -47,26 +47,30 @@ impl Reading {
             }
         }
         Self {
-            scores: scored(&query, tongue, board),
+            scores: scored(&query, language, board),
             hangs_on_earlier: true,
         }
     }
 }
 
 /// How well everything fits, and who is there for the user's language.
-fn scored(query: &Bag, tongue: Option<&str>, board: &Board) -> Scores {
+fn scored(query: &Bag, language: Option<&str>, board: &Board) -> Scores {
     let mut scores = board.scores(query);
-    if let Some(tongue) = tongue {
+    if let Some(language) = language {
         for (score, handoff) in scores.handoffs.iter_mut().zip(&*board.handoffs) {
-            *score += if speaks(handoff, tongue) { SPEAKS } else { 0.0 };
+            *score += if speaks(handoff, language) {
+                SPEAKS
+            } else {
+                0.0
+            };
         }
     }
     scores
 }
 
 /// Whether a colleague is there for a language: it is in their name, or they are said to speak it.
-fn speaks(handoff: &HandoffSpec, tongue: &str) -> bool {
-    let names = |text: &str| text.to_lowercase().contains(tongue);
+fn speaks(handoff: &HandoffSpec, language: &str) -> bool {
+    let names = |text: &str| text.to_lowercase().contains(language);
     let speaks = |text: &str| text.to_lowercase().contains("speak");
     names(&handoff.agent_name)
         || (speaks(&handoff.tool_description) && names(&handoff.tool_description))

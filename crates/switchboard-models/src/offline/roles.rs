@@ -41,9 +41,12 @@ impl Role {
     fn named(words: &[String]) -> Self {
         let has = |known: &[&str]| {
             words.iter().any(|word| {
-                known.iter().any(|known| match known.is_ascii() {
-                    true => word == known || word.strip_suffix('s') == Some(known),
-                    false => word.contains(known),
+                known.iter().any(|known| {
+                    if known.is_ascii() {
+                        word == known || word.strip_suffix('s') == Some(known)
+                    } else {
+                        word.contains(known)
+                    }
                 })
             })
         };

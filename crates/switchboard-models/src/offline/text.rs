@@ -37,9 +37,10 @@ impl Language {
             han += usize::from(is_han(c));
             letters += usize::from(c.is_alphabetic() && !is_han(c));
         }
-        match han > 0 && han * 6 >= letters {
-            true => Self::Chinese,
-            false => Self::English,
+        if han > 0 && han * 6 >= letters {
+            Self::Chinese
+        } else {
+            Self::English
         }
     }
 }
@@ -59,9 +60,10 @@ pub(super) fn shortened(text: &str) -> String {
     let mut end: Vec<char> = rest.chars().rev().take(LONGEST / 2).collect();
     end.reverse();
     // The two halves meet in a line break, so that no word is made of both.
-    match end.is_empty() {
-        true => start,
-        false => start + "\n" + &end.into_iter().collect::<String>(),
+    if end.is_empty() {
+        start
+    } else {
+        start + "\n" + &end.into_iter().collect::<String>()
     }
 }
 

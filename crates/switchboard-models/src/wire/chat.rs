@@ -4,12 +4,12 @@
 pub(super) use answer::read;
 mod answer;
 mod completion;
+mod fast_path;
 mod messages;
 mod outputs;
 mod parts;
 mod request;
 mod stream;
-mod usual;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse}
 use super::Answer;
 use super::client::{Call, Client, Path};
 use super::error::ModelError;
-use super::listening::Listening;
 use super::retry::Repeat;
+use super::stream_reader::Listening;
 
 /// A model behind OpenAI's Chat Completions API, which most servers speak: Ollama, vLLM, llama.cpp,
 /// gateways.

@@ -1,8 +1,8 @@
 //! Sending requests and reading what comes back.
 
 mod events;
-mod head;
 mod requests;
+mod response_headers;
 mod setup;
 mod tls;
 
@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use events::Events;
-pub(crate) use head::Head;
-#[cfg(fuzzing)]
-pub(crate) use head::of_any;
 pub(crate) use requests::Path;
 use requests::{Form, Requests};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
+pub(crate) use response_headers::Head;
+#[cfg(fuzzing)]
+pub(crate) use response_headers::of_any;
 use serde_json::Value;
 pub(crate) use setup::{is_openai, shown};
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error_body;
 use crate::wire::payload::{Payload, WrongLength};
-use crate::wire::refused;
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
 
@@ -52,7 +52,7 @@ struct Inner {
     body: BTreeMap<String, Value>,
     secrets: Vec<Secret>,
     retries: u32,
-    largest_answer: usize,
+    max_response_bytes: usize,
     is_openai: bool,
 }
 
@@ -119,7 +119,7 @@ impl Client {
             requests,
             body: endpoint.body.clone(),
             retries: endpoint.retries,
-            largest_answer: endpoint.largest_answer,
+            max_response_bytes: endpoint.max_response_bytes,
         })))
     }
 
@@ -205,7 +205,7 @@ impl Client {
         let Some(first) = events.next().await? else {
             return Err(events.broken("the stream ended before it began"));
         };
-        if let Some((message, code)) = refused::in_event(&first) {
+        if let Some((message, code)) = error_body::in_event(&first) {
             return Err(events.at(self.told(&message, code)));
         }
         events.put_back(first);
@@ -268,7 +268,7 @@ impl Client {
         body.truncate(LONGEST_REFUSAL);
         let mut secrets = setup::of_call(call.headers);
         secrets.extend_from_slice(&self.0.secrets);
-        refused::by(status.as_u16(), &body, &secrets)
+        error_body::by(status.as_u16(), &body, &secrets)
     }
 
     /// Reads the rest of an answer that has begun, and understands it.
@@ -279,7 +279,7 @@ impl Client {
         head: &Head,
         read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
     ) -> Result<T, ModelError> {
-        let limit = self.0.largest_answer;
+        let limit = self.0.max_response_bytes;
         let mut parts = Vec::new();
         loop {
             if parts.len().max(body.len()) > limit {
@@ -304,7 +304,7 @@ impl Client {
 
     /// An error that the server told of in an answer it had begun.
     pub(crate) fn told(&self, message: &str, code: Option<String>) -> ModelError {
-        ModelError::new(refused::kind(code.as_deref()), message).with_code(code)
+        ModelError::new(error_body::kind(code.as_deref()), message).with_code(code)
     }
 
     /// An error as it leaves the client: with the server's name, and without secrets.
@@ -324,7 +324,7 @@ impl fmt::Debug for Client {
 
 fn too_large(limit: usize) -> ModelError {
     let message = format!(
-        "the answer is larger than {limit} bytes, the most that is read (Endpoint::largest_answer)"
+        "the answer is larger than {limit} bytes, the most that is read (Endpoint::max_response_bytes)"
     );
     ModelError::new(ModelErrorKind::TooLarge, message)
 }
@@ -386,10 +386,7 @@ fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
     };
     let was_sent = has_begun || !error.is_connect();
     let told = ModelError::new(kind, format!("{what}: {why}")).caused_by(error);
-    match was_sent {
-        true => told,
-        false => told.unsent(),
-    }
+    if was_sent { told } else { told.unsent() }
 }
 
 /// An error and what is behind it, in one line.

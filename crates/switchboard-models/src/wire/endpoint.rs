@@ -41,7 +41,7 @@ pub struct Endpoint {
     pub(crate) connect_timeout: Duration,
     pub(crate) read_timeout: Duration,
     pub(crate) total_timeout: Option<Duration>,
-    pub(crate) largest_answer: usize,
+    pub(crate) max_response_bytes: usize,
     pub(crate) proxy: Option<Secret>,
     pub(crate) certificates: Option<PathBuf>,
 }
@@ -66,7 +66,7 @@ impl Endpoint {
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(120),
             total_timeout: Some(Duration::from_secs(600)),
-            largest_answer: 64 << 20,
+            max_response_bytes: 64 << 20,
             proxy: None,
             certificates: None,
         }
@@ -181,8 +181,8 @@ impl Endpoint {
 
     /// How many bytes an answer may have; 64 MiB unless this says otherwise.
     #[must_use]
-    pub fn largest_answer(mut self, bytes: usize) -> Self {
-        self.largest_answer = bytes;
+    pub fn max_response_bytes(mut self, bytes: usize) -> Self {
+        self.max_response_bytes = bytes;
         self
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::__private::{Fact, Form, Stretch, Usual};
+use switchboard_core::__private::{Chunk, Fact, Form, Usual};
 use switchboard_core::{Item, ItemKind, Items};
 
 use super::error::{ModelError, ModelErrorKind};
@@ -17,7 +17,7 @@ pub(super) const PLACEHOLDER_ID: &str = "__fake_id__";
 const LONGEST_ID: usize = 64;
 
 /// What a model over Responses takes of a conversation.
-pub(super) struct Taker<'a> {
+pub(super) struct InputSanitizer<'a> {
     /// Where its own reasoning comes from, as items of other servers than OpenAI say it.
     pub(super) origin: &'a str,
     /// Whether it takes reasoning at all.
@@ -26,18 +26,16 @@ pub(super) struct Taker<'a> {
     pub(super) is_stateless: bool,
 }
 
-impl Taker<'_> {
+impl InputSanitizer<'_> {
     /// The items to send: mostly the very items of the conversation.
     ///
     /// # Errors
     /// Where an item is nothing that the API takes, and nobody can mend it.
     pub(super) fn take(&self, items: &Items) -> Result<Items, ModelError> {
-        match items
-            .stretches()
-            .all(|stretch| all_go_as_they_are(&stretch))
-        {
-            true => Ok(items.clone()),
-            false => self.pick(items),
+        if items.chunks().all(|stretch| all_go_as_they_are(&stretch)) {
+            Ok(items.clone())
+        } else {
+            self.pick(items)
         }
     }
 
@@ -191,7 +189,7 @@ fn goes_as_it_is(item: &Item) -> bool {
 
 /// Whether all items of a stretch go as they stand. It notes the first ones that do, with their lengths and
 /// a comma after each.
-fn all_go_as_they_are(stretch: &Stretch<'_, Item>) -> bool {
+fn all_go_as_they_are(stretch: &Chunk<'_, Item>) -> bool {
     let known = stretch.usual(Form::Responses);
     let Usual {
         mut elements,
@@ -248,9 +246,10 @@ fn sendable(item: &Item, without_id: bool) -> Cow<'_, Item> {
     if item.has_null_status() {
         dropped.push("status");
     }
-    let item = match dropped.is_empty() {
-        true => Cow::Borrowed(item),
-        false => Cow::Owned(item.without_fields(&dropped)),
+    let item = if dropped.is_empty() {
+        Cow::Borrowed(item)
+    } else {
+        Cow::Owned(item.without_fields(&dropped))
     };
     let mended = match kind {
         ItemKind::Message => completed(&item),

@@ -95,9 +95,10 @@ pub(super) fn count(value: &Value) -> u64 {
 
 /// An event whose JSON was read.
 pub(super) fn raw(data: Arc<str>) -> Result<RawEvent, ModelError> {
-    match data.trim_ascii().len() == data.len() {
-        true => Ok(RawEvent::from_read(data)),
-        false => RawEvent::from_json((*data).to_owned()).map_err(|error| bad(&error)),
+    if data.trim_ascii().len() == data.len() {
+        Ok(RawEvent::from_read(data))
+    } else {
+        RawEvent::from_json((*data).to_owned()).map_err(|error| bad(&error))
     }
 }
 

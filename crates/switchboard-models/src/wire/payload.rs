@@ -48,7 +48,7 @@ impl<'i> Draft<'i> {
     /// Adds all items as a list, each as it stands. Of those that went before the lengths are known.
     pub(crate) fn all(&mut self) {
         self.json.push(b'[');
-        let lengths = self.items.stretches().map(|stretch| {
+        let lengths = self.items.chunks().map(|stretch| {
             let known = stretch.usual(Form::Responses);
             let others = stretch.elements[known.elements..].iter();
             let length = others.map(|item| item.as_json().len() + 1).sum::<usize>();

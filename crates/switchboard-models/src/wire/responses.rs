@@ -16,8 +16,8 @@ use super::Answer;
 use super::client::{Call, Client, Path};
 use super::error::ModelError;
 use super::history::OPENAI;
-use super::listening::Listening;
 use super::retry::Repeat;
+use super::stream_reader::Listening;
 use stream::Answering;
 
 /// A model behind OpenAI's Responses API, at OpenAI or at a server that speaks it.
@@ -45,9 +45,10 @@ impl ResponsesModel {
     /// The model of this name.
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
-        let origin = match client.is_openai() {
-            true => OPENAI.into(),
-            false => format!("{}/{name}", client.server()).into(),
+        let origin = if client.is_openai() {
+            OPENAI.into()
+        } else {
+            format!("{}/{name}", client.server()).into()
         };
         Self {
             client: client.clone(),

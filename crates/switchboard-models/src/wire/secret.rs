@@ -47,10 +47,7 @@ pub(crate) fn scrubbed<'a>(text: &'a str, ours: &[Secret]) -> Cow<'a, str> {
         kept.push_str(before);
         let is_key = !inside_word && end >= 8;
         is_clean &= !is_key;
-        kept.push_str(match is_key {
-            true => "[key]",
-            false => &found[..end],
-        });
+        kept.push_str(if is_key { "[key]" } else { &found[..end] });
         rest = &found[end..];
     }
     if is_clean {

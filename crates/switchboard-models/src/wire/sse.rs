@@ -74,12 +74,11 @@ impl Splitter {
                 bytes = rest;
                 continue;
             }
-            let event = match self.line.is_empty() {
-                true => self.end_of_line(part),
-                false => {
-                    self.line.extend_from_slice(part);
-                    self.end_of_held_line()
-                }
+            let event = if self.line.is_empty() {
+                self.end_of_line(part)
+            } else {
+                self.line.extend_from_slice(part);
+                self.end_of_held_line()
             };
             if let Some(event) = event {
                 events.push_back(event);
@@ -111,9 +110,10 @@ impl Splitter {
 
     fn make_sure_it_fits(&self, part: &[u8]) -> Result<(), TooLong> {
         let held = self.line.len() + self.data.len().saturating_sub(1);
-        match held + part.len() > self.limit {
-            true => Err(TooLong),
-            false => Ok(()),
+        if held + part.len() > self.limit {
+            Err(TooLong)
+        } else {
+            Ok(())
         }
     }
 

@@ -44,7 +44,7 @@ async fn a_server_that_does_not_stream_is_asked_once_and_understood() {
         }
         let body = whole(protocol, &"x".repeat(10_000)).to_string();
         let script = Script::new([Reply::raw(body, "application/json")]);
-        let small = script.endpoint().largest_answer(5_000);
+        let small = script.endpoint().max_response_bytes(5_000);
         let error = failure(&model(&small, protocol), true).await;
         assert_eq!(error.kind(), ModelErrorKind::TooLarge, "{error}");
         assert!(error.to_string().contains("5000"), "{error}");
@@ -247,9 +247,10 @@ async fn what_an_answer_has_used_that_was_cut_counts() {
                 .usage(cost)]);
             let agent: Agent = Agent::new("A");
             let runner = Runner::new(&agent).model(script.model(protocol));
-            let error = match streamed {
-                false => runner.run("Hi").await.unwrap_err(),
-                true => runner.stream("Hi").finish().await.unwrap_err(),
+            let error = if streamed {
+                runner.stream("Hi").finish().await.unwrap_err()
+            } else {
+                runner.run("Hi").await.unwrap_err()
             };
             let used = *error.run().unwrap().usage();
             assert_eq!(

@@ -322,9 +322,10 @@ async fn a_server_that_keeps_the_conversation_is_sent_only_what_is_new() {
         let runner = Runner::new(&triage())
             .model(script.model(Protocol::Responses))
             .server_history(ServerHistory::Responses { previous: None });
-        let result = match streamed {
-            false => runner.run("Hi").await.unwrap(),
-            true => runner.stream("Hi").finish().await.unwrap(),
+        let result = if streamed {
+            runner.stream("Hi").finish().await.unwrap()
+        } else {
+            runner.run("Hi").await.unwrap()
         };
         assert_eq!(result.last_agent().name(), "Billing");
         let bodies = script.bodies();

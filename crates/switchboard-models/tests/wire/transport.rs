@@ -194,7 +194,7 @@ async fn an_endless_answer_does_not_fill_the_memory() {
             (true, Reply::endless_line()),
         ] {
             let script = Script::new([reply]);
-            let small = script.endpoint().largest_answer(100_000);
+            let small = script.endpoint().max_response_bytes(100_000);
             let error = failure(&model(&small, protocol), streamed).await;
             assert_eq!(error.kind(), ModelErrorKind::TooLarge, "{error}");
         }

@@ -234,9 +234,10 @@ impl Parser<'_> {
         let span = left.2.start..right.2.end;
         comparable(&left, operator, &right, &span)?;
         let compared = Expr::Compare(Box::new(left.0), operator, Box::new(right.0));
-        let compared = match not_in {
-            true => Expr::Not(Box::new(compared)),
-            false => compared,
+        let compared = if not_in {
+            Expr::Not(Box::new(compared))
+        } else {
+            compared
         };
         Ok((compared, Type::Truth, span))
     }
@@ -302,12 +303,13 @@ impl Parser<'_> {
     }
 
     fn closed(&mut self, sign: &str, opened: &Range<usize>) -> Result<usize, Mistake> {
-        match self.take(sign) {
-            true => Ok(self.tokens[self.at - 1].1.end),
-            false => Err(Mistake::new(
+        if self.take(sign) {
+            Ok(self.tokens[self.at - 1].1.end)
+        } else {
+            Err(Mistake::new(
                 opened.clone(),
                 format!("this is never closed with {sign:?}"),
-            )),
+            ))
         }
     }
 
@@ -357,15 +359,15 @@ fn comparable(
         (Operator::Equal | Operator::Different, left, right) => left == right,
         (_, left, right) => left == right && matches!(left, Number | Text),
     };
-    match fits {
-        true => Ok(()),
-        false => {
-            let (left, right) = (left.1.word(), right.1.word());
-            let message = match left == right {
-                true => format!("{left} has no order"),
-                false => format!("{left} cannot be compared with {right}"),
-            };
-            Err(Mistake::new(span.clone(), message))
-        }
+    if fits {
+        Ok(())
+    } else {
+        let (left, right) = (left.1.word(), right.1.word());
+        let message = if left == right {
+            format!("{left} has no order")
+        } else {
+            format!("{left} cannot be compared with {right}")
+        };
+        Err(Mistake::new(span.clone(), message))
     }
 }

@@ -192,10 +192,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_tree_is_what_the_text_says_and_places_hold_their_values(value in any_json(), pretty: bool) {
-            let text = match pretty {
-                true => serde_json::to_string_pretty(&value).unwrap(),
-                false => value.to_string(),
-            };
+            let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
             let source = Source::new(Path::new("t.json"), &text);
             let node = read(&source).unwrap();
             prop_assert_eq!(node.to_value(), value);

@@ -34,9 +34,10 @@ impl CommandTool {
         // The program is started from that folder, so a path that leads there must not lead on.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         // A name is looked for in PATH, a path is one from the folder of the file.
-        let program = match self.program.contains(['/', '\\']) {
-            true => folder.join(&self.program),
-            false => PathBuf::from(&self.program),
+        let program = if self.program.contains(['/', '\\']) {
+            folder.join(&self.program)
+        } else {
+            PathBuf::from(&self.program)
         };
         let env = self.env.iter();
         let env = env.filter_map(|name| Some((name.into(), vars(name)?.into())));
@@ -118,16 +119,15 @@ impl OpenCommand {
         let errors = errors?;
         let status = status?;
         let text = shown(&output, is_all, limits);
-        match status.success() || !is_all {
-            true => Ok(text),
-            false => {
-                let errors = String::from_utf8_lossy(&errors);
-                let said = match errors.trim() {
-                    "" => text.trim(),
-                    errors => errors,
-                };
-                Err(format!("{name} failed with {status}: {said}").into())
-            }
+        if status.success() || !is_all {
+            Ok(text)
+        } else {
+            let errors = String::from_utf8_lossy(&errors);
+            let said = match errors.trim() {
+                "" => text.trim(),
+                errors => errors,
+            };
+            Err(format!("{name} failed with {status}: {said}").into())
         }
     }
 }

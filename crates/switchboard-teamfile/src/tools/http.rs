@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use switchboard_core::BoxError;
 
 use super::{Limits, UnusableTool, UrlTemplate, Vars, shown};
-use crate::shape::EnvShape;
 use crate::template::{Filling, Template};
+use crate::types::EnvShape;
 
 /// A request as the file describes it.
 #[derive(Debug, Clone)]

@@ -138,9 +138,10 @@ impl UrlTemplate {
         let url = Url::parse(&text).map_err(|error| format!("the address is wrong: {error}"))?;
         // What was filled in is escaped; should a way around that ever be found, it leads nowhere.
         let server = Url::parse(&self.server).map_err(|error| error.to_string())?;
-        match url.origin() == server.origin() && url.username().is_empty() {
-            true => Ok(url),
-            false => Err("the address leads to another server".to_owned()),
+        if url.origin() == server.origin() && url.username().is_empty() {
+            Ok(url)
+        } else {
+            Err("the address leads to another server".to_owned())
         }
     }
 }

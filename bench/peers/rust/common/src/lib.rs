@@ -134,10 +134,7 @@ fn parked<P: Peer>(case: &Case) -> Result<Value, Failed> {
     let mut park = |runs: usize| -> Result<Vec<_>, Failed> {
         let mut parked = Vec::with_capacity(runs);
         for _ in 0..runs {
-            let peer = match case.own_history {
-                true => Arc::new(P::new(case)?),
-                false => shared.clone(),
-            };
+            let peer = if case.own_history { Arc::new(P::new(case)?) } else { shared.clone() };
             let mut run = Box::pin(async move { peer.run().await });
             if run.as_mut().poll(&mut context).is_ready() {
                 return Err("a run that should wait is over".into());

@@ -16,7 +16,7 @@ use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, ExternalPrinter, Helper};
 use tokio::sync::mpsc as answers;
 
-use super::before::Before;
+use super::terminal_mode::Before;
 use super::typed::COMMANDS;
 use crate::data_folder;
 use crate::failure::Failure;

@@ -31,9 +31,10 @@ impl Table {
     /// Draws what came of a case, and why it failed.
     pub(super) fn row(&self, result: &Outcome, out: &mut impl Write) -> io::Result<()> {
         let Self { look, column } = *self;
-        let verdict = match result.ok() {
-            true => look.paint(GOOD, "ok  "),
-            false => look.paint(BAD, "FAIL"),
+        let verdict = if result.ok() {
+            look.paint(GOOD, "ok  ")
+        } else {
+            look.paint(BAD, "FAIL")
         };
         let name = padded(&shortened(&one_line(&result.name), column), column);
         let path = one_line(&result.path.join(" → ")).into_owned();

@@ -53,9 +53,10 @@ fn written_slowly(items: &[Item]) -> Item {
                 let item = item.without_provider_data();
                 let raw = item.as_json();
                 let ends = ["\u{85}", "\u{2028}", "\\u0085", "\\u2028"];
-                text.push_str(&match ends.iter().any(|end| raw.contains(end)) {
-                    true => json::as_python_writes(&item.to_value().unwrap()),
-                    false => json::on_one_line(raw).into_owned(),
+                text.push_str(&if ends.iter().any(|end| raw.contains(end)) {
+                    json::as_python_writes(&item.to_value().unwrap())
+                } else {
+                    json::on_one_line(raw).into_owned()
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use super::content::only_text;
 use super::{Item, ItemKind, Place, Speaker};
-use crate::items::notes::Fact;
+use crate::items::item_cache::Fact;
 
 impl Item {
     /// The JSON string that is all a message says: its content, or the text of its only part that

@@ -47,9 +47,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let items = self.run.last_turn_items().to_vec();
             self.tell_items(items).await;
         }
-        match self.run.is_end_told() {
-            true => Ok(()),
-            false => self.tell_hooks(Told::AgentEnd(&output)).await,
+        if self.run.is_end_told() {
+            Ok(())
+        } else {
+            self.tell_hooks(Told::AgentEnd(&output)).await
         }
     }
 

@@ -10,14 +10,14 @@ use super::{Driver, Soon, at_once, later};
 use crate::agent::Agent;
 use crate::callback::call;
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{HandoffCheck, HandoffGuardrail, HandoffVerdict, Said};
+use crate::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict, Said};
 use crate::handoff::{Callback, Handoff, HandoffDecision, Target};
 use crate::items::Input;
 use crate::run::events::StreamEvent;
+use crate::run::handoff_log::HandoffOutcome;
 use crate::run::handover::Handover;
 use crate::run::machine::Step;
 use crate::run::roster;
-use crate::run::trail::HandoffOutcome;
 use crate::run::turn::{HandoffCall, Progress};
 use crate::trace::{OpenSpan, SpanData};
 
@@ -121,7 +121,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let guardrails: Vec<_> = self.edge_guardrails(handoff).cloned().collect();
         let data = self.carried_data(handoff, target, payload.cloned()).await?;
         for guardrail in guardrails {
-            let check = HandoffCheck {
+            let check = HandoffRequest {
                 from: self.agent.clone(),
                 to: target.clone(),
                 payload: payload.cloned(),
@@ -161,13 +161,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Tools that ran since the model was offered the handoff may have changed its condition.
     async fn still_enabled(&self, handoff: &Handoff<C>) -> Result<(), Error> {
         let enabled = handoff.enabled().check(&self.ctx(), &self.agent).await;
-        match enabled.map_err(|error| self.user_error("the handoff's condition", error))? {
-            true => Ok(()),
-            false => Err(Error::new(
+        if enabled.map_err(|error| self.user_error("the handoff's condition", error))? {
+            Ok(())
+        } else {
+            Err(Error::new(
                 ErrorKind::ModelBehavior,
                 "the handoff's condition held when the model was asked and no longer does, after \
                  the tools of the same response; nothing was handed over",
-            )),
+            ))
         }
     }
 
@@ -222,7 +223,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(key) if roster::key(&self.start, &picked) != *key => {
                 Err(self.configuration(format!(
                     "the callback has run for \"{key}\", which cannot be found again; say with \
-                     may_lead_to whom the handoff may pick"
+                     candidate whom the handoff may pick"
                 )))
             }
             _ => Ok(picked),

@@ -43,9 +43,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Tells the run's hooks and then the agent's; of a model's end, the other way round, as the
     /// reference does.
     pub(super) fn tell_hooks<'a>(&'a self, told: Told<'a, C>) -> Soon<'a, Result<(), Error>> {
-        match self.has_hooks() {
-            true => later(self.tell_both(told)),
-            false => at_once(Ok(())),
+        if self.has_hooks() {
+            later(self.tell_both(told))
+        } else {
+            at_once(Ok(()))
         }
     }
 

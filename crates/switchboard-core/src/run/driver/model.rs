@@ -20,8 +20,8 @@ use crate::run::config::{NameCollision, ServerHistory};
 use crate::run::events::StreamEvent;
 use crate::run::machine::{InputChecks, Rejected, Step};
 use crate::run::model_filter::ModelFilter;
+use crate::run::model_input;
 use crate::run::recovery::RunProblem;
-use crate::run::view;
 use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -76,15 +76,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let mut span = std::mem::take(&mut self.spare_span);
         // A request is passed on at once, as this would otherwise keep room for it.
-        let response = match self.asks_plainly() {
-            true => {
-                let request = self.request(&offer, instructions);
-                self.generate(&model, request, &mut span).await?
-            }
-            false => {
-                let request = self.request(&offer, instructions);
-                Box::pin(self.ask_with_care(&model, request, &mut span)).await?
-            }
+        let response = if self.asks_plainly() {
+            let request = self.request(&offer, instructions);
+            self.generate(&model, request, &mut span).await?
+        } else {
+            let request = self.request(&offer, instructions);
+            Box::pin(self.ask_with_care(&model, request, &mut span)).await?
         };
         self.spare_span = span;
         self.run.input_checks = InputChecks::Passed;
@@ -96,12 +93,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn can_be_followed(&self, response: &ModelResponse) -> Result<(), Error> {
         let history = &self.config.server_history;
         let follows = matches!(history, Some(ServerHistory::Responses { .. }));
-        match follows && response.response_id.is_none() {
-            false => Ok(()),
-            true => Err(self.configuration(
+        if follows && response.response_id.is_none() {
+            Err(self.configuration(
                 "the provider keeps the conversation, and its response has no identifier to go on \
                  from; use a model that gives one (over Responses, not Chat Completions)",
-            )),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -215,9 +213,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// What the model is asked.
     fn request(&mut self, offer: &Offer, instructions: Option<Arc<str>>) -> ModelRequest {
-        let instructions = match self.agent.explains_handoffs() {
-            true => Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into()),
-            false => instructions,
+        let instructions = if self.agent.explains_handoffs() {
+            Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into())
+        } else {
+            instructions
         };
         let (input, server) = match &self.config.server_history {
             None => (self.run.model_input(), None),
@@ -240,7 +239,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Whether nothing comes between a request and its model, and nothing runs beside it.
     fn asks_plainly(&self) -> bool {
         self.config.model_filter.is_none()
-            && !self.config.pair_calls
+            && !self.config.drop_orphaned_calls
             && !self.has_hooks()
             && !self.is_checked_beside_model()
     }
@@ -261,13 +260,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             request = self.filtered(filter, request).await?;
         }
         // What the provider keeps holds the calls that outputs here belong to.
-        if self.config.pair_calls && self.config.server_history.is_none() {
-            request.input = view::paired(&request.input);
+        if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
+            request.input = model_input::paired(&request.input);
         }
         self.tell_hooks(Told::ModelStart(&request)).await?;
-        match self.is_checked_beside_model() {
-            true => self.ask_beside_guardrails(model, request, span).await,
-            false => self.generate(model, request, span).await,
+        if self.is_checked_beside_model() {
+            self.ask_beside_guardrails(model, request, span).await
+        } else {
+            self.generate(model, request, span).await
         }
     }
 
@@ -283,7 +283,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
         // A filter may have begun anew, and who asks is not its to say.
         request.agent = Some(self.agent.name_arc().clone());
-        request.input = view::latest_only(request.input.into_iter().collect()).into();
+        request.input = model_input::latest_only(request.input.into_iter().collect()).into();
         Ok(request)
     }
 
@@ -322,9 +322,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 // A tripwire cancels the call, which is dropped unanswered.
                 Either::Left((found, answer)) => {
                     let found = found?;
-                    match has_tripped(&found) {
-                        true => (found, None),
-                        false => (found, Some(answer.await)),
+                    if has_tripped(&found) {
+                        (found, None)
+                    } else {
+                        (found, Some(answer.await))
                     }
                 }
                 Either::Right((answer, checks)) => (checks.await?, Some(answer)),

@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _};
 
 use super::Driver;
 use super::hooks::Told;
-use crate::agent::{ToolResult, ToolUseKind};
+use crate::agent::{ToolResult, ToolUseBehaviorKind};
 use crate::callback::{BoxFuture, Outcome, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
@@ -299,9 +299,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Err(error) => {
                 let name = tool.name();
                 // The error may quote what the tool was given.
-                match self.config.trace_sensitive_data {
-                    true => tracing::warn!(tool = name, %error, "a tool failed; the model is told"),
-                    false => tracing::warn!(tool = name, "a tool failed; the model is told"),
+                if self.config.trace_sensitive_data {
+                    tracing::warn!(tool = name, %error, "a tool failed; the model is told")
+                } else {
+                    tracing::warn!(tool = name, "a tool failed; the model is told")
                 }
                 (tool.failure_text(ctx, &error).into(), true)
             }
@@ -314,7 +315,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let verdict = match self.agent.tool_use_kind() {
-            ToolUseKind::Function(decide) => call(|| decide(self.ctx(), results.to_vec())).await,
+            ToolUseBehaviorKind::Function(decide) => {
+                call(|| decide(self.ctx(), results.to_vec())).await
+            }
             _ => Ok(None),
         };
         let verdict = verdict

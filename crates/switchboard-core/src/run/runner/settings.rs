@@ -168,8 +168,8 @@ impl<C, S> Runner<C, S> {
     /// Whether halves of calls are taken out of every request. The engine and the library's filters
     /// leave none; filters of your own may.
     #[must_use]
-    pub fn pair_calls(self, pair: bool) -> Self {
-        self.with(|config| config.pair_calls = pair)
+    pub fn drop_orphaned_calls(self, pair: bool) -> Self {
+        self.with(|config| config.drop_orphaned_calls = pair)
     }
 
     /// Has an output for a run that cannot go on: too many turns, a refusal, an answer that is not

@@ -12,9 +12,9 @@ use super::completion::{Completion, ToolCall};
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error_body;
 use crate::wire::history::PLACEHOLDER_ID;
 use crate::wire::lenient::{Object, bad, count, is_error, value};
-use crate::wire::refused;
 
 /// About what an item takes beside what was said and where it comes from.
 const AROUND: usize = 208;
@@ -60,7 +60,7 @@ pub(in crate::wire) fn read(
     }
     let choices = completion.list("choices").unwrap_or_default();
     let Some(choice) = choices.first() else {
-        return Err(match refused::said(body) {
+        return Err(match error_body::said(body) {
             Some((message, code)) => model.client.told(&message, code),
             None => bad(&"it holds no choices"),
         });
@@ -91,15 +91,16 @@ pub(in crate::wire) fn read(
 
 /// The error of a choice or of a chunk that tells of one.
 pub(super) fn failed(model: &ChatModel, said: &Value) -> Result<(), ModelError> {
-    match is_error(&said["error"]) {
-        true => Err(failure(model, said)),
-        false => Ok(()),
+    if is_error(&said["error"]) {
+        Err(failure(model, said))
+    } else {
+        Ok(())
     }
 }
 
 /// What a server said of a failure.
 pub(super) fn failure(model: &ChatModel, said: &Value) -> ModelError {
-    let said = refused::told(said);
+    let said = error_body::told(said);
     let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
     model.client.told(&message, code)
 }
@@ -230,9 +231,10 @@ impl<'a> Said<'a> {
             items.push(self.item(model, "message", size, |fields| {
                 fields.text("role", "assistant");
                 fields.text("status", "completed");
-                match self.refusal.is_empty() {
-                    true => fields.output_text(&self.text),
-                    false => fields.json("content", |raw| self.write_refusal(raw)),
+                if self.refusal.is_empty() {
+                    fields.output_text(&self.text)
+                } else {
+                    fields.json("content", |raw| self.write_refusal(raw))
                 }
             }));
         }

@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 
 use serde_json::json;
-use switchboard_core::__private::{Form, Stretch};
+use switchboard_core::__private::{Chunk, Form};
 use switchboard_core::{Item, ItemKind, ModelRequest};
 
+use super::fast_path::{self, Answered, is_sound};
 use super::outputs::{Outputs, is_output, output_id, output_json};
 use super::parts;
-use super::usual::{self, Answered, is_sound};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::history::is_assistants;
 use crate::wire::lenient::{sound, text};
@@ -38,7 +38,7 @@ pub(super) fn write<'a>(
         messages.escape(&instructions);
         messages.put("}");
     }
-    let mut stretches = request.input.stretches().peekable();
+    let mut stretches = request.input.chunks().peekable();
     while let Some(stretch) = stretches.next() {
         let after = stretches.peek().and_then(|next| next.elements.first());
         messages.stretch(&stretch, after)?;
@@ -101,7 +101,7 @@ impl<'a> Messages<'_, 'a> {
     /// Adds the items of a stretch that are not yet added; `after` is the item that comes next.
     fn stretch(
         &mut self,
-        stretch: &Stretch<'a, Item>,
+        stretch: &Chunk<'a, Item>,
         after: Option<&'a Item>,
     ) -> Result<(), ModelError> {
         let items = stretch.elements;
@@ -193,14 +193,13 @@ impl<'a> Messages<'_, 'a> {
     /// What a user, the system or a developer says.
     fn message(&mut self, item: &'a Item) -> Result<(), ModelError> {
         let is_users = item.is_of_user();
-        match is_users {
-            true => self.begin(r#"{"role":"user","content":"#),
-            false => {
-                let role = self.told_role(item)?;
-                self.begin(r#"{"role":""#);
-                self.put_inside(&role);
-                self.put(r#"","content":"#);
-            }
+        if is_users {
+            self.begin(r#"{"role":"user","content":"#)
+        } else {
+            let role = self.told_role(item)?;
+            self.begin(r#"{"role":""#);
+            self.put_inside(&role);
+            self.put(r#"","content":"#);
         }
         match item.content_json().unwrap_or("null") {
             text if text.starts_with('"') => self.put_sound(item, text),
@@ -284,7 +283,7 @@ impl<'a> Messages<'_, 'a> {
         if !self.pending.is_nothing() {
             return None;
         }
-        let (length, items) = usual::length(item, next)?;
+        let (length, items) = fast_path::length(item, next)?;
         if let (2, Some(output)) = (items, next) {
             if !self.outputs.take_next(output) {
                 return None;
@@ -305,7 +304,7 @@ impl<'a> Messages<'_, 'a> {
     /// Writes what an assistant said, calls, and got at once, where one follows the other: nobody
     /// needs to look for the output. Whether it is so.
     fn answered(&mut self, call: &'a Item, next: Option<&'a Item>) -> bool {
-        let is_usual = usual::length(call, next).is_some();
+        let is_usual = fast_path::length(call, next).is_some();
         let (Some(answered), Some(output)) = (Answered::of(call, next), next) else {
             return false;
         };
@@ -390,9 +389,10 @@ impl<'a> Messages<'_, 'a> {
 
     #[inline]
     fn put_sound(&mut self, item: &Item, part: &str) {
-        match is_sound(item) {
-            true => self.put(part),
-            false => self.put_mended(part),
+        if is_sound(item) {
+            self.put(part)
+        } else {
+            self.put_mended(part)
         }
     }
 
@@ -427,9 +427,10 @@ impl<'a> Messages<'_, 'a> {
 /// A part of an item's JSON without halves of characters.
 #[inline]
 fn sound_part<'a>(item: &Item, part: &'a str) -> Cow<'a, str> {
-    match is_sound(item) {
-        true => Cow::Borrowed(part),
-        false => sound(part),
+    if is_sound(item) {
+        Cow::Borrowed(part)
+    } else {
+        sound(part)
     }
 }
 

@@ -126,9 +126,10 @@ impl<'a> Rest<'a> {
     /// Takes the first output of this identifier that is left.
     fn take(&mut self, id: &str) -> Option<&'a Item> {
         let next = self.first()?;
-        let place = match next.id == id {
-            true => self.next,
-            false => self.place(id)?,
+        let place = if next.id == id {
+            self.next
+        } else {
+            self.place(id)?
         };
         let output = self.all.get_mut(place)?;
         output.is_taken = true;
@@ -186,9 +187,10 @@ pub(super) fn output_id(output: &Item) -> Cow<'_, str> {
 
 /// What an output says, in JSON.
 pub(super) fn output_json(output: &Item) -> &str {
-    let json = match is_tools(output) {
-        true => output.content_json(),
-        false => output.output_json(),
+    let json = if is_tools(output) {
+        output.content_json()
+    } else {
+        output.output_json()
     };
     json.unwrap_or("null")
 }
@@ -211,10 +213,7 @@ mod tests {
             ),
         ) {
             let steps = steps.concat();
-            let item = |(id, is_call): &(String, bool)| match is_call {
-                true => Item::function_call(id, "n", "{}"),
-                false => Item::function_call_output(id, "o"),
-            };
+            let item = |(id, is_call): &(String, bool)| if *is_call { Item::function_call(id, "n", "{}") } else { Item::function_call_output(id, "o") };
             let items: Items = steps.iter().map(item).collect();
             let all: Vec<&Item> = items.iter().collect();
             let mut left: Vec<usize> = (0..steps.len()).filter(|at| !steps[*at].1).collect();
@@ -227,10 +226,7 @@ mod tests {
                 let first = left.iter().position(|at| steps[*at].0 == *id);
                 let first = first.map(|first| all[left.remove(first)]);
                 let is_next = steps.get(at + 1) == Some(&(id.clone(), false));
-                let taken = match is_next && outputs.take_next(all[at + 1]) {
-                    true => Some(all[at + 1]),
-                    false => outputs.take(id, at),
-                };
+                let taken = if is_next && outputs.take_next(all[at + 1]) { Some(all[at + 1]) } else { outputs.take(id, at) };
                 prop_assert_eq!(taken.map(std::ptr::from_ref), first.map(std::ptr::from_ref));
             }
             let ids: Vec<&str> = left.iter().map(|at| &*steps[*at].0).collect();

@@ -52,9 +52,10 @@ pub(super) fn content(json: &str, is_users: bool) -> Result<String, ModelError> 
         true => parts.iter().map(part).collect::<Result<_, _>>()?,
         false => parts.iter().map(text).collect(),
     };
-    Ok(match parts.is_empty() {
-        true => "\"\"".to_owned(),
-        false => Value::from(parts).to_string(),
+    Ok(if parts.is_empty() {
+        "\"\"".to_owned()
+    } else {
+        Value::from(parts).to_string()
     })
 }
 
@@ -89,11 +90,12 @@ fn part(part: &Value) -> Result<Value, ModelError> {
                     file.insert(name.to_owned(), value.clone());
                 }
             }
-            match file.contains_key("file_data") || file.contains_key("file_id") {
-                true => Ok(json!({"type": "file", "file": file})),
-                false => Err(unsupported(
+            if file.contains_key("file_data") || file.contains_key("file_id") {
+                Ok(json!({"type": "file", "file": file}))
+            } else {
+                Err(unsupported(
                     "a file is given by its address; give its data".to_owned(),
-                )),
+                ))
             }
         }
         // The protocol's own.

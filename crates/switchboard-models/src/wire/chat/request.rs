@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
 
 use super::ChatModel;
-use super::{messages, usual};
+use super::{fast_path, messages};
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::payload::Payload;
@@ -44,7 +44,7 @@ pub(super) fn body(
     let is_openai = model.client.is_openai();
     let mut body = Body::around(
         &request.input,
-        usual::write,
+        fast_path::write,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);
@@ -110,9 +110,10 @@ fn tool_choice(choice: &ToolChoice) -> Value {
 
 fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, is_openai: bool) {
     // OpenAI's newer models refuse the old name, other servers do not know the new one.
-    let longest = match is_openai {
-        true => "max_completion_tokens",
-        false => "max_tokens",
+    let longest = if is_openai {
+        "max_completion_tokens"
+    } else {
+        "max_tokens"
     };
     body.optional(longest, settings.max_tokens.as_ref());
     body.number("temperature", settings.temperature);

@@ -16,7 +16,7 @@ use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::lenient::{no_object, raw, value};
-use crate::wire::listening::Reader;
+use crate::wire::stream_reader::Reader;
 
 /// An answer under way.
 pub(super) struct Answering {
@@ -61,9 +61,10 @@ impl Words {
         let json = chunk.strip_prefix(before)?.strip_suffix(after)?;
         let inside = json.strip_prefix('"')?.strip_suffix('"')?;
         let is_plain = |byte: u8| !matches!(byte, b'"' | b'\\' | 0..0x20);
-        match inside.bytes().all(is_plain) {
-            true => Some(Cow::Borrowed(inside)),
-            false => serde_json::from_str(json).ok().map(Cow::Owned),
+        if inside.bytes().all(is_plain) {
+            Some(Cow::Borrowed(inside))
+        } else {
+            serde_json::from_str(json).ok().map(Cow::Owned)
         }
     }
 }

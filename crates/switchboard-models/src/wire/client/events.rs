@@ -38,7 +38,7 @@ impl Events {
         client: &Client,
         secrets: Arc<[Secret]>,
     ) -> Result<Self, ModelError> {
-        let limit = client.0.largest_answer;
+        let limit = client.0.max_response_bytes;
         let mut events = Self {
             response,
             splitter: Splitter::new(limit),
@@ -85,7 +85,7 @@ impl Events {
         let left = self.left.checked_sub(part.len());
         let pushed = self.splitter.push(part, &mut self.ready);
         let (Some(left), Ok(())) = (left, pushed) else {
-            return Err(self.at(too_large(self.client.0.largest_answer)));
+            return Err(self.at(too_large(self.client.0.max_response_bytes)));
         };
         self.left = left;
         Ok(())

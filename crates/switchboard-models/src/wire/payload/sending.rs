@@ -93,7 +93,7 @@ impl Sending {
             return Ok(Some(json.clone()));
         }
         let mut block = Vec::with_capacity(self.left.min(BLOCK + ROOM));
-        let stretches = items.stretches().map(|stretch| stretch.elements);
+        let stretches = items.chunks().map(|stretch| stretch.elements);
         let mut writer = Writer {
             stretches: stretches.collect(),
             at: 0,

@@ -10,9 +10,9 @@ use switchboard_core::{Item, ModelResponse, Usage};
 use super::ResponsesModel;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error_body;
 use crate::wire::history::marked;
 use crate::wire::lenient::{Object, bad, count, is_error};
-use crate::wire::refused;
 
 /// How a response ended, as far as the server said so beside the response itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(in crate::wire) fn read(
     }
     let response = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
     if response.get("output").is_none() && response.get("status").is_none() {
-        return Err(match refused::said(body) {
+        return Err(match error_body::said(body) {
             Some((message, code)) => model.client.told(&message, code),
             None => bad(&"it is no response"),
         });
@@ -124,7 +124,7 @@ pub(super) fn settle(
     let used = usage(&response.value("usage"));
     match how_it_ended(response, ended) {
         Ended::Failed => {
-            let said = refused::told(&response.value("error"));
+            let said = error_body::told(&response.value("error"));
             let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
             return Err(model.client.told(&message, code).used(used));
         }

@@ -8,7 +8,7 @@ use switchboard_core::{ModelRequest, ModelSettings, ServerState, ToolChoice};
 use super::ResponsesModel;
 use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::history::Taker;
+use crate::wire::history::InputSanitizer;
 use crate::wire::payload::{self, Draft, Payload};
 
 /// A tool or a handoff in the protocol's form.
@@ -32,7 +32,7 @@ pub(super) fn body(
     streams: bool,
 ) -> Result<Payload, ModelError> {
     let settings = &*request.settings;
-    let taker = Taker {
+    let taker = InputSanitizer {
         origin: &model.origin,
         takes_reasoning: !model.client.is_openai() || thinks(&model.name),
         is_stateless: settings.store == Some(false),

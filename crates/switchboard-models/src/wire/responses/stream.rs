@@ -13,9 +13,9 @@ use super::answer::{self, Ended};
 use crate::wire::BROKE_OFF;
 use crate::wire::client::Head;
 use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error_body;
 use crate::wire::lenient::{Object, is_error, no_object, raw, value};
-use crate::wire::listening::Reader;
-use crate::wire::refused;
+use crate::wire::stream_reader::Reader;
 
 /// What most events are: a piece of something.
 #[derive(Default)]
@@ -114,7 +114,7 @@ impl Reader for Answering {
     }
 
     fn failed(&self, said: &Value) -> ModelError {
-        let said = refused::told(said);
+        let said = error_body::told(said);
         let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
         self.model.client.told(&message, code)
     }

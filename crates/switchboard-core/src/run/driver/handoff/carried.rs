@@ -95,14 +95,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let markers = &self.config.history_markers;
         let problem = match given.check(&left, markers) {
             Ok(0) => return Ok(left),
-            Ok(_) if self.config.pair_calls => return Ok(left),
+            Ok(_) if self.config.drop_orphaned_calls => return Ok(left),
             Ok(halves) => {
                 tracing::warn!(
                     agent = self.agent.name(),
                     handoff = handoff.tool_name(),
                     halves,
                     "{what} leaves calls without outputs or outputs without calls, which most \
-                     providers refuse; Runner::pair_calls takes them out"
+                     providers refuse; Runner::drop_orphaned_calls takes them out"
                 );
                 return Ok(left);
             }

@@ -8,7 +8,7 @@ use switchboard_core::Items;
 fn written(items: impl Into<Items>) -> Result<Value, String> {
     let request = ModelRequest::new(items);
     let write = || {
-        let mut draft = Draft::of(&request.input, usual::write);
+        let mut draft = Draft::of(&request.input, fast_path::write);
         write(&mut draft, &request, true).map_err(|error| error.to_string())?;
         let payload = draft.finish();
         let json = payload.json();
@@ -35,9 +35,12 @@ fn escaped(item: &Item) -> Item {
             }
             Value::Object(fields) => {
                 let is_type = |key: &str| key == "type";
-                let field = |(key, value): (&String, &Value)| match is_type(key) {
-                    true => format!("{}:{value}", json!(key)),
-                    false => format!("{}:{}", json!(key), write(value)),
+                let field = |(key, value): (&String, &Value)| {
+                    if is_type(key) {
+                        format!("{}:{value}", json!(key))
+                    } else {
+                        format!("{}:{}", json!(key), write(value))
+                    }
                 };
                 let fields: Vec<String> = fields.iter().map(field).collect();
                 format!("{{{}}}", fields.join(","))

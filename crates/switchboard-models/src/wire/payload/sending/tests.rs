@@ -88,10 +88,7 @@ proptest! {
         let mut shared = Vec::new();
         for (length, is_pair, _) in &parts {
             let mut list = Vec::new();
-            match is_pair {
-                true => list.push(Item::function_call("c", "n", &"x".repeat(*length))),
-                false => list.push(Item::user("x".repeat(*length))),
-            }
+            if *is_pair { list.push(Item::function_call("c", "n", &"x".repeat(*length))) } else { list.push(Item::user("x".repeat(*length))) }
             if *is_pair {
                 list.push(Item::user("next"));
             }
@@ -144,7 +141,7 @@ proptest! {
             }
             items.extend([Item::user("x".repeat(length))]);
             // What is known of the first items is used.
-            let known = items.stretches().last().filter(|_| length % 2 > 0);
+            let known = items.chunks().last().filter(|_| length % 2 > 0);
             if let Some(stretch) = known {
                 let length = stretch.elements.iter().map(|item| item.as_json().len() + 1).sum();
                 stretch.note(Form::Responses, Usual { elements: stretch.elements.len(), length });

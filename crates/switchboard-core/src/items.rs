@@ -2,21 +2,21 @@
 
 mod head;
 mod item;
+mod item_cache;
 mod kind;
-mod notes;
+mod pairing;
 mod run_item;
-mod ties;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use item::{Building, InvalidItem, Item};
+pub use item_cache::Fact;
+pub(crate) use item_cache::{Search, Summary};
 pub use kind::ItemKind;
-pub use notes::Fact;
-pub(crate) use notes::{Search, Summary};
+pub(crate) use pairing::Pairing;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 use serde::{Deserialize, Serialize};
-pub(crate) use ties::Ties;
 
 use crate::seq::Seq;
 

@@ -127,9 +127,10 @@ fn date(text: &str) -> Option<Duration> {
         return None;
     }
     // Days since 1970, with years that begin in March.
-    let (year, month) = match month <= 2 {
-        true => (year - 1, month + 9),
-        false => (year, month - 3),
+    let (year, month) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
     };
     let days =
         year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 719_469;

@@ -14,12 +14,12 @@
 //! ```
 //!
 //! The filters here keep whole what belongs together: none leaves a call without its output, an output
-//! without its call, or reasoning without the item it led to. [`Filter::unpaired`] lets them.
+//! without its call, or reasoning without the item it led to. [`Filter::allow_orphans`] lets them.
 //!
 //! What a filter of yours returns is passed on as given. The handoff fails where nothing is left of
 //! what was said, or where an item that the filter made has neither a type nor a role. A call without
 //! its output is warned of and does not get into a session;
-//! [`Runner::pair_calls`](crate::Runner::pair_calls) keeps it from the model as well.
+//! [`Runner::drop_orphaned_calls`](crate::Runner::drop_orphaned_calls) keeps it from the model as well.
 
 mod carried;
 mod compose;
@@ -76,7 +76,7 @@ impl<C> Filter<C> {
     ///
     /// By itself a filter of the library also drops what it would leave without its other half, as
     /// most providers refuse that. It does the same with halves left by an earlier filter, so a chain
-    /// is best told as a whole: `a.then(b).unpaired()`. A call of the run itself that has no output
+    /// is best told as a whole: `a.then(b).allow_orphans()`. A call of the run itself that has no output
     /// is not shown in any case.
     ///
     /// ```
@@ -92,14 +92,14 @@ impl<C> Filter<C> {
     ///
     /// let whole = filters::keep_last(2).apply(data()).await?;
     /// assert_eq!(whole.history_items().len(), 1);
-    /// let exact = filters::keep_last(2).unpaired().apply(data()).await?;
+    /// let exact = filters::keep_last(2).allow_orphans().apply(data()).await?;
     /// assert_eq!(exact.history_items().len(), 2);
     /// # Ok::<(), switchboard_core::BoxError>(())
     /// # })?;
     /// # Ok::<(), switchboard_core::BoxError>(())
     /// ```
     #[must_use]
-    pub fn unpaired(self) -> Self
+    pub fn allow_orphans(self) -> Self
     where
         C: Send + Sync + 'static,
     {

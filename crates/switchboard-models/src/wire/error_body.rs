@@ -17,9 +17,10 @@ pub(crate) fn by(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
         // Half a secret would not be known for one.
         let text = scrubbed(text.trim(), secrets);
         let quoted: String = text.chars().take(QUOTED).collect();
-        match quoted.is_empty() {
-            true => ("the server did not say why".to_owned(), None),
-            false => (quoted, None),
+        if quoted.is_empty() {
+            ("the server did not say why".to_owned(), None)
+        } else {
+            (quoted, None)
         }
     });
     ModelError::new(kind_of_status(status), message).with_status(status, code)

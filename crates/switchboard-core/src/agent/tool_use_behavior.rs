@@ -9,9 +9,9 @@ use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
 /// What happens after an agent's tools have run.
-pub struct ToolUse<C = ()>(pub(crate) ToolUseKind<C>);
+pub struct ToolUseBehavior<C = ()>(pub(crate) ToolUseBehaviorKind<C>);
 
-pub(crate) enum ToolUseKind<C> {
+pub(crate) enum ToolUseBehaviorKind<C> {
     RunModelAgain,
     StopOnFirstTool,
     StopAtTools(Arc<[String]>),
@@ -21,20 +21,20 @@ pub(crate) enum ToolUseKind<C> {
 type ToolUseFn<C> =
     dyn Fn(RunContext<C>, Vec<ToolResult>) -> Outcome<Option<FinalOutput>> + Send + Sync;
 
-impl<C> ToolUse<C> {
+impl<C> ToolUseBehavior<C> {
     /// The model reads the outputs and goes on. This is the default.
     pub const fn run_model_again() -> Self {
-        Self(ToolUseKind::RunModelAgain)
+        Self(ToolUseBehaviorKind::RunModelAgain)
     }
 
     /// The first tool's output is the run's final output.
     pub const fn stop_on_first_tool() -> Self {
-        Self(ToolUseKind::StopOnFirstTool)
+        Self(ToolUseBehaviorKind::StopOnFirstTool)
     }
 
     /// The output of one of these tools, once called, is the run's final output.
     pub fn stop_at<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
-        Self(ToolUseKind::StopAtTools(
+        Self(ToolUseBehaviorKind::StopAtTools(
             names.into_iter().map(Into::into).collect(),
         ))
     }
@@ -45,30 +45,34 @@ impl<C> ToolUse<C> {
         F: Fn(RunContext<C>, Vec<ToolResult>) -> R + Send + Sync + 'static,
         R: IntoOutcome<Option<FinalOutput>, M>,
     {
-        Self(ToolUseKind::Function(Arc::new(move |ctx, results| {
-            decide(ctx, results).into_outcome()
-        })))
+        Self(ToolUseBehaviorKind::Function(Arc::new(
+            move |ctx, results| decide(ctx, results).into_outcome(),
+        )))
     }
 }
 
-impl<C> Clone for ToolUse<C> {
+impl<C> Clone for ToolUseBehavior<C> {
     fn clone(&self) -> Self {
         Self(match &self.0 {
-            ToolUseKind::RunModelAgain => ToolUseKind::RunModelAgain,
-            ToolUseKind::StopOnFirstTool => ToolUseKind::StopOnFirstTool,
-            ToolUseKind::StopAtTools(names) => ToolUseKind::StopAtTools(names.clone()),
-            ToolUseKind::Function(decide) => ToolUseKind::Function(decide.clone()),
+            ToolUseBehaviorKind::RunModelAgain => ToolUseBehaviorKind::RunModelAgain,
+            ToolUseBehaviorKind::StopOnFirstTool => ToolUseBehaviorKind::StopOnFirstTool,
+            ToolUseBehaviorKind::StopAtTools(names) => {
+                ToolUseBehaviorKind::StopAtTools(names.clone())
+            }
+            ToolUseBehaviorKind::Function(decide) => ToolUseBehaviorKind::Function(decide.clone()),
         })
     }
 }
 
-impl<C> fmt::Debug for ToolUse<C> {
+impl<C> fmt::Debug for ToolUseBehavior<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ToolUseKind::RunModelAgain => f.write_str("RunModelAgain"),
-            ToolUseKind::StopOnFirstTool => f.write_str("StopOnFirstTool"),
-            ToolUseKind::StopAtTools(names) => f.debug_tuple("StopAtTools").field(names).finish(),
-            ToolUseKind::Function(_) => f.write_str("Function"),
+            ToolUseBehaviorKind::RunModelAgain => f.write_str("RunModelAgain"),
+            ToolUseBehaviorKind::StopOnFirstTool => f.write_str("StopOnFirstTool"),
+            ToolUseBehaviorKind::StopAtTools(names) => {
+                f.debug_tuple("StopAtTools").field(names).finish()
+            }
+            ToolUseBehaviorKind::Function(_) => f.write_str("Function"),
         }
     }
 }

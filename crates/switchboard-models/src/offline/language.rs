@@ -3,7 +3,7 @@
 use super::text::{is_han, normalised};
 
 /// The name of the language a text is in, where that shows.
-pub(super) fn tongue(text: &str) -> Option<&'static str> {
+pub(super) fn language(text: &str) -> Option<&'static str> {
     let text = normalised(&super::text::shortened(text));
     let by_script = text.chars().find_map(|c| match c {
         '\u{3040}'..='\u{30ff}' => Some("japanese"),
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_language_is_known_by_its_words_or_its_script() {
-        for (text, language) in [
+        for (text, expected) in [
             ("Hola, ¿cómo estás?", Some("spanish")),
             ("Where is my parcel?", Some("english")),
             ("Ich habe eine Frage", Some("german")),
@@ -75,7 +75,7 @@ mod tests {
             ("こんにちは", Some("japanese")),
             ("ORD-1", None),
         ] {
-            assert_eq!(tongue(text), language, "{text}");
+            assert_eq!(language(text), expected, "{text}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::Seq;
 /// Elements that lie side by side. Not part of the public API.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Stretch<'a, T> {
+pub struct Chunk<'a, T> {
     pub elements: &'a [T],
     known: &'a Known,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Identities {
     pub(crate) are_shown: bool,
 }
 
-impl<'a, T> Stretch<'a, T> {
+impl<'a, T> Chunk<'a, T> {
     /// The identities, which `find` finds the first time.
     pub(crate) fn identities(&self, find: impl FnOnce(&[T]) -> Identities) -> &'a Identities {
         let found = || Box::new(find(self.elements));
@@ -66,12 +66,12 @@ impl<T> Seq<T> {
     /// What is known of them is kept with them and shared as they are, so that a request looks at what is
     /// new, and not at 1,000 items again.
     #[doc(hidden)]
-    pub fn stretches(&self) -> impl Iterator<Item = Stretch<'_, T>> {
+    pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_, T>> {
         let mut at = self.last.as_deref();
         let mut first = None;
         let mut later = Vec::with_capacity(at.map_or(0, |last| last.depth));
         while let Some(segment) = at {
-            let stretch = Stretch {
+            let stretch = Chunk {
                 elements: &segment.elements,
                 known: &segment.known,
             };
@@ -134,8 +134,8 @@ mod tests {
         Usual { elements, length }
     }
 
-    fn stretches(list: &Seq<i32>) -> Vec<Stretch<'_, i32>> {
-        list.stretches().collect()
+    fn stretches(list: &Seq<i32>) -> Vec<Chunk<'_, i32>> {
+        list.chunks().collect()
     }
 
     #[test]

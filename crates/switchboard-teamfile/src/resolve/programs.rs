@@ -2,10 +2,10 @@
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::shape::CommandShape;
 use crate::suggest::{did_you_mean, listed};
 use crate::template::{Part, Template};
 use crate::tools::CommandTool;
+use crate::types::CommandShape;
 
 /// Programs that take a program as text, by how their names begin.
 const INTERPRETERS: &[&str] = &[

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::shape::SchemaShape;
 use crate::suggest::{closest, listed};
+use crate::types::SchemaShape;
 
 /// What a schema of an object may have at its top.
 const KEYWORDS: &[&str] = &[

@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 /// A map whose first `N` entries are kept in place. Most runs have no more of them, and a table costs
 /// 400 instructions before it holds anything. It is boxed, as runs without it keep room for it.
 #[derive(Debug, Clone)]
-pub(super) struct Few<K, V, const N: usize> {
+pub(super) struct SmallMap<K, V, const N: usize> {
     first: [Option<(K, V)>; N],
     rest: Option<Box<FxHashMap<K, V>>>,
 }
 
-impl<K: Eq + Hash, V, const N: usize> Few<K, V, N> {
+impl<K: Eq + Hash, V, const N: usize> SmallMap<K, V, N> {
     pub(super) fn get(&self, key: &K) -> Option<&V> {
         let mut first = self.first.iter().flatten();
         match first.find(|(known, _)| known == key) {
@@ -45,7 +45,7 @@ impl<K: Eq + Hash, V, const N: usize> Few<K, V, N> {
     }
 }
 
-impl<K, V, const N: usize> Default for Few<K, V, N> {
+impl<K, V, const N: usize> Default for SmallMap<K, V, N> {
     fn default() -> Self {
         Self {
             first: [const { None }; N],
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn it_holds_what_a_map_holds() {
-        let mut few: Few<u32, u32, 2> = Few::default();
+        let mut few: SmallMap<u32, u32, 2> = SmallMap::default();
         let mut map = FxHashMap::default();
         for n in 0..20 {
             let (key, value) = (n * 7 % 6, n);

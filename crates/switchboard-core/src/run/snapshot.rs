@@ -9,10 +9,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::calls::{Calls, KnownCall, Role};
-use super::findings::Findings;
+use super::guardrail_results::GuardrailResults;
+use super::handoff_log::HandoffRecord;
 use super::machine::{InputChecks, Phase, Run, ToolUsers};
 use super::server::Delivered;
-use super::trail::HandoffRecord;
 use super::turn::{HandoffCall, Progress, RanTool, ToolCall, ToolStage, Tools, Turn};
 use crate::agent::ToolResult;
 use crate::handoff::owned::Owned;
@@ -36,10 +36,10 @@ struct Saved {
     agent_started: bool,
     input_checks: InputChecks,
     tool_users: Vec<Arc<str>>,
-    input_guardrails: Findings,
-    output_guardrails: Findings,
-    tool_guardrails: Findings,
-    handoff_guardrails: Findings,
+    input_guardrails: GuardrailResults,
+    output_guardrails: GuardrailResults,
+    tool_guardrails: GuardrailResults,
+    handoff_guardrails: GuardrailResults,
     items: Vec<Item>,
     run_items: Vec<SavedRunItem>,
     input: SavedInput,

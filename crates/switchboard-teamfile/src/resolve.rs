@@ -21,11 +21,11 @@ use crate::mistake::Mistake;
 use crate::models;
 use crate::named_files::Files;
 use crate::problem::{Problem, Problems};
-use crate::shape::{
-    AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SettingsShape, TeamShape,
-};
 use crate::suggest::{did_you_mean, listed};
 use crate::tools::ToolPlan;
+use crate::types::{
+    AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SettingsShape, TeamShape,
+};
 
 /// A team as its file means it.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use switchboard_teamfile::Context;
 
 use crate::conversation::{Conversation, Desk};
 use crate::event::{Event, Line};
-use crate::kept::Kept;
+use crate::session::Kept;
 use crate::signals::Signals;
 
 /// A support desk on the offline model.

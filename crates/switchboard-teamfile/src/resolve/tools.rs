@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use super::Planner;
 use crate::document::{Step, way};
-use crate::shape::{HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
 use crate::template::{Names, Template};
 use crate::tools::{
     Body, Does, Filled, HeaderPlan, HttpTool, Limits, RecordsTool, ToolPlan, UrlTemplate,
 };
+use crate::types::{HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
 
 /// The names of a tool's arguments; `None` where its schema does not list them.
 pub(super) type Arguments = Option<Vec<String>>;

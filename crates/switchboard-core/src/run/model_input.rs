@@ -6,13 +6,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::few::Few;
-use crate::items::{Input, Item, ItemKind, Items, RunItem, RunItems, Ties};
+use super::small_map::SmallMap;
+use crate::items::{Input, Item, ItemKind, Items, Pairing, RunItem, RunItems};
 use crate::seq::Identities;
 
 /// The prepared list, and what tells whether it can be shown as it is.
 #[derive(Debug, Clone, Default)]
-pub(super) struct View {
+pub(super) struct ModelInput {
     items: Items,
     noted: Noted,
 }
@@ -22,7 +22,7 @@ pub(super) struct View {
 struct Noted {
     /// Of which it is known what its items are.
     input: Items,
-    made: Few<u64, Made, 4>,
+    made: SmallMap<u64, Made, 4>,
     /// How many calls have no output yet.
     open: usize,
     /// Something that only the whole list can settle.
@@ -37,7 +37,7 @@ enum Made {
     ItsCall,
 }
 
-impl View {
+impl ModelInput {
     /// The view of what a conversation starts from, and what was made since.
     pub(super) fn of(input: &Input, made: &RunItems) -> Self {
         match input {
@@ -58,9 +58,10 @@ impl View {
 
     /// The view of an input that a run starts from or a handoff leads to.
     fn new(input: &Items, made: &RunItems) -> Self {
-        let items = match identities(input).all(|known| known.are_shown) {
-            true => input.clone(),
-            false => input.iter().map(Item::without_internal_fields).collect(),
+        let items = if identities(input).all(|known| known.are_shown) {
+            input.clone()
+        } else {
+            input.iter().map(Item::without_internal_fields).collect()
         };
         let noted = Noted {
             needs_care: !are_distinct(input),
@@ -125,9 +126,7 @@ fn identities(items: &Items) -> impl Iterator<Item = &Identities> {
             sorted,
         }
     };
-    items
-        .stretches()
-        .map(move |stretch| stretch.identities(find))
+    items.chunks().map(move |stretch| stretch.identities(find))
 }
 
 /// Whether an item of this identity is in a list.
@@ -146,9 +145,10 @@ fn are_distinct(items: &Items) -> bool {
     for known in stretches {
         are_distinct &= known.are_distinct;
         let is_larger = known.sorted.len() > largest.sorted.len();
-        let smaller = match is_larger {
-            true => std::mem::replace(&mut largest, known),
-            false => known,
+        let smaller = if is_larger {
+            std::mem::replace(&mut largest, known)
+        } else {
+            known
         };
         others.extend(&smaller.sorted);
     }
@@ -174,7 +174,7 @@ pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
 pub(super) fn paired(items: &Items) -> Items {
     let all: Vec<&Item> = items.iter().collect();
     let mut kept = vec![true; all.len()];
-    Ties::of(&all).let_fall(&mut kept);
+    Pairing::of(&all).drop_orphans(&mut kept);
     if !kept.contains(&false) {
         return items.clone();
     }
@@ -333,7 +333,7 @@ mod tests {
             Item::function_call_output("c2", "done"),
         ];
         let input = vec![Item::user("hi"), Item::function_call("old", "f", "{}")].into();
-        let view = View::new(&input, &made(&items));
+        let view = ModelInput::new(&input, &made(&items));
         assert_eq!(view.ready(), None);
         let shown = with_care(&input, &made(&items));
         let expected: Items = input.iter().chain(&items[2..]).cloned().collect();
@@ -384,7 +384,7 @@ mod tests {
         let mut input: Items = vec![Item::user("hi")].into();
         let _shared = input.clone();
         input.extend([internal]);
-        let view = View::new(&input, &RunItems::new());
+        let view = ModelInput::new(&input, &RunItems::new());
         let shown: Vec<&str> = view.ready().unwrap().iter().map(Item::as_json).collect();
         let expected = [
             r#"{"role":"user","content":"hi"}"#,
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_view_grows_by_what_is_added_and_stays_ready() {
-        let mut view = View::new(&vec![Item::user("hi")].into(), &RunItems::new());
+        let mut view = ModelInput::new(&vec![Item::user("hi")].into(), &RunItems::new());
         view.extend(&made(&[Item::function_call("c", "f", "{}")]));
         assert_eq!(view.ready(), None);
         view.extend(&made(&[Item::function_call_output("c", "1")]));

@@ -8,7 +8,7 @@ use switchboard_core::Knowledge;
 use super::{AgentPlan, EdgePlan, Planner};
 use crate::document::{Step, way};
 use crate::problem::Severity;
-use crate::shape::{
+use crate::types::{
     AfterToolsShape, AgentShape, EdgeShape, HandoffShape, KnowledgeShape, SettingsShape, TextShape,
 };
 

@@ -9,7 +9,7 @@ use crate::guardrail::GuardrailResult;
 ///
 /// Boxed: most runs have no guardrails, and keep room for four of these.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Findings(Option<Box<Found>>);
+pub(super) struct GuardrailResults(Option<Box<Found>>);
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Found {
@@ -18,7 +18,7 @@ struct Found {
     settled: usize,
 }
 
-impl Findings {
+impl GuardrailResults {
     pub(super) fn results(&self) -> &[GuardrailResult] {
         self.0.as_ref().map_or(&[], |found| &found.results)
     }
@@ -48,7 +48,7 @@ impl Findings {
     }
 }
 
-impl Serialize for Findings {
+impl Serialize for GuardrailResults {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Some(found) => found.serialize(serializer),
@@ -57,7 +57,7 @@ impl Serialize for Findings {
     }
 }
 
-impl<'de> Deserialize<'de> for Findings {
+impl<'de> Deserialize<'de> for GuardrailResults {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Found::deserialize(deserializer).map(|found| Self(Some(Box::new(found))))
     }

@@ -8,7 +8,7 @@ use super::Planner;
 use crate::document::{Step, way};
 use crate::guard::{Guard, pattern, word_patterns};
 use crate::problem::Severity;
-use crate::shape::{DenyShape, FilterShape, GuardrailShape, HandoffShape, ThenShape};
+use crate::types::{DenyShape, FilterShape, GuardrailShape, HandoffShape, ThenShape};
 
 impl Planner<'_> {
     pub(super) fn guards(&mut self) -> IndexMap<String, Guard> {

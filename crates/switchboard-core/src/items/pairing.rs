@@ -8,7 +8,7 @@ use super::{Item, ItemKind};
 use crate::json;
 
 /// For each item, by its place: what it needs beside it.
-pub(crate) struct Ties(Vec<Tie>);
+pub(crate) struct Pairing(Vec<Tie>);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Tie {
@@ -25,7 +25,7 @@ enum Tie {
 /// What a call and its output share: the kind of the output, and the identifier where there is one.
 type Knot<'a> = (ItemKind, Option<Cow<'a, str>>);
 
-impl Ties {
+impl Pairing {
     /// A call belongs to the first output of its kind and identifier that comes after it. A call
     /// repeated before it is answered, and a second answer, belong to nothing.
     pub(crate) fn of(items: &[&Item]) -> Self {
@@ -55,9 +55,10 @@ impl Ties {
             if item.kind() == ItemKind::Reasoning {
                 ties[at] = next;
             } else {
-                next = match is_of_model(item) {
-                    true => Tie::LedTo(at),
-                    false => Tie::Alone,
+                next = if is_of_model(item) {
+                    Tie::LedTo(at)
+                } else {
+                    Tie::Alone
                 };
             }
         }
@@ -75,7 +76,7 @@ impl Ties {
     }
 
     /// Lets fall what cannot stand without something that falls.
-    pub(crate) fn let_fall(&self, kept: &mut [bool]) {
+    pub(crate) fn drop_orphans(&self, kept: &mut [bool]) {
         for (at, tie) in self.0.iter().enumerate() {
             match tie {
                 Tie::Half(other) => kept[at] &= kept[*other],
@@ -156,7 +157,7 @@ mod tests {
         let items: Vec<Item> = words.split(' ').map(item).collect();
         let items: Vec<&Item> = items.iter().collect();
         let mut kept = vec![true; items.len()];
-        Ties::of(&items).let_fall(&mut kept);
+        Pairing::of(&items).drop_orphans(&mut kept);
         let words = words.split(' ').zip(kept).filter(|(_, kept)| *kept);
         words.map(|(word, _)| word).collect::<Vec<_>>().join(" ")
     }

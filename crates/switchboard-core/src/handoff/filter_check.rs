@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::HandoffInputData;
 use super::history::{HistoryMarkers, flattened};
-use crate::items::{Input, Item, ItemKind, RunItem, RunItems, Ties};
+use crate::items::{Input, Item, ItemKind, Pairing, RunItem, RunItems};
 
 /// What a filter or a mapper was given, to hold against what it left.
 pub(crate) struct Given {
@@ -46,7 +46,7 @@ impl Given {
         let items: Vec<&Item> = history.iter().chain(made.map(RunItem::item)).collect();
         // Most filters leave no calls at all; then nothing has another half.
         let is_use = |item: &&Item| item.kind().output_kind().is_some() || item.kind().is_output();
-        let ties = items.iter().any(is_use).then(|| Ties::of(&items));
+        let ties = items.iter().any(is_use).then(|| Pairing::of(&items));
         let is_half = |at: usize| ties.as_ref().is_some_and(|ties| ties.is_half(at));
         // Calls that the run made and nobody answered are not shown.
         let is_shown = |at: usize| {

@@ -152,9 +152,10 @@ fn never_ending(endless: Endless, asked: &Asked<'_>) -> Rendered {
         (true, Endless::Line) => (vec!["data: {\"type\":\"".into()], "x".repeat(4096).into()),
         (false, _) => (vec!["{\"id\":\"".into()], "x".repeat(4096).into()),
     };
-    let content_type = match asked.is_stream() {
-        true => "text/event-stream",
-        false => "application/json",
+    let content_type = if asked.is_stream() {
+        "text/event-stream"
+    } else {
+        "application/json"
     };
     Rendered {
         status: 200,

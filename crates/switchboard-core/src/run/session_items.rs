@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::halves::drop_halves;
 use super::machine::{Phase, Run};
-use super::view;
+use super::model_input;
 use crate::handoff::Parts;
 use crate::items::{RunItem, RunItemKind};
 
@@ -27,7 +27,7 @@ impl Run {
         let early: FxHashSet<usize> = std::mem::take(&mut self.saved_early).into_iter().collect();
         let unsaved = items.filter(|made| !early.contains(&made.key()));
         let batch = unsaved.map(RunItem::to_input_item).collect();
-        self.unsaved.extend(view::latest_only(batch));
+        self.unsaved.extend(model_input::latest_only(batch));
     }
 
     /// Notes what the session must be given of a turn that a filter rewrote: what the filter left
