@@ -248,7 +248,7 @@ impl Teller {
     /// The events of what the stream told.
     pub(crate) fn streamed(&mut self, event: StreamEvent<Context>) -> Vec<Event> {
         match event {
-            StreamEvent::Model(ModelEvent::TextDelta(text)) => {
+            StreamEvent::Model(ModelEvent::TextDelta { text, .. }) => {
                 self.said.push_str(&text);
                 let agent = self.agent.clone();
                 vec![Event::TextDelta { agent, text }]

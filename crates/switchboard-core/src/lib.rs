@@ -76,8 +76,8 @@ pub use hooks::{AgentHooks, HookResult, RunHooks};
 pub use items::{Input, InvalidItem, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};
 pub use knowledge::Knowledge;
 pub use model::{
-    HandoffSpec, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings,
-    RawEvent, Reasoning, ServerState, ToolChoice, ToolSpec, Usage,
+    HandoffSpec, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelRetry,
+    ModelSettings, RawEvent, Reasoning, ServerState, ToolChoice, ToolSpec, Usage,
 };
 pub use output::{FinalOutput, OutputType};
 pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};

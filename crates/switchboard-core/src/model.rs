@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_core::stream::BoxStream;
@@ -200,12 +201,70 @@ impl ModelResponse {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// More of the answer's text.
-    TextDelta(String),
+    /// More of a message's text.
+    TextDelta {
+        /// The item that grows, by its identifier or by a name of its own within the answer.
+        item: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// More of the model's reasoning, as far as the provider shows it.
+    ReasoningDelta {
+        /// The item that grows.
+        item: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// More of the arguments of a tool call or a handoff.
+    ArgumentsDelta {
+        /// The item that grows.
+        item: Arc<str>,
+        /// The identifier of the call; empty where the provider has not given it yet.
+        call_id: Arc<str>,
+        /// The name of the tool that is called.
+        tool: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// A request failed, and is sent again.
+    Retry(ModelRetry),
     /// An event of the provider's protocol, as it came.
     Raw(RawEvent),
     /// The whole answer; nothing follows.
     Completed(ModelResponse),
+}
+
+impl ModelEvent {
+    /// A piece of the text of the item that goes by this name.
+    pub fn text_delta(item: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
+        Self::TextDelta {
+            item: item.into(),
+            text: text.into(),
+        }
+    }
+}
+
+/// A request that failed and is sent again.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelRetry {
+    /// The number of the attempt that comes next; the first retry is attempt 2.
+    pub attempt: u32,
+    /// How long the model waits before it.
+    pub delay: Duration,
+    /// Why the attempt before it failed.
+    pub reason: String,
+}
+
+impl ModelRetry {
+    /// A retry.
+    pub fn new(attempt: u32, delay: Duration, reason: impl Into<String>) -> Self {
+        Self {
+            attempt,
+            delay,
+            reason: reason.into(),
+        }
+    }
 }
 
 /// An event of a provider's protocol, as it came.

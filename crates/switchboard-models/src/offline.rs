@@ -24,7 +24,8 @@ mod words;
 
 use futures_core::Stream;
 use futures_util::stream;
-use switchboard_core::{BoxError, Item, ItemKind, Model, ModelEvent, ModelRequest, ModelResponse};
+use std::sync::Arc;
+use switchboard_core::{BoxError, ItemKind, Model, ModelEvent, ModelRequest, ModelResponse};
 
 use board::Boards;
 use decide::{Decision, decide};
@@ -141,10 +142,15 @@ impl Model for OfflineModel {
             .output
             .iter()
             .filter(|item| item.kind() == ItemKind::Message);
-        let texts = messages.filter_map(Item::text);
-        let pieces: Vec<_> = texts.flat_map(|text| reply::pieces(&text)).collect();
-        let pieces = pieces.into_iter().map(ModelEvent::TextDelta);
-        stream::iter(pieces.chain([ModelEvent::Completed(response)]).map(Ok))
+        let mut events = Vec::new();
+        for message in messages {
+            let id: Arc<str> = message.id().unwrap_or_default().into();
+            for piece in reply::pieces(&message.text().unwrap_or_default()) {
+                events.push(Ok(ModelEvent::text_delta(id.clone(), piece)));
+            }
+        }
+        events.push(Ok(ModelEvent::Completed(response)));
+        stream::iter(events)
     }
 
     fn name(&self) -> &str {

@@ -31,7 +31,7 @@ pub use error::{ModelError, ModelErrorKind, RateLimits};
 use futures_core::Stream;
 use history::is_assistants;
 pub use responses::ResponsesModel;
-use switchboard_core::{BoxError, Item, ModelEvent, ModelRequest, ModelResponse};
+use switchboard_core::{BoxError, ModelEvent, ModelRequest, ModelResponse};
 
 /// A stream that ended before its answer did.
 const BROKE_OFF: &str = "the answer broke off before its end";
@@ -57,11 +57,13 @@ impl<P> Answer<P> {
         match opened {
             Opened::Events(events) => Self::Pieces(pieces(*events)),
             Opened::Whole(answer) => {
-                let texts = answer.output.iter().filter(|item| is_assistants(item));
-                let texts = texts.filter_map(Item::text).filter(|text| !text.is_empty());
-                let mut events: VecDeque<ModelEvent> = texts
-                    .map(|text| ModelEvent::TextDelta(text.into_owned()))
-                    .collect();
+                let mut events = VecDeque::new();
+                for message in answer.output.iter().filter(|item| is_assistants(item)) {
+                    if let Some(text) = message.text().filter(|text| !text.is_empty()) {
+                        let id = message.id().unwrap_or_default();
+                        events.push_back(ModelEvent::text_delta(&*id, text));
+                    }
+                }
                 events.push_back(ModelEvent::Completed(answer));
                 Self::Whole(events)
             }

@@ -142,7 +142,7 @@ async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, 
         let mut stream = runner.stream(said);
         let mut text = String::new();
         while let Some(event) = stream.next().await {
-            if let StreamEvent::Model(ModelEvent::TextDelta(more)) = event {
+            if let StreamEvent::Model(ModelEvent::TextDelta { text: more, .. }) = event {
                 text.push_str(&more);
             }
         }

@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         print!("{first}, then {second}: ");
         let mut stream = Runner::new(&agent).stream("What do I owe?");
         while let Some(event) = stream.next().await {
-            if let StreamEvent::Model(ModelEvent::TextDelta(text)) = event {
+            if let StreamEvent::Model(ModelEvent::TextDelta { text, .. }) = event {
                 print!("{text}|");
                 std::io::stdout().flush()?;
             }

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 println!("  asks for {}", item.item().name().unwrap_or_default());
             }
             StreamEvent::Item(RunItemEvent::MessageOutputCreated, _) => println!(),
-            StreamEvent::Model(ModelEvent::TextDelta(text)) => print!("{text}"),
+            StreamEvent::Model(ModelEvent::TextDelta { text, .. }) => print!("{text}"),
             _ => {}
         }
     }

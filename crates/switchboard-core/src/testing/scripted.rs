@@ -205,13 +205,17 @@ impl Model for ScriptedModel {
         let events = match self.next(request) {
             Err(error) => vec![Err(error)],
             Ok(response) => {
-                let messages = response.output.iter();
-                let messages = messages.filter(|item| item.kind() == ItemKind::Message);
-                let mut events: Vec<_> = messages
-                    .filter_map(Item::text)
-                    .flat_map(|text| words(&text))
-                    .map(|word| Ok(ModelEvent::TextDelta(word)))
-                    .collect();
+                let mut events = Vec::new();
+                for message in response
+                    .output
+                    .iter()
+                    .filter(|item| item.kind() == ItemKind::Message)
+                {
+                    let id: Arc<str> = message.id().unwrap_or_default().into();
+                    for word in words(&message.text().unwrap_or_default()) {
+                        events.push(Ok(ModelEvent::text_delta(id.clone(), word)));
+                    }
+                }
                 events.push(Ok(ModelEvent::Completed(response)));
                 events
             }

@@ -12,7 +12,7 @@ fn name(event: &StreamEvent) -> String {
     match event {
         StreamEvent::AgentUpdated(agent) => format!("agent {}", agent.name()),
         StreamEvent::Item(event, _) => event.as_str().to_owned(),
-        StreamEvent::Model(ModelEvent::TextDelta(text)) => format!("delta {text:?}"),
+        StreamEvent::Model(ModelEvent::TextDelta { text, .. }) => format!("delta {text:?}"),
         StreamEvent::Model(ModelEvent::Completed(_)) => "completed".to_owned(),
         other => format!("{other:?}"),
     }
@@ -112,7 +112,7 @@ impl Model for Broken {
         &self,
         _request: ModelRequest,
     ) -> impl stream::Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        stream::iter([Ok(ModelEvent::TextDelta("half".to_owned()))])
+        stream::iter([Ok(ModelEvent::text_delta("m", "half"))])
     }
 }
 

@@ -62,7 +62,7 @@ async fn are_the_same_streamed() {
         let mut streamed = String::new();
         for event in &events {
             match event {
-                ModelEvent::TextDelta(piece) => streamed.push_str(piece),
+                ModelEvent::TextDelta { text: piece, .. } => streamed.push_str(piece),
                 ModelEvent::Completed(response) => assert_eq!(*response, whole),
                 _ => unreachable!(),
             }

@@ -36,7 +36,11 @@ async fn a_server_that_does_not_stream_is_asked_once_and_understood() {
             let model = model(&script.endpoint().retries(2), protocol);
             let events: Vec<_> = model.stream(hello()).collect().await;
             let events: Vec<ModelEvent> = events.into_iter().map(Result::unwrap).collect();
-            let [ModelEvent::TextDelta(told), ModelEvent::Completed(answer)] = &events[..] else {
+            let [
+                ModelEvent::TextDelta { text: told, .. },
+                ModelEvent::Completed(answer),
+            ] = &events[..]
+            else {
                 panic!("{events:?}");
             };
             assert_eq!((told, text_of(answer)), (&text, text.clone()));

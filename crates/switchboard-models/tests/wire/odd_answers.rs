@@ -104,7 +104,9 @@ async fn half_a_character_is_told_as_such_and_the_event_as_it_came() {
         let script = Script::new([Reply::raw(bytes, EVENTS)]);
         let events: Vec<_> = script.model(protocol).stream(hello()).collect().await;
         let mut events = events.into_iter().map(Result::unwrap);
-        assert!(matches!(events.next(), Some(ModelEvent::TextDelta(text)) if text == "a\u{fffd}"));
+        assert!(
+            matches!(events.next(), Some(ModelEvent::TextDelta { text, .. }) if text == "a\u{fffd}")
+        );
         assert!(matches!(events.next(), Some(ModelEvent::Raw(raw)) if raw.as_json() == event));
     }
 }

@@ -291,7 +291,7 @@ async fn text_is_told_as_it_comes_and_events_as_they_came() {
         let text: String = events
             .iter()
             .filter_map(|event| match event {
-                ModelEvent::TextDelta(text) => Some(&**text),
+                ModelEvent::TextDelta { text, .. } => Some(&**text),
                 _ => None,
             })
             .collect();

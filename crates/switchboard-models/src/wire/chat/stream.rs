@@ -92,7 +92,7 @@ impl Reader for Answering {
         }
         if self.said.text.len() > before {
             let more = self.said.text[before..].to_owned();
-            ready.push_back(ModelEvent::TextDelta(more));
+            ready.push_back(ModelEvent::text_delta("message", more));
         }
         ready.push_back(ModelEvent::Raw(raw(data)?));
         Ok(())

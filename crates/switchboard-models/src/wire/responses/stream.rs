@@ -70,7 +70,7 @@ impl Reader for Answering {
     ) -> Result<(), ModelError> {
         if let Some(piece) = Piece::of(&data) {
             if let (Some(TEXT), Some(delta)) = (piece.kind.as_deref(), piece.delta) {
-                ready.push_back(ModelEvent::TextDelta(delta.into_owned()));
+                ready.push_back(ModelEvent::text_delta("message", delta));
             }
             ready.push_back(ModelEvent::Raw(raw(data)?));
             return Ok(());
@@ -97,7 +97,7 @@ impl Reader for Answering {
             }
             _ => {}
         }
-        ready.extend(piece.map(ModelEvent::TextDelta));
+        ready.extend(piece.map(|text| ModelEvent::text_delta("message", text)));
         ready.push_back(ModelEvent::Raw(raw(data)?));
         ready.extend(last);
         Ok(())
@@ -191,7 +191,7 @@ mod tests {
             let texts = |events: Option<Vec<ModelEvent>>| events.map(|events| {
                 let raw = |event: &ModelEvent| matches!(event, ModelEvent::Raw(_));
                 (events.iter().position(raw), events.len(), match &events[0] {
-                    ModelEvent::TextDelta(text) => Some(text.clone()),
+                    ModelEvent::TextDelta { text, .. } => Some(text.clone()),
                     _ => None,
                 })
             });
