@@ -57,6 +57,14 @@ def install(only):
         (SCRATCH / f"history-{items}.json").write_bytes(history.stdout)
 
 
+def build_for_counts():
+    """The program in the profile of the tests, which ./test has built already."""
+    say("building Switchboard")
+    features = ["--features", "switchboard/sqlite,switchboard/team-files"]
+    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins", *features], cwd=ROOT, check=True)
+    return [str(TARGET / "debug/bench")]
+
+
 def build_own():
     say("building Switchboard")
     subprocess.run(["cargo", "build", "--locked", "--release", "--package", "bench"], cwd=ROOT, check=True)

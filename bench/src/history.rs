@@ -1,18 +1,19 @@
-//! The conversations that runs begin with.
+//! The input history of runs.
 
-use switchboard_core::{Item, Items};
+use switchboard_core::Item;
+use switchboard_core::items::Items;
 
-/// The items of a long history.
+/// The number of items in a long history.
 pub const LONG: usize = 1000;
 
-/// The items of a usual history.
+/// The number of items in a short history.
 pub const SHORT: usize = 20;
 
-/// The bytes of an item.
+/// The approximate size of an item in bytes.
 const SIZE: usize = 500;
 
 /// A conversation of this many items of about 500 bytes: messages, calls and their outputs. Every
-/// tenth message of the user holds an address, so that redaction has something to do.
+/// tenth user message contains an email address for redaction.
 pub fn history(items: usize) -> Items {
     let text = "All work and no play makes for a long history. ".repeat(SIZE / 47 + 1);
     let item = |n: usize| {

@@ -1,47 +1,46 @@
-//! CPU time and memory of this process.
+//! Measures CPU time and memory of this process.
 
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
-/// What some runs cost.
+/// The cost of some runs.
 #[derive(Debug, Default)]
-pub struct Measured {
-    /// How many there were.
+pub struct Measurement {
+    /// The number of runs.
     pub runs: u32,
     /// CPU time of the process, user and system, in seconds.
     pub cpu: f64,
-    /// How long each took on the clock, where that was noted.
-    pub waits: Vec<Duration>,
+    /// The wall-clock time of each run, if it was measured.
+    pub latencies: Vec<Duration>,
 }
 
-impl Measured {
-    /// As the programs of all peers print it.
+impl Measurement {
+    /// Serializes it in the format that all peers print.
     pub fn to_json(&self) -> Value {
-        let mut told = json!({"runs": self.runs, "cpu_s": self.cpu});
-        let mut waits = self.waits.clone();
-        waits.sort();
+        let mut json = json!({"runs": self.runs, "cpu_s": self.cpu});
+        let mut latencies = self.latencies.clone();
+        latencies.sort();
         for (name, percent) in [("p50_us", 50), ("p99_us", 99)] {
-            let at = (waits.len() * percent / 100).min(waits.len().saturating_sub(1));
-            if let Some(wait) = waits.get(at) {
-                told[name] = (wait.as_secs_f64() * 1e6).into();
+            let at = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
+            if let Some(latency) = latencies.get(at) {
+                json[name] = (latency.as_secs_f64() * 1e6).into();
             }
         }
-        told
+        json
     }
 }
 
-/// Does the work again and again for about this many seconds of CPU time, after a tenth of that
-/// which does not count.
-pub fn repeated(seconds: f64, work: impl Fn()) -> Measured {
-    let warm = spend(seconds / 10.0, &work);
-    spend_runs(runs_in(seconds, &warm), &work)
+/// Runs `work` repeatedly for about this many seconds of CPU time, after a warm-up of a tenth of that.
+pub fn measure(seconds: f64, work: impl Fn()) -> Measurement {
+    let warm_up = run_at_least(seconds / 10.0, &work);
+    run_times(runs_in(seconds, &warm_up), &work)
 }
 
-/// How many runs take this many seconds, going by some that were measured.
-pub fn runs_in(seconds: f64, measured: &Measured) -> u32 {
-    let once = measured.cpu / f64::from(measured.runs.max(1));
+/// Estimates the number of runs that take this many seconds, from a measurement.
+pub fn runs_in(seconds: f64, measurement: &Measurement) -> u32 {
+    let once = measurement.cpu / f64::from(measurement.runs.max(1));
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -51,40 +50,40 @@ pub fn runs_in(seconds: f64, measured: &Measured) -> u32 {
     runs
 }
 
-/// Doubles the number of runs until they took this long.
-fn spend(seconds: f64, work: &impl Fn()) -> Measured {
+/// Doubles the number of runs until they take this long.
+fn run_at_least(seconds: f64, work: &impl Fn()) -> Measurement {
     let mut runs = 1;
     loop {
-        let measured = spend_runs(runs, work);
-        if measured.cpu >= seconds || runs > 1 << 28 {
-            return measured;
+        let measurement = run_times(runs, work);
+        if measurement.cpu >= seconds || runs > 1 << 28 {
+            return measurement;
         }
         runs *= 2;
     }
 }
 
-fn spend_runs(runs: u32, work: &impl Fn()) -> Measured {
+fn run_times(runs: u32, work: &impl Fn()) -> Measurement {
     let start = ProcessTime::now();
     for _ in 0..runs {
         work();
     }
-    Measured {
+    Measurement {
         runs,
         cpu: start.elapsed().as_secs_f64(),
-        waits: Vec::new(),
+        latencies: Vec::new(),
     }
 }
 
-/// Notes how long something takes on the clock.
-pub(crate) async fn clocked<T>(work: impl Future<Output = T>) -> (T, Duration) {
+/// Awaits a future and returns its output and the wall-clock time.
+pub(crate) async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let start = Instant::now();
-    let made = work.await;
-    (made, start.elapsed())
+    let output = work.await;
+    (output, start.elapsed())
 }
 
-/// The memory of this process that is in use, in bytes; `None` where the system does not tell.
+/// The resident memory of this process in bytes, or `None` if the system has no `/proc`.
 pub fn resident_bytes() -> Option<u64> {
-    let told = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = told.split_whitespace().nth(1)?.parse().ok()?;
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * 4096)
 }

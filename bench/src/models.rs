@@ -1,54 +1,59 @@
-//! Models that need no network.
+//! Models without a network.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use switchboard_core::{BoxError, Item, Model, ModelRequest, ModelResponse};
+use switchboard_core::callback::BoxError;
+use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
-/// Answers the same again and again, and may keep what it is asked.
+/// A model that repeats a list of responses, and may record its requests.
 pub(crate) struct Replay {
-    answers: Vec<ModelResponse>,
+    responses: Vec<ModelResponse>,
     next: AtomicUsize,
-    kept: Option<Mutex<Vec<ModelRequest>>>,
+    requests: Option<Mutex<Vec<ModelRequest>>>,
 }
 
 impl Replay {
-    pub(crate) fn new(answers: Vec<ModelResponse>, keeps_requests: bool) -> Self {
+    pub(crate) fn new(responses: Vec<ModelResponse>, records_requests: bool) -> Self {
         Self {
-            answers,
+            responses,
             next: AtomicUsize::new(0),
-            kept: keeps_requests.then(Mutex::default),
+            requests: records_requests.then(Mutex::default),
         }
     }
 
-    /// Lets go of what it kept.
-    pub(crate) fn forget(&self) {
-        if let Some(kept) = &self.kept {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Drops the recorded requests.
+    pub(crate) fn clear(&self) {
+        if let Some(requests) = &self.requests {
+            requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
         }
     }
 }
 
 impl Model for Replay {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        if let Some(kept) = &self.kept {
-            kept.lock()
+        if let Some(requests) = &self.requests {
+            requests
+                .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(request);
         }
-        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.answers.len();
-        Ok(self.answers[at].clone())
+        let at = self.next.fetch_add(1, Ordering::Relaxed) % self.responses.len();
+        Ok(self.responses[at].clone())
     }
 }
 
-/// Hands off where it can, and then does what it is named for.
+/// A model that calls a handoff if there is one.
 pub(crate) enum Waiting {
-    /// Lets others go first before each answer, as a model over a network does.
+    /// Yields to other tasks before each response, as a model over a network does.
     Yields {
         handoff: ModelResponse,
         end: ModelResponse,
     },
-    /// Never answers after a handoff.
+    /// Never responds after a handoff.
     Parks { handoff: ModelResponse },
 }
 

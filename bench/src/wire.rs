@@ -1,4 +1,4 @@
-//! Runs over HTTP on loopback, and the same requests without an engine: ready-made bytes sent with the
+//! Runs over HTTP on loopback, and the same requests without an engine: recorded bodies sent with the
 //! same HTTP client.
 
 mod bare;
@@ -8,31 +8,32 @@ use std::sync::Arc;
 
 use cpu_time::ProcessTime;
 use fake_provider::{FakeProvider, Protocol, Reply, Rules};
-use switchboard_core::{Agent, Input, ModelHandle, Runner};
+use switchboard_core::model::ModelHandle;
+use switchboard_core::{Agent, Input, Runner};
 use switchboard_models::{ChatModel, Endpoint, ResponsesModel};
 
 use crate::history::history;
-use crate::measure::{Measured, clocked, runs_in};
+use crate::measure::{Measurement, runs_in, timed};
 use bare::Bare;
 
 const KEY: &str = "bench";
 
-/// How many pieces a streamed answer has.
+/// The number of text deltas in a streamed reply.
 const PIECES: usize = 200;
 
-/// What only the second agent says, so that the provider knows whose turn it is.
+/// The instructions of the second agent, by which the provider recognizes its requests.
 const SECOND: &str = "You handle bills.";
 
 type Failed = Box<dyn Error + Send + Sync>;
 
-/// Starts the provider of these cases. It belongs in a process of its own: its CPU time is not what
-/// is measured.
+/// Starts the provider for these cases. It should run in its own process, so that its CPU time is not
+/// measured.
 ///
 /// # Errors
-/// Where there is no free port.
+/// Returns an error if no port is free.
 pub fn provider() -> std::io::Result<FakeProvider> {
     let [first, second] = replies();
-    FakeProvider::ready_on_thread([(SECOND, second), ("", first)])
+    FakeProvider::prepared_on_thread([(SECOND, second), ("", first)])
 }
 
 fn replies() -> [Reply; 2] {
@@ -43,7 +44,7 @@ fn replies() -> [Reply; 2] {
     ]
 }
 
-/// One handoff over HTTP, in one of the forms of it.
+/// A variant of one handoff over HTTP.
 pub struct WireCase {
     is_bare: bool,
     protocol: Protocol,
@@ -53,7 +54,7 @@ pub struct WireCase {
 }
 
 impl WireCase {
-    /// The case of this name, like `responses_streamed_20_x64` or `bare_chat_plain_1000_x1`.
+    /// Parses the name of a case, like `responses_streamed_20_x64` or `bare_chat_plain_1000_x1`.
     pub fn named(name: &str) -> Option<Self> {
         let (is_bare, name) = match name.strip_prefix("bare_") {
             Some(name) => (true, name),
@@ -79,45 +80,50 @@ impl WireCase {
         })
     }
 
-    /// Runs it for about this many seconds of CPU time against a provider at `url`.
+    /// Measures the case for about this many seconds of CPU time with the provider at `url`.
     ///
     /// # Errors
-    /// Where the provider is not there, or a run fails.
-    pub fn measured(&self, url: &str, seconds: f64) -> Result<Measured, Failed> {
+    /// Returns an error if the provider cannot be reached or a run fails.
+    pub fn measure(&self, url: &str, seconds: f64) -> Result<Measurement, Failed> {
         runtime()?.block_on(async {
-            let doer = Arc::new(self.doer(url).await?);
-            // Connections are opened, and it shows how long a run takes.
-            batch(&doer, self.at_once, self.at_once * 2).await?;
-            let warm = batch(&doer, self.at_once, self.at_once * 4).await?;
-            batch(&doer, self.at_once, runs_in(seconds, &warm)).await
+            let client = Arc::new(self.client(url).await?);
+            // Opens the connections, then estimates the time of a run.
+            batch(&client, self.at_once, self.at_once * 2).await?;
+            let warm_up = batch(&client, self.at_once, self.at_once * 4).await?;
+            batch(&client, self.at_once, runs_in(seconds, &warm_up)).await
         })
     }
 
-    /// Runs it so many times, and nothing else.
+    /// Runs the case this many times without measuring.
     ///
     /// # Errors
-    /// Where the provider is not there, or a run fails.
-    pub fn done(&self, url: &str, runs: u32) -> Result<(), Failed> {
+    /// Returns an error if the provider cannot be reached or a run fails.
+    pub fn run(&self, url: &str, runs: u32) -> Result<(), Failed> {
         runtime()?.block_on(async {
-            let doer = Arc::new(self.doer(url).await?);
-            batch(&doer, self.at_once, runs).await.map(drop)
+            let client = Arc::new(self.client(url).await?);
+            batch(&client, self.at_once, runs).await.map(drop)
         })
     }
 
-    async fn doer(&self, url: &str) -> Result<Doer, Failed> {
+    async fn client(&self, url: &str) -> Result<Client, Failed> {
         let engine = Engine::new(self, url)?;
         if !self.is_bare {
-            return Ok(Doer::Engine(engine));
+            return Ok(Client::Engine(engine));
         }
         let path = match self.protocol {
             Protocol::Responses => "responses",
             Protocol::Chat => "chat/completions",
         };
         let bodies = self.bodies().await?;
-        Ok(Doer::Bare(Bare::new(url, path, bodies, self.is_streamed)?))
+        Ok(Client::Bare(Bare::new(
+            url,
+            path,
+            bodies,
+            self.is_streamed,
+        )?))
     }
 
-    /// What the engine sends, as a provider that writes everything down got it.
+    /// The request bodies of the engine, as a recording provider received them.
     async fn bodies(&self) -> Result<Vec<String>, Failed> {
         let provider = FakeProvider::start_with(Rules::none()).await?;
         provider.script(KEY, replies());
@@ -133,39 +139,39 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// Does one run after another in each of `at_once` tasks, `runs` in all.
-async fn batch(doer: &Arc<Doer>, at_once: u32, runs: u32) -> Result<Measured, Failed> {
+/// Runs `at_once` tasks that together make `runs` runs, each one after another.
+async fn batch(client: &Arc<Client>, at_once: u32, runs: u32) -> Result<Measurement, Failed> {
     let each = runs.div_ceil(at_once);
     let start = ProcessTime::now();
     let tasks: Vec<_> = (0..at_once)
         .map(|_| {
-            let doer = doer.clone();
+            let client = client.clone();
             tokio::spawn(async move {
-                let mut waits = Vec::with_capacity(each as usize);
+                let mut latencies = Vec::with_capacity(each as usize);
                 for _ in 0..each {
-                    let (done, wait) = clocked(doer.run()).await;
-                    done?;
-                    waits.push(wait);
+                    let (result, latency) = timed(client.run()).await;
+                    result?;
+                    latencies.push(latency);
                 }
-                Ok::<_, Failed>(waits)
+                Ok::<_, Failed>(latencies)
             })
         })
         .collect();
-    let mut measured = Measured::default();
+    let mut measurement = Measurement::default();
     for task in tasks {
-        measured.waits.extend(task.await??);
+        measurement.latencies.extend(task.await??);
     }
-    measured.runs = each * at_once;
-    measured.cpu = start.elapsed().as_secs_f64();
-    Ok(measured)
+    measurement.runs = each * at_once;
+    measurement.cpu = start.elapsed().as_secs_f64();
+    Ok(measurement)
 }
 
-enum Doer {
+enum Client {
     Engine(Engine),
     Bare(Bare),
 }
 
-impl Doer {
+impl Client {
     async fn run(&self) -> Result<(), Failed> {
         match self {
             Self::Engine(engine) => engine.run().await,
@@ -174,7 +180,7 @@ impl Doer {
     }
 }
 
-/// Runs of Switchboard.
+/// A client that uses Switchboard.
 struct Engine {
     runner: Runner,
     input: Input,

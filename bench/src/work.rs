@@ -1,33 +1,34 @@
-//! Runs in this process, on a model that answers at once.
+//! Runs in this process, on a model that responds immediately.
 
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use switchboard_core::{
-    Agent, Input, Item, Items, MemoryTracer, ModelHandle, ModelResponse, Runner, filters,
-};
+use switchboard_core::items::Items;
+use switchboard_core::trace::MemoryTracer;
+use switchboard_core::{Agent, Input, Item, ModelResponse, Runner, filters};
 
 use crate::history::{LONG, history};
 use crate::models::Replay;
 
-/// One piece of work, ready to be done again and again.
+/// A run to repeat.
 pub struct Work {
     runner: Runner,
     history: Option<Items>,
-    reads: Reads,
-    forget: Box<dyn Fn()>,
+    parse: Parse,
+    /// Drops what the run recorded.
+    clear: Box<dyn Fn()>,
 }
 
-/// Whether each run reads its history from JSON.
+/// When the history is parsed from JSON.
 #[derive(Clone, Copy, PartialEq)]
-enum Reads {
-    /// All go on with the same items, and with what was found out about them.
+enum Parse {
+    /// All runs share the same items, and what is cached in them.
     Once,
-    Anew,
+    EachRun,
 }
 
 impl Work {
-    /// What there is to do.
+    /// The names of all cases.
     pub const NAMES: [&str; 14] = [
         "triage",
         "triage_traced",
@@ -45,7 +46,7 @@ impl Work {
         "history_1000_recorded",
     ];
 
-    /// The work of this name.
+    /// Returns the case of this name.
     pub fn named(name: &str) -> Option<Self> {
         let over_history = || Self::chain(1, Some(history(LONG)), false);
         let redacted =
@@ -60,7 +61,7 @@ impl Work {
                 .with(|runner| runner.handoff_input_filter(filters::remove_all_tools())),
             "history_1000_redacted" => redacted(),
             "history_1000_redacted_first" => Self {
-                reads: Reads::Anew,
+                parse: Parse::EachRun,
                 ..redacted()
             },
             "history_1000_nested" => {
@@ -70,30 +71,30 @@ impl Work {
         })
     }
 
-    /// `handoffs` handoffs, one agent to the next, and an answer.
-    fn chain(handoffs: usize, history: Option<Items>, recorded: bool) -> Self {
+    /// A chain of `handoffs` handoffs from one agent to the next, and a final message.
+    fn chain(handoffs: usize, history: Option<Items>, records_requests: bool) -> Self {
         let mut agent: Agent = Agent::new(format!("Agent {handoffs}")).instructions("Answer.");
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for n in (0..handoffs).rev() {
             agent = Agent::new(format!("Agent {n}"))
                 .instructions("Pass it on.")
                 .handoff(&agent);
             let call =
                 Item::function_call(&format!("call_{n}"), agent.handoffs()[0].tool_name(), "{}");
-            answers.push(ModelResponse::new([call]));
+            responses.push(ModelResponse::new([call]));
         }
-        answers.reverse();
-        answers.push(ModelResponse::new([Item::output_message("msg_1", "Done.")]));
-        let model = Arc::new(Replay::new(answers, recorded));
-        let forgotten = model.clone();
+        responses.reverse();
+        responses.push(ModelResponse::new([Item::output_message("msg_1", "Done.")]));
+        let model = Arc::new(Replay::new(responses, records_requests));
+        let recorder = model.clone();
         Self {
             runner: Runner::new(&agent)
-                .model(ModelHandle::from(model))
+                .model(model)
                 .max_turns(None)
                 .tracing_off(),
             history,
-            reads: Reads::Once,
-            forget: Box::new(move || forgotten.forget()),
+            parse: Parse::Once,
+            clear: Box::new(move || recorder.clear()),
         }
     }
 
@@ -102,32 +103,32 @@ impl Work {
         self
     }
 
-    /// The same with its spans kept in memory, until the run is over.
+    /// Records the spans of each run in memory.
     fn traced(self) -> Self {
         let tracer = MemoryTracer::new();
         let mut work = self.with(|runner| runner.tracer(tracer.clone()));
-        work.forget = Box::new(move || drop(tracer.take()));
+        work.clear = Box::new(move || drop(tracer.take()));
         work
     }
 
-    /// Does the work once.
+    /// Runs it once.
     ///
     /// # Panics
-    /// Where the run fails: then nothing was measured.
+    /// Panics if the run fails.
     pub fn run(&self) {
         let input: Input = match &self.history {
-            Some(history) if self.reads == Reads::Anew => read_anew(history).into(),
+            Some(history) if self.parse == Parse::EachRun => parse_again(history).into(),
             Some(history) => history.into(),
             None => "My bill is wrong".into(),
         };
         let result = self.runner.run(input).now_or_never();
         assert!(matches!(result, Some(Ok(_))), "{result:?}");
-        (self.forget)();
+        (self.clear)();
     }
 }
 
-/// The same items, of which nothing is known yet.
-fn read_anew(items: &Items) -> Items {
-    let read = |item: &Item| Item::from_json(item.as_json()).unwrap_or_else(|_| item.clone());
-    items.iter().map(read).collect()
+/// Parses the items again, so that nothing is cached in them.
+fn parse_again(items: &Items) -> Items {
+    let parse = |item: &Item| Item::from_json(item.as_json()).unwrap_or_else(|_| item.clone());
+    items.iter().map(parse).collect()
 }

@@ -1,23 +1,23 @@
-//! What runs allocate. Counts are repeatable where times are not, so these can fail a build:
-//! `bench/counts.json` has what is usual, and more than 5 % above it fails.
+//! Allocation counts of runs. They are deterministic, unlike times, so that they can fail a build:
+//! `bench/counts.json` has the expected counts, and more than 5 % above them fails.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use allocation_counter::AllocationInfo;
-use bench::{HistoryOf, LONG, Parked, Work, history};
+use bench::{HistoryOwner, LONG, ParkedRuns, Work, history};
 use serde_json::{Value, json};
 
-/// Set it to write down what is counted instead of comparing it.
+/// The variable to set in order to write the counts instead of comparing them.
 const WRITE: &str = "BENCH_WRITE_COUNTS";
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/counts.json");
 
-/// How much more than usual is too much.
+/// The maximum ratio to the expected count.
 const TOLERANCE: f64 = 1.05;
 
 fn cost(name: &str) -> AllocationInfo {
     let work = Work::named(name).unwrap();
-    // The first run fills what is made once.
+    // The first run makes one-time allocations.
     work.run();
     allocation_counter::measure(|| work.run())
 }
@@ -28,10 +28,11 @@ fn ratio(more: u64, less: u64) -> f64 {
 }
 
 #[test]
-fn runs_allocate_no_more_than_usual() {
-    let mut usual: Value = serde_json::from_str(&std::fs::read_to_string(FILE).unwrap()).unwrap();
+fn runs_allocate_no_more_than_expected() {
+    let mut expected: Value =
+        serde_json::from_str(&std::fs::read_to_string(FILE).unwrap()).unwrap();
     let write = std::env::var_os(WRITE).is_some();
-    let mut more = Vec::new();
+    let mut exceeded = Vec::new();
     for name in Work::NAMES {
         let cost = cost(name);
         let counted = [
@@ -39,28 +40,28 @@ fn runs_allocate_no_more_than_usual() {
             ("bytes", cost.bytes_total),
         ];
         for (what, count) in counted {
-            let known = usual[what][name].as_u64();
+            let limit = expected[what][name].as_u64();
             if write {
-                usual[what][name] = json!(count);
+                expected[what][name] = json!(count);
                 continue;
             }
-            match known {
-                Some(known) if ratio(count, known) > TOLERANCE => {
-                    more.push(format!("{name}: {count} {what}, usually {known}"));
+            match limit {
+                Some(limit) if ratio(count, limit) > TOLERANCE => {
+                    exceeded.push(format!("{name}: {count} {what}, expected {limit}"));
                 }
                 Some(_) => {}
-                None => more.push(format!("{name}: no {what} in bench/counts.json")),
+                None => exceeded.push(format!("{name}: no {what} in bench/counts.json")),
             }
         }
     }
     if write {
-        let text = serde_json::to_string_pretty(&usual).unwrap();
+        let text = serde_json::to_string_pretty(&expected).unwrap();
         std::fs::write(FILE, text + "\n").unwrap();
     }
     assert!(
-        more.is_empty(),
-        "{}\nWhere that is meant: {WRITE}=1 cargo test -p bench",
-        more.join("\n")
+        exceeded.is_empty(),
+        "{}\nIf that is intended: {WRITE}=1 cargo test -p bench",
+        exceeded.join("\n")
     );
 }
 
@@ -75,13 +76,13 @@ fn a_chain_of_handoffs_allocates_in_proportion_to_its_length() {
 }
 
 #[test]
-fn keeping_every_request_does_not_copy_the_history() {
+fn recording_every_request_does_not_copy_the_history() {
     for name in ["chain_200", "history_1000"] {
-        let (free, kept) = (cost(name), cost(&format!("{name}_recorded")));
-        // A request that is kept costs a list segment, not the list.
+        let (plain, recorded) = (cost(name), cost(&format!("{name}_recorded")));
+        // A recorded request costs a list segment, not the list.
         assert!(
-            ratio(kept.bytes_total, free.bytes_total) < 1.3,
-            "{free:?} {kept:?}"
+            ratio(recorded.bytes_total, plain.bytes_total) < 1.3,
+            "{plain:?} {recorded:?}"
         );
     }
 }
@@ -105,9 +106,9 @@ fn a_handoff_over_a_long_history_copies_none_of_it() {
 fn a_parked_run_is_small() {
     let mut parked = None;
     let counted = allocation_counter::measure(|| {
-        parked = Some(Parked::start(100, HistoryOf::All));
+        parked = Some(ParkedRuns::start(100, HistoryOwner::Shared));
     });
-    // The history itself is part of it, and shared.
+    // Includes the history, which is shared.
     let bytes = counted.bytes_current / 100;
     assert_eq!(parked.map(|parked| parked.len()), Some(100));
     assert!(bytes < 5_000, "{bytes} bytes");

@@ -1,4 +1,4 @@
-//! Goes through a corpus and counts.
+//! Runs every case of a corpus and counts the results.
 
 use std::fmt;
 use std::fs;
@@ -8,32 +8,32 @@ pub use fake_provider::Protocol;
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::case::Case;
 use crate::compare::{self, Difference};
-use crate::models::Models;
+use crate::models::ModelSource;
 use crate::scenario::{self, Mode};
 use crate::tables;
-use crate::types::Case;
 use crate::wire::Wire;
 
-/// What of a corpus is run, and how.
+/// The cases to run, and the model to run them with.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Plan<'a> {
-    /// Only the cases whose name contains this.
+pub struct Options<'a> {
+    /// Runs only the cases whose name contains this.
     pub only: Option<&'a str>,
-    /// Over the wire, in this protocol. Only scenarios have a model to speak to.
+    /// Runs the scenarios over HTTP, in this protocol. The other cases have no model and do not run.
     pub wire: Option<Protocol>,
 }
 
-/// How a corpus went.
+/// The counts of passed, failed and skipped checks.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Checks that passed: a scenario counts once for each way it is run.
+    /// Checks that passed. A scenario counts once for each mode it runs in.
     pub passed: usize,
     /// Checks that failed.
     pub failed: usize,
-    /// Cases that were not run.
+    /// Cases that did not run.
     pub skipped: usize,
-    /// Which, and why.
+    /// The reasons for which cases did not run.
     pub skips: Vec<String>,
 }
 
@@ -47,68 +47,76 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A corpus that cannot be read.
+/// The error for a corpus that cannot be read.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct CorpusError {
     path: PathBuf,
     reason: String,
 }
 
-impl fmt::Display for Unreadable {
+impl CorpusError {
+    fn new(path: &Path, reason: impl ToString) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for CorpusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path.display(), self.reason)
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for CorpusError {}
 
-/// Runs the corpus in `folder`. Each failure is told as it is found.
+/// Runs the corpus in `folder`. Calls `on_failure` with the text of each failure.
 ///
 /// # Errors
-/// Where the folder holds no corpus, or one that cannot be read.
+/// Returns an error if the folder holds no corpus, or one that cannot be read.
 pub fn run(
     folder: &Path,
-    plan: Plan<'_>,
-    tell: &mut dyn FnMut(String),
-) -> Result<Tally, Unreadable> {
-    let models = match plan.wire {
-        None => Models::Scripted,
-        Some(protocol) => Models::Wire(Wire::new(protocol).map_err(|reason| Unreadable {
-            path: folder.to_owned(),
-            reason,
-        })?),
+    options: Options<'_>,
+    on_failure: &mut dyn FnMut(String),
+) -> Result<Tally, CorpusError> {
+    let models = match options.wire {
+        None => ModelSource::Scripted,
+        Some(protocol) => {
+            let wire = Wire::new(protocol).map_err(|reason| CorpusError::new(folder, reason))?;
+            ModelSource::Wire(wire)
+        }
     };
     let mut corpus = Corpus {
         tally: Tally::default(),
-        only: plan.only,
+        only: options.only,
         models,
         runs: 0,
-        tell,
+        on_failure,
     };
-    let mut found = false;
+    let mut is_corpus = false;
     for path in case_files(folder)? {
-        found = true;
-        corpus.run_case(&read(&path)?, &path)?;
+        is_corpus = true;
+        corpus.run_case(&read_json(&path)?, &path)?;
     }
     let fuzz = folder.join("fuzz.json");
     if fuzz.exists() {
-        found = true;
-        for case in list(&fuzz)? {
+        is_corpus = true;
+        for case in read_list(&fuzz)? {
             corpus.run_case(&case, &fuzz)?;
         }
     }
-    if plan.wire.is_none() {
-        found |= corpus.run_tables(folder)?;
-        found |= corpus.skip_realtime(folder)?;
+    if options.wire.is_none() {
+        is_corpus |= corpus.run_tables(folder)?;
+        is_corpus |= corpus.skip_realtime(folder)?;
     }
-    if !found {
-        return Err(Unreadable {
-            path: folder.to_owned(),
-            reason: "no corpus here: there is no runs/, fuzz.json, tables/ or realtime.json".into(),
-        });
+    if !is_corpus {
+        let reason = "no corpus here: there is no runs/, fuzz.json, tables/ or realtime.json";
+        return Err(CorpusError::new(folder, reason));
     }
     Ok(corpus.tally)
 }
+
 type RowCheck = fn(&Value) -> Result<(), String>;
 
 const TABLES: [(&str, RowCheck); 3] = [
@@ -120,56 +128,54 @@ const TABLES: [(&str, RowCheck); 3] = [
 struct Corpus<'a> {
     tally: Tally,
     only: Option<&'a str>,
-    models: Models,
-    /// How many runs there were.
+    models: ModelSource,
+    /// The number of runs so far.
     runs: usize,
-    tell: &'a mut dyn FnMut(String),
+    on_failure: &'a mut dyn FnMut(String),
 }
 
 impl Corpus<'_> {
-    fn is_wanted(&self, name: &str) -> bool {
+    fn is_selected(&self, name: &str) -> bool {
         self.only.is_none_or(|only| name.contains(only))
     }
 
-    fn run_tables(&mut self, folder: &Path) -> Result<bool, Unreadable> {
-        let mut found = false;
+    /// Checks every row of the tables. Returns `false` if there are no tables.
+    fn run_tables(&mut self, folder: &Path) -> Result<bool, CorpusError> {
+        let mut exist = false;
         for (file, check) in TABLES {
             let path = folder.join("tables").join(file);
             if path.exists() {
-                found = true;
-                for (index, row) in list(&path)?.iter().enumerate() {
-                    let name = format!("tables/{file}[{index}]");
-                    self.check(&name, || check(row));
+                exist = true;
+                for (index, row) in read_list(&path)?.iter().enumerate() {
+                    self.check(&format!("tables/{file}[{index}]"), || check(row));
                 }
             }
         }
-        Ok(found)
+        Ok(exist)
     }
 
-    fn skip_realtime(&mut self, folder: &Path) -> Result<bool, Unreadable> {
+    /// Counts the realtime cases as skipped. Returns `false` if there are none.
+    fn skip_realtime(&mut self, folder: &Path) -> Result<bool, CorpusError> {
         let path = folder.join("realtime.json");
         if !path.exists() {
             return Ok(false);
         }
-        let cases = list(&path)?;
-        let wanted = cases.iter().filter(|case| self.is_wanted(name_of(case)));
-        self.tally.skipped += wanted.count();
+        let cases = read_list(&path)?;
+        let names = cases.iter().map(case_name);
+        self.tally.skipped += names.filter(|name| self.is_selected(name)).count();
         let reason = "realtime.json: the engine has no realtime sessions yet".to_owned();
         self.tally.skips.push(reason);
         Ok(true)
     }
 
-    fn run_case(&mut self, case: &Value, path: &Path) -> Result<(), Unreadable> {
-        let name = name_of(case);
-        let unreadable = |reason: String| Unreadable {
-            path: path.to_owned(),
-            reason: format!("case {name}: {reason}"),
-        };
-        let read = Case::deserialize(case).map_err(|error| unreadable(error.to_string()))?;
-        if let Models::Wire(wire) = &self.models
-            && let Some(reason) = wire.why_not(&read.model, &case["expect"])
+    fn run_case(&mut self, json: &Value, path: &Path) -> Result<(), CorpusError> {
+        let name = case_name(json);
+        let failed = |reason: String| CorpusError::new(path, format!("case {name}: {reason}"));
+        let case = Case::deserialize(json).map_err(|error| failed(error.to_string()))?;
+        if let ModelSource::Wire(wire) = &self.models
+            && let Some(reason) = wire.skip_reason(&case.model, &json["expect"])
         {
-            if self.is_wanted(name) {
+            if self.is_selected(name) {
                 self.tally.skipped += 1;
                 self.tally.skips.push(format!("{name}: {reason}"));
             }
@@ -177,81 +183,79 @@ impl Corpus<'_> {
         }
         for mode in [Mode::Plain, Mode::Streamed] {
             let name = format!("{name} ({mode})");
-            if self.is_wanted(&name) {
-                let difference = self.run_scenario(case, &read, mode).map_err(unreadable)?;
-                self.check(&name, || difference);
+            if self.is_selected(&name) {
+                let result = self.run_scenario(&case, &json["expect"], mode);
+                let result = result.map_err(failed)?;
+                self.check(&name, || result);
             }
         }
         Ok(())
     }
 
-    /// Runs a scenario one way. The inner error is a difference.
+    /// Runs a scenario in one mode. The outer error is a case that cannot be run, the inner one a
+    /// difference.
     fn run_scenario(
         &mut self,
-        case: &Value,
-        read: &Case,
+        case: &Case,
+        expected: &Value,
         mode: Mode,
     ) -> Result<Result<(), String>, String> {
         let key = format!("run-{}", self.runs);
         self.runs += 1;
-        let model = self.models.model(&read.model, &key)?;
-        let got = scenario::run(read, mode, &model)?;
+        let model = self.models.model(&case.model, &key)?;
+        let got = scenario::run(case, mode, &model)?;
         Ok(match &self.models {
-            Models::Scripted => said(difference(&case["expect"], mode, &got)),
-            Models::Wire(wire) => wire.refused(&key).and_then(|()| {
-                let expected = wire.compared(&case["expect"]);
-                said(difference(&expected, mode, &wire.compared(&got)))
+            ModelSource::Scripted => check(difference(expected, mode, &got)),
+            ModelSource::Wire(wire) => wire.check_requests(&key).and_then(|()| {
+                let (expected, got) = (wire.normalize(expected), wire.normalize(&got));
+                check(difference(&expected, mode, &got))
             }),
         })
     }
 
     fn check(&mut self, name: &str, check: impl FnOnce() -> Result<(), String>) {
-        if !self.is_wanted(name) {
+        if !self.is_selected(name) {
             return;
         }
         match check() {
             Ok(()) => self.tally.passed += 1,
             Err(difference) => {
                 self.tally.failed += 1;
-                (self.tell)(format!("FAILED {name}: {difference}"));
+                (self.on_failure)(format!("FAILED {name}: {difference}"));
             }
         }
     }
 }
 
-fn difference(expect: &Value, mode: Mode, got: &Value) -> Option<Difference> {
-    let mut expected = expect.clone();
-    if let (Mode::Plain, Some(expected)) = (mode, expected.as_object_mut()) {
+fn difference(expected: &Value, mode: Mode, got: &Value) -> Option<Difference> {
+    let mut plain = expected.clone();
+    if let (Mode::Plain, Some(plain)) = (mode, plain.as_object_mut()) {
         // A plain run has no events.
-        expected.shift_remove("stream");
+        plain.shift_remove("stream");
     }
-    compare::run_either(&expected, expect.get("streamed_differs"), got)
+    compare::run_either(&plain, expected.get("streamed_differs"), got)
 }
 
-pub(crate) fn said(difference: Option<Difference>) -> Result<(), String> {
+/// Returns the text of a difference as an error.
+pub(crate) fn check(difference: Option<Difference>) -> Result<(), String> {
     difference.map_or(Ok(()), |difference| Err(difference.to_string()))
 }
 
-fn name_of(case: &Value) -> &str {
+fn case_name(case: &Value) -> &str {
     case["name"].as_str().unwrap_or("(no name)")
 }
 
-fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
+/// The files in `runs/`, sorted by name.
+fn case_files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
     let runs = folder.join("runs");
     if !runs.is_dir() {
         return Ok(Vec::new());
     }
-    let unreadable = |error: std::io::Error| Unreadable {
-        path: runs.clone(),
-        reason: error.to_string(),
-    };
+    let failed = |error: std::io::Error| CorpusError::new(&runs, error);
     let mut files = Vec::new();
-    for entry in fs::read_dir(&runs).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
+    for entry in fs::read_dir(&runs).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|it| it == "json") {
             files.push(path);
         }
     }
@@ -259,21 +263,14 @@ fn case_files(folder: &Path) -> Result<Vec<PathBuf>, Unreadable> {
     Ok(files)
 }
 
-fn list(path: &Path) -> Result<Vec<Value>, Unreadable> {
-    match read(path)? {
+fn read_list(path: &Path) -> Result<Vec<Value>, CorpusError> {
+    match read_json(path)? {
         Value::Array(cases) => Ok(cases),
-        _ => Err(Unreadable {
-            path: path.to_owned(),
-            reason: "a list of cases was expected".to_owned(),
-        }),
+        _ => Err(CorpusError::new(path, "a list of cases was expected")),
     }
 }
 
-fn read(path: &Path) -> Result<Value, Unreadable> {
-    let unreadable = |reason: String| Unreadable {
-        path: path.to_owned(),
-        reason,
-    };
-    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+fn read_json(path: &Path) -> Result<Value, CorpusError> {
+    let text = fs::read_to_string(path).map_err(|error| CorpusError::new(path, error))?;
+    serde_json::from_str(&text).map_err(|error| CorpusError::new(path, error))
 }

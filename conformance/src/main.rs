@@ -1,20 +1,20 @@
-//! `conformance DIR` runs the corpus in a folder and says which cases fail.
+//! `conformance DIR` runs the corpus in a folder and prints the cases that fail.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use conformance::corpus::{self, Plan, Protocol};
+use conformance::corpus::{self, Options, Protocol};
 
 const USAGE: &str = "usage: conformance DIR [CASE] [--wire responses|chat]
 
 Runs the corpus in DIR (laid out as cases/FORMAT.md says), or only the cases whose name contains
-CASE. With --wire, a scenario's model is a client of a provider that answers from the script, and
-that refuses what the API would refuse. Prints a line for each case that fails, with the first
-difference, and closes with `N passed, M failed`. Exits with 1 where a case failed, with 2 where the
-corpus cannot be read.";
+CASE. With --wire, a scenario's model is an HTTP client of a fake provider that replies from the
+script and rejects requests that the API would reject. Prints a line for each case that fails, with
+the first difference, and ends with `N passed, M failed`. Exits with 1 if a case failed, with 2 if
+the corpus cannot be read.";
 
-/// What the program was asked to do.
-struct Asked {
+/// The parsed command line.
+struct Arguments {
     folder: PathBuf,
     only: Option<String>,
     wire: Option<Protocol>,
@@ -26,15 +26,17 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let Some(asked) = read(arguments) else {
+    let Some(arguments) = parse(arguments) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let plan = Plan {
-        only: asked.only.as_deref(),
-        wire: asked.wire,
+    let options = Options {
+        only: arguments.only.as_deref(),
+        wire: arguments.wire,
     };
-    match corpus::run(&asked.folder, plan, &mut |failure| println!("{failure}")) {
+    match corpus::run(&arguments.folder, options, &mut |failure| {
+        println!("{failure}")
+    }) {
         Ok(tally) => {
             for skip in &tally.skips {
                 println!("skipped: {skip}");
@@ -49,8 +51,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// `None` where the arguments make no sense.
-fn read(mut arguments: Vec<String>) -> Option<Asked> {
+/// Parses the command line. Returns `None` if it is invalid.
+fn parse(mut arguments: Vec<String>) -> Option<Arguments> {
     let mut wire = None;
     if let Some(at) = arguments.iter().position(|argument| argument == "--wire") {
         wire = Some(match arguments.get(at + 1)?.as_str() {
@@ -60,10 +62,10 @@ fn read(mut arguments: Vec<String>) -> Option<Asked> {
         });
         arguments.drain(at..at + 2);
     }
-    let mut words = arguments.into_iter();
-    let (folder, only) = (words.next()?, words.next());
-    let is_over = words.next().is_none();
-    (is_over && !folder.starts_with('-')).then(|| Asked {
+    let mut arguments = arguments.into_iter();
+    let folder = arguments.next().filter(|folder| !folder.starts_with('-'))?;
+    let only = arguments.next();
+    arguments.next().is_none().then(|| Arguments {
         folder: folder.into(),
         only,
         wire,

@@ -1,56 +1,62 @@
-//! Where a scenario's model comes from, and what it was asked.
+//! The models of scenarios, and a record of their requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_core::Stream;
 use serde_json::Value;
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::{ModelEvent, ModelHandle};
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    BoxError, Item, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse,
-};
+use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
-use crate::types::Answer;
+use crate::case::ScriptedReply;
 use crate::wire::Wire;
 
-/// Where the models of scenarios come from.
-pub(crate) enum Models {
-    /// They answer from the script in this process.
+/// The kind of model that scenarios run with.
+pub(crate) enum ModelSource {
+    /// Models that reply from the script in this process.
     Scripted,
-    /// They are clients of a provider that answers from the script.
+    /// HTTP clients of a provider that replies from the script.
     Wire(Wire),
 }
 
-impl Models {
-    /// A model that follows the script. `key` is the name of this one run of the case.
-    pub(crate) fn model(&self, script: &[Answer], key: &str) -> Result<Recorded, String> {
+impl ModelSource {
+    /// A model that follows the script. `key` identifies this run of the case.
+    pub(crate) fn model(
+        &self,
+        script: &[ScriptedReply],
+        key: &str,
+    ) -> Result<RecordingModel, String> {
         let model = match self {
             Self::Scripted => scripted(script)?.into(),
             Self::Wire(wire) => wire.model(script, key)?,
         };
-        Ok(Recorded::new(model))
+        Ok(RecordingModel::new(model))
     }
 }
 
-fn scripted(script: &[Answer]) -> Result<ScriptedModel, String> {
+fn scripted(script: &[ScriptedReply]) -> Result<ScriptedModel, String> {
     let mut model = ScriptedModel::new();
-    for answer in script {
-        model = match answer.said()? {
+    for reply in script {
+        model = match reply.output()? {
             Err(error) => model.fail(error),
             Ok(output) => {
-                let items = output.iter().map(Item::from_value);
-                let items: Result<Vec<Item>, _> = items.collect();
-                model.respond_with(ModelResponse::new(
-                    items.map_err(|error| error.to_string())?,
-                ))
+                let items: Vec<Item> = output
+                    .iter()
+                    .map(Item::from_value)
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| error.to_string())?;
+                model.respond_with(ModelResponse::new(items))
             }
         };
     }
     Ok(model)
 }
 
-impl Answer {
-    /// The items of the answer, or the error.
-    pub(crate) fn said(&self) -> Result<Result<Vec<Value>, &str>, String> {
+impl ScriptedReply {
+    /// The output items, or the error that the model replies with. The outer error is a reply that has
+    /// neither.
+    pub(crate) fn output(&self) -> Result<Result<Vec<Value>, &str>, String> {
         match (&self.output, &self.error) {
             (_, Some(error)) => Ok(Err(error)),
             (Some(output), None) => Ok(Ok(output.iter().map(in_type_order).collect())),
@@ -59,8 +65,8 @@ impl Answer {
     }
 }
 
-/// The reference reads a model's answer into types, which write their fields in their own order.
-/// That shows where a nested record is read back in pieces.
+/// Orders the fields as the reference does: it parses the output into types and serializes them again.
+/// The order is visible in nested history.
 fn in_type_order(item: &Value) -> Value {
     let order: &[&str] = match item["type"].as_str().unwrap_or_default() {
         "message" => &["id", "content", "role", "status", "type"],
@@ -84,44 +90,45 @@ fn in_type_order(item: &Value) -> Value {
             let rest = fields
                 .iter()
                 .filter(|(name, _)| !order.contains(&name.as_str()));
-            let all = first.chain(rest);
-            Value::Object(
-                all.map(|(name, value)| (name.clone(), in_type_order(value)))
-                    .collect(),
-            )
+            first
+                .chain(rest)
+                .map(|(name, value)| (name.clone(), in_type_order(value)))
+                .collect()
         }
         Value::Array(list) => list.iter().map(in_type_order).collect(),
         other => other.clone(),
     }
 }
 
-/// A model that keeps what it is asked.
+/// A model that records its requests.
 #[derive(Clone)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordingModel {
     model: ModelHandle,
     requests: Arc<Mutex<Vec<ModelRequest>>>,
 }
 
-impl Recorded {
+impl RecordingModel {
     fn new(model: ModelHandle) -> Self {
-        let requests = Arc::default();
-        Self { model, requests }
+        Self {
+            model,
+            requests: Arc::default(),
+        }
     }
 
-    /// What it was asked, call by call.
+    /// The requests so far, in order.
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
-        self.noted().clone()
+        self.lock().clone()
     }
 
-    fn noted(&self) -> MutexGuard<'_, Vec<ModelRequest>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ModelRequest>> {
         // Nothing panics while the lock is held.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Model for Recorded {
+impl Model for RecordingModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.noted().push(request.clone());
+        self.lock().push(request.clone());
         self.model.respond(request).await
     }
 
@@ -129,7 +136,7 @@ impl Model for Recorded {
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        self.noted().push(request.clone());
+        self.lock().push(request.clone());
         self.model.stream(request)
     }
 

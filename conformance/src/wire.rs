@@ -1,21 +1,18 @@
-//! Scenarios over the wire: a provider answers from the script, a client asks it.
+//! Scenarios over HTTP: the model is a client of a fake provider that replies from the script.
 //!
-//! The run is compared as ever, with what the client was given in the place of what the model was
-//! given. What the client made of it is the provider's to check: every body must be one that the API
-//! takes.
+//! The comparison uses the requests that the client was called with. The provider checks the bodies
+//! that the client sent: each must be one that the API accepts.
 
-mod client;
-mod modulo;
+mod normalize;
 
 use fake_provider::{FakeProvider, Protocol, Reply, Rules, check};
 use serde_json::{Value, json};
-use switchboard_core::ModelHandle;
+use switchboard_core::model::ModelHandle;
+use switchboard_models::{ChatModel, Endpoint, ResponsesModel};
 
-use crate::types::Answer;
+use crate::case::ScriptedReply;
 
-pub(crate) use modulo::without_ids;
-
-/// A provider, and the protocol it is spoken to in.
+/// A fake provider, and the protocol of its clients.
 pub(crate) struct Wire {
     provider: FakeProvider,
     protocol: Protocol,
@@ -27,32 +24,36 @@ impl Wire {
         Ok(Self { provider, protocol })
     }
 
-    /// A client whose answers follow the script.
-    pub(crate) fn model(&self, script: &[Answer], key: &str) -> Result<ModelHandle, String> {
+    /// A client that gets the replies of the script. Its requests carry `key` as the API key.
+    pub(crate) fn model(&self, script: &[ScriptedReply], key: &str) -> Result<ModelHandle, String> {
         self.provider.script(key, replies(script)?);
-        client::model(self.protocol, &self.provider.url(), key)
+        let endpoint = Endpoint::at(self.provider.url()).key(key).retries(0);
+        let client = endpoint.connect().map_err(|error| error.to_string())?;
+        Ok(match self.protocol {
+            Protocol::Responses => ResponsesModel::new(&client, "gpt-test").into(),
+            Protocol::Chat => ChatModel::new(&client, "gpt-test").into(),
+        })
     }
 
-    /// What the client sent that the API would refuse.
-    pub(crate) fn refused(&self, key: &str) -> Result<(), String> {
+    /// Returns an error if the client sent a request that the API would reject.
+    pub(crate) fn check_requests(&self, key: &str) -> Result<(), String> {
         match self.provider.violations_of(key).first() {
             Some(violation) => Err(format!("the provider refuses what was sent: {violation}")),
             None => Ok(()),
         }
     }
 
-    /// Why a case cannot be run over the wire.
-    pub(crate) fn why_not(&self, script: &[Answer], expected: &Value) -> Option<String> {
-        let in_chat = || match (self.protocol, replies(script)) {
+    /// The reason why a case cannot run over HTTP, or `None` if it can.
+    pub(crate) fn skip_reason(&self, script: &[ScriptedReply], expected: &Value) -> Option<String> {
+        rejected_request(expected).or_else(|| match (self.protocol, replies(script)) {
             (Protocol::Chat, Ok(replies)) => replies.iter().find_map(Reply::chat_problem),
             _ => None,
-        };
-        refused_anyway(expected).or_else(in_chat)
+        })
     }
 
-    /// What is compared: all but what the protocol does not carry.
-    pub(crate) fn compared(&self, run: &Value) -> Value {
-        without_ids(run, self.protocol)
+    /// Removes the fields that the protocol does not carry from a serialized run.
+    pub(crate) fn normalize(&self, run: &Value) -> Value {
+        normalize::normalize(run, self.protocol)
     }
 }
 
@@ -60,9 +61,9 @@ fn rules() -> Rules {
     Rules::default()
 }
 
-fn replies(script: &[Answer]) -> Result<Vec<Reply>, String> {
-    let replies = script.iter().map(|answer| {
-        Ok(match answer.said()? {
+fn replies(script: &[ScriptedReply]) -> Result<Vec<Reply>, String> {
+    let replies = script.iter().map(|reply| {
+        Ok(match reply.output()? {
             // Frames of this size cut through events and characters.
             Ok(items) => Reply::items(items).frames(61),
             Err(message) => Reply::status(500, json!({"error": {"message": message}})),
@@ -71,13 +72,13 @@ fn replies(script: &[Answer]) -> Result<Vec<Reply>, String> {
     replies.collect()
 }
 
-/// Some scenarios give a model what the API refuses, like an output without its call that a filter
-/// of the scenario's own has left. The reference did so too, so the case says nothing of the client.
-fn refused_anyway(expected: &Value) -> Option<String> {
+/// The reason why the API rejects a request of the reference, if it does. In some scenarios a filter
+/// leaves an orphaned call output, for example. Such a case cannot test the client.
+fn rejected_request(expected: &Value) -> Option<String> {
+    let plain = &expected["model_calls"];
     let streamed = &expected["streamed_differs"]["model_calls"];
-    let calls = [&expected["model_calls"], streamed];
-    let calls = calls.into_iter().filter_map(Value::as_array).flatten();
-    calls.enumerate().find_map(|(number, call)| {
+    let calls = [plain, streamed].into_iter().filter_map(Value::as_array);
+    calls.flatten().enumerate().find_map(|(number, call)| {
         let body = json!({"model": "gpt-test", "input": call["input"]});
         let problem = check(Protocol::Responses, &body, rules()).err()?;
         Some(format!(
@@ -92,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    fn script(items: Value) -> Vec<Answer> {
-        vec![Answer::deserialize(json!({"output": items})).unwrap()]
+    fn script(items: Value) -> Vec<ScriptedReply> {
+        vec![ScriptedReply::deserialize(json!({"output": items})).unwrap()]
     }
 
     fn message() -> Value {
@@ -102,28 +103,28 @@ mod tests {
     }
 
     #[test]
-    fn what_chat_cannot_carry_is_skipped_in_chat_only() {
+    fn a_script_that_chat_cannot_carry_is_skipped_in_chat_only() {
         let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
                           "arguments": "{}"});
         let script = script(json!([call, message()]));
-        let why_not = |protocol| {
+        let skip_reason = |protocol| {
             let wire = Wire::new(protocol).unwrap();
-            wire.why_not(&script, &json!({"model_calls": []}))
+            wire.skip_reason(&script, &json!({"model_calls": []}))
         };
-        assert_eq!(why_not(Protocol::Responses), None);
+        assert_eq!(skip_reason(Protocol::Responses), None);
         assert_eq!(
-            why_not(Protocol::Chat).as_deref(),
+            skip_reason(Protocol::Chat).as_deref(),
             Some("Chat cannot say that an item of type \"message\" came after the others")
         );
     }
 
     #[test]
-    fn what_the_api_refuses_of_the_reference_is_skipped() {
+    fn a_case_with_a_request_that_the_api_rejects_is_skipped() {
         let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "x"});
         let expected = json!({"model_calls": [{"input": [message()]}, {"input": [output]}]});
         let wire = Wire::new(Protocol::Responses).unwrap();
         assert_eq!(
-            wire.why_not(&script(json!([message()])), &expected)
+            wire.skip_reason(&script(json!([message()])), &expected)
                 .as_deref(),
             Some(
                 "the API refuses what the reference gives to model call 1: input: No tool call found \

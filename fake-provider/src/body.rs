@@ -1,4 +1,4 @@
-//! The body of an answer: frames, and what follows them.
+//! The body of a reply: frames, and what follows them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,14 +14,14 @@ use tokio::time::{Sleep, sleep};
 use crate::render::{Rendered, Tail};
 use crate::shared::Shared;
 
-/// Notes that the client went away, where it is dropped before it is done.
-pub(crate) struct Watch {
+/// Records that the client disconnected if it is dropped before `done` is called.
+pub(crate) struct DisconnectGuard {
     shared: Arc<Shared>,
     request: usize,
     done: bool,
 }
 
-impl Watch {
+impl DisconnectGuard {
     pub(crate) fn new(shared: Arc<Shared>, request: usize) -> Self {
         Self {
             shared,
@@ -35,7 +35,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         if !self.done
             && let Some(request) = self.shared.state().requests.get_mut(self.request)
@@ -51,14 +51,14 @@ pub(crate) struct ReplyBody {
     tail: Tail,
     length: Option<u64>,
     pace: Option<Duration>,
-    /// What must pass before the next frame.
+    /// The pause before the next frame.
     pause: Pause,
-    watch: Option<Watch>,
+    guard: Option<DisconnectGuard>,
 }
 
 enum Pause {
     None,
-    /// Let the connection send what it has, so that each frame travels by itself.
+    /// Lets the connection flush, so that each frame is sent by itself.
     Flush,
     Sleep(Pin<Box<Sleep>>),
 }
@@ -67,11 +67,11 @@ impl ReplyBody {
     pub(crate) fn new(
         rendered: Rendered,
         pace: Option<Duration>,
-        mut watch: Option<Watch>,
+        mut guard: Option<DisconnectGuard>,
     ) -> Self {
         let frames: VecDeque<Bytes> = rendered.frames.into();
-        if let (Tail::End, true, Some(watch)) = (&rendered.tail, frames.is_empty(), &mut watch) {
-            watch.done();
+        if let (Tail::End, true, Some(guard)) = (&rendered.tail, frames.is_empty(), &mut guard) {
+            guard.done();
         }
         Self {
             frames,
@@ -79,7 +79,7 @@ impl ReplyBody {
             length: rendered.length.map(|length| length as u64),
             pace,
             pause: Pause::None,
-            watch,
+            guard,
         }
     }
 
@@ -101,7 +101,7 @@ impl ReplyBody {
 
     fn next_frame(&mut self) -> Option<Bytes> {
         let frame = self.frames.pop_front().or_else(|| match &self.tail {
-            Tail::Repeat(again) => Some(again.clone()),
+            Tail::Repeat(frame) => Some(frame.clone()),
             _ => None,
         })?;
         self.pause = match self.pace {
@@ -109,7 +109,6 @@ impl ReplyBody {
             None => Pause::Flush,
         };
         if let (true, Tail::End) = (self.frames.is_empty(), &self.tail) {
-            // Nothing to wait for after the last.
             self.pause = Pause::None;
             self.done();
         }
@@ -117,8 +116,8 @@ impl ReplyBody {
     }
 
     fn done(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.done();
+        if let Some(guard) = &mut self.guard {
+            guard.done();
         }
     }
 }
@@ -140,7 +139,7 @@ impl Body for ReplyBody {
         }
         match this.tail {
             Tail::End | Tail::Repeat(_) => Poll::Ready(None),
-            // Woken only when the client goes away.
+            // Woken only when the client disconnects.
             Tail::Hang => Poll::Pending,
             Tail::Close => {
                 this.done();

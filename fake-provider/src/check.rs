@@ -1,4 +1,4 @@
-//! What requests must be.
+//! Checks request bodies.
 
 pub(crate) mod calls;
 mod chat;
@@ -11,7 +11,7 @@ mod tools;
 use serde_json::Value;
 
 use crate::error::Problem;
-use crate::memory::Memory;
+use crate::open_calls::OpenCalls;
 use crate::rules::Rules;
 
 /// A protocol of the provider.
@@ -23,7 +23,7 @@ pub enum Protocol {
     Chat,
 }
 
-/// Checks a request body as a server does that remembers nothing.
+/// Checks a request body, as a server without earlier responses does.
 ///
 /// ```
 /// use fake_provider::{Protocol, Rules, check};
@@ -35,12 +35,17 @@ pub enum Protocol {
 /// ```
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// Returns the first problem.
 pub fn check(protocol: Protocol, body: &Value, rules: Rules) -> Result<(), Problem> {
-    check_with(protocol, body, rules, Memory::default().open_calls(body))
+    check_with(
+        protocol,
+        body,
+        rules,
+        OpenCalls::default().for_request(body),
+    )
 }
 
-/// Checks a request body. `open` are the calls of earlier responses that it must answer.
+/// Checks a request body. `open` holds the calls of earlier responses that it must answer.
 pub(crate) fn check_with(
     protocol: Protocol,
     body: &Value,
@@ -56,6 +61,7 @@ pub(crate) fn check_with(
     }
 }
 
+/// The list in a field, or an empty one.
 fn list<'a>(body: &'a Value, field: &str) -> &'a [Value] {
     body[field]
         .as_array()

@@ -1,20 +1,20 @@
-//! What is wrong with a request, in OpenAI's form.
+//! Problems of requests, in OpenAI's format.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// What is wrong with a request.
+/// A problem of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The HTTP status it is answered with.
+    /// The HTTP status of the response.
     pub status: u16,
-    /// The provider's name of the error, like `missing_required_parameter`.
+    /// The error code, like `missing_required_parameter`.
     pub code: Option<&'static str>,
-    /// Where in the body it is, like `input[1].id`.
+    /// The path in the body, like `input[1].id`.
     pub param: Option<String>,
-    /// What is wrong.
+    /// The description.
     pub message: String,
 }
 
@@ -37,7 +37,7 @@ impl Problem {
         self
     }
 
-    /// The body OpenAI answers with.
+    /// The body of the response.
     pub(crate) fn body(&self) -> Value {
         error_body(
             "invalid_request_error",
@@ -57,7 +57,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// An error as OpenAI writes it.
+/// An error body in OpenAI's format.
 pub(crate) fn error_body(
     kind: &str,
     code: Option<&str>,

@@ -1,5 +1,5 @@
-//! A model provider for tests and benches: real HTTP on a loopback port, scripted answers, and
-//! strict about what it is asked.
+//! A model provider for tests and benches: real HTTP on a loopback port, scripted replies, and
+//! strict checks of requests.
 //!
 //! It serves `POST {url}/responses` and `POST {url}/chat/completions`, whole and as event streams.
 //! A script belongs to an API key, so that many tests can share one server:
@@ -17,18 +17,17 @@
 //! # }
 //! ```
 //!
-//! Every request is checked against the schemas of the official client and the rules a schema
-//! cannot say (see `schemas/README.md` and [`Rules`]). What breaks one is answered with a 400 like
-//! OpenAI's and kept in [`FakeProvider::violations`].
+//! Every request is checked against the schemas of the official client and further [`Rules`] (see
+//! `schemas/README.md`). An invalid request gets a 400 like OpenAI's and is recorded in
+//! [`FakeProvider::violations`].
 
-mod answer;
 mod body;
 mod check;
 mod error;
-mod handle;
-mod memory;
+mod handler;
+mod open_calls;
+mod prepared;
 mod quirk;
-mod ready;
 mod record;
 mod render;
 mod reply;
@@ -36,11 +35,10 @@ mod rules;
 mod server;
 mod shared;
 
-pub use answer::{ErrorForm, Usage};
 pub use check::{Protocol, check};
 pub use error::Problem;
 pub use quirk::Quirk;
 pub use record::{Request, Violation};
-pub use reply::Reply;
+pub use reply::{ErrorForm, Reply, Usage};
 pub use rules::Rules;
 pub use server::FakeProvider;

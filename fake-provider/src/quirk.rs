@@ -1,6 +1,6 @@
-//! What servers do that OpenAI's does not.
+//! Deviations of other servers from OpenAI's.
 
-/// A habit of a compatible server, or of a proxy, that a client should put up with.
+/// A deviation of a compatible server or a proxy that a client should tolerate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quirk {
@@ -23,23 +23,23 @@ pub enum Quirk {
     ZeroToolIndex,
     /// Chat: calls have no `id`.
     NoCallId,
-    /// Chat: a call comes whole, in one chunk.
+    /// Chat: a call is sent in one chunk.
     WholeCalls,
-    /// Chat: arguments are an object, not text. A streamed call then comes whole.
+    /// Chat: arguments are an object, not text. A streamed call is then sent in one chunk.
     ObjectArguments,
-    /// Chat: `content` is null where it is empty, in every chunk.
+    /// Chat: empty `content` is null, in every chunk.
     NullContent,
-    /// Chat: reasoning comes as `reasoning`, not as `reasoning_content`.
+    /// Chat: the field for reasoning is `reasoning`, not `reasoning_content`.
     ReasoningField,
-    /// Chat: the reason to finish is `stop`, also with calls.
+    /// Chat: the finish reason is `stop`, also with calls.
     FinishStop,
-    /// Chat: no reason to finish comes at all.
+    /// Chat: there is no finish reason.
     NoFinish,
-    /// Chat: the reason to finish comes with the last piece, not in a chunk of its own.
+    /// Chat: the finish reason is in the last chunk with content, not in a chunk of its own.
     FinishWithLast,
-    /// Chat: no chunk says whose role it is.
+    /// Chat: no chunk has a role.
     NoRole,
-    /// No usage is told, even where it was asked for.
+    /// There is no usage, even if it was requested.
     NoUsage,
 
     /// Responses: events have no `event:` line.

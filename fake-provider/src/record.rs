@@ -1,4 +1,4 @@
-//! What the provider keeps of what it was sent.
+//! The records of requests and violations.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use serde_json::Value;
 
 use crate::error::Problem;
 
-/// A request the provider got.
+/// A request that the provider received.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Request {
-    /// The API key it came with; empty where it had none.
+    /// The API key, or an empty text if there is none.
     pub key: String,
-    /// Its path, like `/v1/responses`.
+    /// The path, like `/v1/responses`.
     pub path: String,
-    /// Its headers, with lower-case names.
+    /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// Its body; where that was no JSON, the text of it.
+    /// The body, or its text if it is not JSON.
     pub body: Value,
-    /// Whether the client closed the connection before it had the whole answer.
+    /// `true` if the client closed the connection before it had the whole reply.
     pub closed_early: bool,
 }
 
 impl Request {
-    /// A header by its lower-case name.
+    /// Returns the value of a header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut headers = self.headers.iter();
-        headers
-            .find(|(known, _)| known == name)
+        self.headers
+            .iter()
+            .find(|(header, _)| header == name)
             .map(|(_, value)| value.as_str())
     }
 }
@@ -36,13 +36,13 @@ impl Request {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// The API key it came with.
+    /// The API key of the request.
     pub key: String,
-    /// Its path.
+    /// The path of the request.
     pub path: String,
-    /// Which of the provider's requests it was, counted from 0.
+    /// The index of the request among all of the provider.
     pub request: usize,
-    /// What is wrong with it.
+    /// The problem of the request.
     pub problem: Problem,
 }
 

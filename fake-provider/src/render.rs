@@ -1,4 +1,4 @@
-//! Writes an answer in the protocol it was asked in.
+//! Renders replies in the protocol of the request.
 
 mod chat;
 mod chunks;
@@ -10,22 +10,22 @@ mod sse;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::answer::{Answer, Cut, End, Endless};
 use crate::check::Protocol;
 use crate::error::error_body;
 use crate::reply::Reply;
+use crate::reply::content::{Content, Cut, Ending, Endless};
 
 pub(crate) use chat::chat_problem;
 
-/// What an answer is for.
-pub(crate) struct Asked<'a> {
+/// The parts of a request that a reply depends on.
+pub(crate) struct RequestInfo<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) body: &'a Value,
-    /// The number of the answer; identifiers are made of it.
+    /// The number of the request, which identifiers are made of.
     pub(crate) number: usize,
 }
 
-impl Asked<'_> {
+impl RequestInfo<'_> {
     fn is_stream(&self) -> bool {
         self.body["stream"] == true
     }
@@ -34,7 +34,7 @@ impl Asked<'_> {
         self.body["model"].as_str().unwrap_or("gpt-fake")
     }
 
-    /// The identifier of the answer.
+    /// The identifier of the response.
     pub(crate) fn id(&self) -> String {
         match self.protocol {
             Protocol::Responses => format!("resp_{}", self.number),
@@ -43,18 +43,18 @@ impl Asked<'_> {
     }
 }
 
-/// An answer as it goes over the wire.
+/// A rendered reply.
 #[derive(Clone)]
 pub(crate) struct Rendered {
     pub(crate) status: u16,
     pub(crate) content_type: String,
-    /// How long the body says it is; a stream does not say.
+    /// The content length. A stream has none.
     pub(crate) length: Option<usize>,
     pub(crate) frames: Vec<Bytes>,
     pub(crate) tail: Tail,
 }
 
-/// What follows the last frame.
+/// The action after the last frame.
 #[derive(Clone)]
 pub(crate) enum Tail {
     End,
@@ -63,53 +63,55 @@ pub(crate) enum Tail {
     Repeat(Bytes),
 }
 
-/// Writes `reply`. `None` where the connection is to be closed without an answer.
-pub(crate) fn render(reply: &Reply, asked: &Asked<'_>) -> Option<Rendered> {
-    let rendered = match &reply.answer {
-        Answer::Disconnect => return None,
-        Answer::Raw {
+/// Renders a reply. Returns `None` if the connection is to be closed without one.
+pub(crate) fn render(reply: &Reply, request: &RequestInfo<'_>) -> Option<Rendered> {
+    let rendered = match &reply.content {
+        Content::Disconnect => return None,
+        Content::Raw {
             status,
             content_type,
             bytes,
         } => Rendered {
             content_type: content_type.clone(),
-            ..whole(*status, bytes.clone())
+            ..json_body(*status, bytes.clone())
         },
-        Answer::Endless(endless) => never_ending(*endless, asked),
-        Answer::Items { items, end } => match written(reply, items, end, asked) {
+        Content::Endless(endless) => render_endless(*endless, request),
+        Content::Items { items, end } => match render_items(reply, items, end, request) {
             Ok(rendered) => rendered,
             Err(problem) => {
                 let body = error_body("server_error", Some("not_in_chat"), None, &problem);
-                whole(501, body.to_string().into())
+                json_body(501, body.to_string().into())
             }
         },
     };
-    Some(framed(cut(rendered, reply.cut), reply.frame))
+    Some(split_frames(cut(rendered, reply.cut), reply.frame))
 }
 
-fn written(
+fn render_items(
     reply: &Reply,
     items: &[Value],
-    end: &End,
-    asked: &Asked<'_>,
+    end: &Ending,
+    request: &RequestInfo<'_>,
 ) -> Result<Rendered, String> {
-    Ok(match (asked.protocol, asked.is_stream()) {
-        (Protocol::Responses, true) => stream(events::events(reply, items, end, asked)),
+    Ok(match (request.protocol, request.is_stream()) {
+        (Protocol::Responses, true) => stream(events::events(reply, items, end, request)),
         (Protocol::Responses, false) => match end {
-            End::Error { code, message, .. } => failure(code, message),
-            _ => whole(
+            Ending::Error { code, message, .. } => failure(code, message),
+            _ => json_body(
                 200,
-                response::json(reply, items, end, asked).to_string().into(),
+                response::json(reply, items, end, request)
+                    .to_string()
+                    .into(),
             ),
         },
-        (Protocol::Chat, true) => stream(chunks::chunks(reply, items, end, asked)?),
+        (Protocol::Chat, true) => stream(chunks::chunks(reply, items, end, request)?),
         (Protocol::Chat, false) => match end {
-            End::Error { code, message, .. } | End::Failed { code, message } => {
+            Ending::Error { code, message, .. } | Ending::Failed { code, message } => {
                 failure(code, message)
             }
-            _ => whole(
+            _ => json_body(
                 200,
-                chat::completion(reply, items, end, asked)?
+                chat::completion(reply, items, end, request)?
                     .to_string()
                     .into(),
             ),
@@ -119,11 +121,11 @@ fn written(
 
 fn failure(code: &str, message: &str) -> Rendered {
     let body = error_body("server_error", Some(code), None, message);
-    whole(500, body.to_string().into())
+    json_body(500, body.to_string().into())
 }
 
-/// An answer that is a JSON body.
-pub(crate) fn whole(status: u16, bytes: Bytes) -> Rendered {
+/// A response with a JSON body.
+pub(crate) fn json_body(status: u16, bytes: Bytes) -> Rendered {
     Rendered {
         status,
         content_type: "application/json".to_owned(),
@@ -143,16 +145,16 @@ fn stream(frames: Vec<Bytes>) -> Rendered {
     }
 }
 
-fn never_ending(endless: Endless, asked: &Asked<'_>) -> Rendered {
-    let (first, again): (Vec<Bytes>, Bytes) = match (asked.is_stream(), endless) {
-        (true, Endless::Events) => match asked.protocol {
-            Protocol::Responses => events::endless(asked),
-            Protocol::Chat => chunks::endless(asked),
+fn render_endless(endless: Endless, request: &RequestInfo<'_>) -> Rendered {
+    let (first, again): (Vec<Bytes>, Bytes) = match (request.is_stream(), endless) {
+        (true, Endless::Events) => match request.protocol {
+            Protocol::Responses => events::endless(request),
+            Protocol::Chat => chunks::endless(request),
         },
         (true, Endless::Line) => (vec!["data: {\"type\":\"".into()], "x".repeat(4096).into()),
         (false, _) => (vec!["{\"id\":\"".into()], "x".repeat(4096).into()),
     };
-    let content_type = if asked.is_stream() {
+    let content_type = if request.is_stream() {
         "text/event-stream"
     } else {
         "application/json"
@@ -166,7 +168,7 @@ fn never_ending(endless: Endless, asked: &Asked<'_>) -> Rendered {
     }
 }
 
-/// Keeps the first bytes of a body, and changes what follows them.
+/// Cuts a body off after some bytes, and sets the action that follows.
 fn cut(mut rendered: Rendered, cut: Option<(usize, Cut)>) -> Rendered {
     let Some((mut left, cut)) = cut else {
         return rendered;
@@ -180,16 +182,16 @@ fn cut(mut rendered: Rendered, cut: Option<(usize, Cut)>) -> Rendered {
         Cut::Close => Tail::Close,
         Cut::Hang => Tail::Hang,
         Cut::End => {
-            let kept = rendered.frames.iter().map(Bytes::len).sum();
-            rendered.length = rendered.length.map(|_| kept);
+            let length = rendered.frames.iter().map(Bytes::len).sum();
+            rendered.length = rendered.length.map(|_| length);
             Tail::End
         }
     };
     rendered
 }
 
-/// Cuts a body into frames of the same size.
-fn framed(mut rendered: Rendered, size: Option<usize>) -> Rendered {
+/// Splits a body into frames of the same size.
+fn split_frames(mut rendered: Rendered, size: Option<usize>) -> Rendered {
     if let Some(size) = size {
         let all = Bytes::from(rendered.frames.concat());
         let starts = (0..all.len()).step_by(size);
@@ -200,7 +202,7 @@ fn framed(mut rendered: Rendered, size: Option<usize>) -> Rendered {
     rendered
 }
 
-/// A text in pieces of so many characters.
+/// Splits a text into pieces of `characters` characters.
 fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,17 +1,20 @@
-//! What the provider answers.
+//! The replies of a script.
+
+pub(crate) mod content;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Cut, End, Endless, ErrorForm, Usage};
 use crate::quirk::Quirk;
 use crate::render;
+use content::{Content, Cut, Ending, Endless};
+pub use content::{ErrorForm, Usage};
 
-/// One answer of a script.
+/// One reply of a script.
 ///
-/// A constructor says what is answered, and methods change how:
+/// A constructor sets the content, and methods change how it is sent:
 ///
 /// ```
 /// use fake_provider::{Quirk, Reply, Usage};
@@ -27,7 +30,7 @@ use crate::render;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Reply {
-    pub(crate) answer: Answer,
+    pub(crate) content: Content,
     pub(crate) usage: Usage,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) delay: Duration,
@@ -39,9 +42,9 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn new(answer: Answer) -> Self {
+    fn new(content: Content) -> Self {
         Self {
-            answer,
+            content,
             usage: Usage::default(),
             headers: Vec::new(),
             delay: Duration::ZERO,
@@ -53,32 +56,32 @@ impl Reply {
         }
     }
 
-    /// Answers with these output items, in the form of the Responses API; the server writes them in
-    /// the protocol it is asked in.
+    /// Replies with output items of the Responses API. The server converts them to the protocol of the
+    /// request.
     pub fn items(items: impl IntoIterator<Item = Value>) -> Self {
-        Self::ended(items, End::Completed)
+        Self::ended(items, Ending::Completed)
     }
 
-    fn ended(items: impl IntoIterator<Item = Value>, end: End) -> Self {
-        Self::new(Answer::Items {
+    fn ended(items: impl IntoIterator<Item = Value>, end: Ending) -> Self {
+        Self::new(Content::Items {
             items: items.into_iter().collect(),
             end,
         })
     }
 
-    /// Says this.
+    /// Replies with a text message.
     pub fn text(text: &str) -> Self {
         Self::items([message(json!({
             "type": "output_text", "text": text, "annotations": [],
         }))])
     }
 
-    /// Refuses with these words.
+    /// Replies with a refusal.
     pub fn refusal(text: &str) -> Self {
         Self::items([message(json!({"type": "refusal", "refusal": text}))])
     }
 
-    /// Calls a tool.
+    /// Replies with a tool call.
     pub fn call(call_id: &str, name: &str, arguments: &str) -> Self {
         Self::items([json!({
             "type": "function_call", "id": format!("fc_{call_id}"), "call_id": call_id,
@@ -86,24 +89,24 @@ impl Reply {
         })])
     }
 
-    /// Fails after it has begun: `response.failed`; in Chat, an error in the stream or a 500.
+    /// Fails after the response has started: `response.failed`; in Chat, an error in the stream or a 500.
     pub fn failed(code: &str, message: &str) -> Self {
         let (code, message) = (code.to_owned(), message.to_owned());
-        Self::ended([], End::Failed { code, message })
+        Self::ended([], Ending::Failed { code, message })
     }
 
-    /// Stops early, for a reason like `max_output_tokens` or `content_filter`.
+    /// Ends incomplete, with a reason like `max_output_tokens` or `content_filter`.
     pub fn incomplete(reason: &str) -> Self {
         let reason = reason.to_owned();
-        Self::ended([], End::Incomplete { reason })
+        Self::ended([], Ending::Incomplete { reason })
     }
 
-    /// Breaks off with an `error` event; where no stream was asked for, with a 500.
+    /// Ends with an `error` event, or replies with a 500 if the request is not streamed.
     pub fn error_event(form: ErrorForm, code: &str, message: &str) -> Self {
         let (code, message) = (code.to_owned(), message.to_owned());
         Self::ended(
             [],
-            End::Error {
+            Ending::Error {
                 form,
                 code,
                 message,
@@ -111,130 +114,130 @@ impl Reply {
         )
     }
 
-    /// The same, after these items. For [`Reply::failed`], [`Reply::incomplete`] and
+    /// Sends these items first. For [`Reply::failed`], [`Reply::incomplete`] and
     /// [`Reply::error_event`].
     #[must_use]
     pub fn after(mut self, first: impl IntoIterator<Item = Value>) -> Self {
-        if let Answer::Items { items, .. } = &mut self.answer {
+        if let Content::Items { items, .. } = &mut self.content {
             items.splice(0..0, first);
         }
         self
     }
 
-    /// Answers with an HTTP status and a JSON body.
+    /// Replies with an HTTP status and a JSON body.
     pub fn status(status: u16, body: Value) -> Self {
-        Self::new(Answer::Raw {
+        Self::new(Content::Raw {
             status,
             content_type: "application/json".to_owned(),
             bytes: body.to_string().into(),
         })
     }
 
-    /// Answers with 200 and these bytes.
+    /// Replies with status 200 and these bytes.
     pub fn raw(bytes: impl Into<Bytes>, content_type: &str) -> Self {
-        Self::new(Answer::Raw {
+        Self::new(Content::Raw {
             status: 200,
             content_type: content_type.to_owned(),
             bytes: bytes.into(),
         })
     }
 
-    /// Sends headers, then nothing, and never closes.
+    /// Sends headers, then nothing, and never closes the connection.
     pub fn hang() -> Self {
         Self::items([]).hang_after(0)
     }
 
-    /// Never stops sending: pieces of text in a stream, else a body without an end.
+    /// Never stops sending: text deltas in a stream, otherwise an endless body.
     pub fn endless() -> Self {
-        Self::new(Answer::Endless(Endless::Events))
+        Self::new(Content::Endless(Endless::Events))
     }
 
-    /// Never stops sending, and never ends the line.
+    /// Never stops sending one line.
     pub fn endless_line() -> Self {
-        Self::new(Answer::Endless(Endless::Line))
+        Self::new(Content::Endless(Endless::Line))
     }
 
-    /// Closes the connection without an answer.
+    /// Closes the connection without a response.
     pub fn disconnect() -> Self {
-        Self::new(Answer::Disconnect)
+        Self::new(Content::Disconnect)
     }
 
-    /// The same, with its cost.
+    /// Sets the token usage.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// The same, with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same, after a time.
+    /// Waits before the response.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// The same, with a time between the pieces.
+    /// Waits between frames.
     #[must_use]
     pub fn pace(mut self, pace: Duration) -> Self {
         self.pace = Some(pace);
         self
     }
 
-    /// The same, with a quirk of some server.
+    /// Adds a quirk of a compatible server.
     #[must_use]
     pub fn quirk(mut self, quirk: Quirk) -> Self {
         self.quirks.push(quirk);
         self
     }
 
-    /// The same, with this many characters in a piece of text (5 otherwise).
+    /// Sets the number of characters in a text delta. The default is 5.
     #[must_use]
     pub fn pieces(mut self, characters: usize) -> Self {
         self.piece = characters.max(1);
         self
     }
 
-    /// The same, sent this many bytes at a time, wherever that cuts: also within a character or an
-    /// event. Otherwise each event is sent by itself.
+    /// Sends the body in frames of this many bytes, which may split events and characters. By default
+    /// each event is a frame.
     #[must_use]
     pub fn frames(mut self, bytes: usize) -> Self {
         self.frame = Some(bytes.max(1));
         self
     }
 
-    /// The same, but the connection is closed after this many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
         self.cut = Some((bytes, Cut::Close));
         self
     }
 
-    /// The same, but the body ends after this many bytes, as if that were all.
+    /// Ends the body after this many bytes, as if it were complete.
     #[must_use]
     pub fn end_after(mut self, bytes: usize) -> Self {
         self.cut = Some((bytes, Cut::End));
         self
     }
 
-    /// The same, but nothing follows this many bytes of the body, and it is never closed.
+    /// Sends nothing after this many bytes of the body, and never closes the connection.
     #[must_use]
     pub fn hang_after(mut self, bytes: usize) -> Self {
         self.cut = Some((bytes, Cut::Hang));
         self
     }
 
-    /// Why Chat Completions cannot carry this answer, or not so that a client could tell the items
-    /// apart again. `None` where it can. Asked for it nevertheless, the server answers with 501.
+    /// The reason why Chat Completions cannot carry this reply in a way that lets a client restore the
+    /// items, or `None` if it can. If it cannot, the server replies with 501.
     pub fn chat_problem(&self) -> Option<String> {
-        match &self.answer {
-            Answer::Items { items, .. } => render::chat_problem(items),
+        match &self.content {
+            Content::Items { items, .. } => render::chat_problem(items),
             _ => None,
         }
     }

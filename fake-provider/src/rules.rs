@@ -1,17 +1,17 @@
-//! How strict the provider is.
+//! The rules that requests are checked by.
 
-/// How strict the provider is. The default is what OpenAI's own API is known to refuse, as far as a
-/// client can help it.
+/// The rules that requests are checked by. The default is what OpenAI's API is known to reject, as far
+/// as a client can avoid it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
-    /// Check requests at all. Benches may not want to pay for it.
+    /// Requests are checked at all.
     pub check: bool,
-    /// A schema that is `strict` must be closed: no additional properties, every property required.
+    /// A `strict` schema must be closed: no additional properties, every property required.
     pub strict_schemas: bool,
-    /// Item identifiers must be OpenAI's: by kind `msg`, `rs` or `fc`, and each once.
+    /// Item identifiers must be unique and have OpenAI's prefixes: `msg`, `rs` or `fc`.
     pub item_ids: bool,
-    /// A reasoning item must be followed by what it was made with.
+    /// A reasoning item must be followed by the output that it belongs to.
     pub reasoning_followed: bool,
     /// Chat messages may have the fields of compatible servers, like `reasoning_content`.
     pub compatible: bool,
@@ -30,7 +30,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Takes whatever it is sent.
+    /// Rules that accept every request.
     pub fn none() -> Self {
         Self {
             check: false,
@@ -38,28 +38,28 @@ impl Rules {
         }
     }
 
-    /// The same, with or without closed schemas where they are strict.
+    /// Sets whether strict schemas must be closed.
     #[must_use]
     pub fn strict_schemas(mut self, on: bool) -> Self {
         self.strict_schemas = on;
         self
     }
 
-    /// The same, with or without OpenAI's item identifiers.
+    /// Sets whether item identifiers must have OpenAI's format.
     #[must_use]
     pub fn item_ids(mut self, on: bool) -> Self {
         self.item_ids = on;
         self
     }
 
-    /// The same, with or without what must follow reasoning.
+    /// Sets whether reasoning must be followed by its output.
     #[must_use]
     pub fn reasoning_followed(mut self, on: bool) -> Self {
         self.reasoning_followed = on;
         self
     }
 
-    /// The same, with or without the fields of compatible servers.
+    /// Sets whether the fields of compatible servers are accepted.
     #[must_use]
     pub fn compatible(mut self, on: bool) -> Self {
         self.compatible = on;

@@ -1,5 +1,6 @@
-//! The server, and its handle.
+//! The server and its handle.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,14 +13,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::handle::handle;
-use crate::ready::Ready;
+use crate::handler::handle;
+use crate::prepared::PreparedReplies;
 use crate::record::{Request, Violation};
 use crate::reply::Reply;
 use crate::rules::Rules;
 use crate::shared::Shared;
 
-/// A provider on a port of this machine. It stops when it is dropped.
+/// A provider on a loopback port. It stops when it is dropped.
 ///
 /// ```
 /// use fake_provider::{FakeProvider, Reply};
@@ -36,23 +37,23 @@ use crate::shared::Shared;
 pub struct FakeProvider {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// The server stops when this is gone.
+    /// The server stops when this is dropped.
     _stop: oneshot::Sender<()>,
 }
 
 impl FakeProvider {
-    /// Starts a provider within this runtime of tokio.
+    /// Starts a provider in the current tokio runtime.
     ///
     /// # Errors
-    /// Where there is no free port.
+    /// Returns an error if no port is free.
     pub async fn start() -> io::Result<Self> {
         Self::start_with(Rules::default()).await
     }
 
-    /// Starts a provider that is as strict as this.
+    /// Starts a provider with these rules in the current tokio runtime.
     ///
     /// # Errors
-    /// Where there is no free port.
+    /// Returns an error if no port is free.
     pub async fn start_with(rules: Rules) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let (provider, stopped) = Self::at(listener.local_addr()?, Shared::new(rules));
@@ -60,32 +61,32 @@ impl FakeProvider {
         Ok(provider)
     }
 
-    /// Starts a provider on a thread of its own, for benches and where runtimes come and go.
+    /// Starts a provider on its own thread, independent of the runtimes of its clients.
     ///
     /// # Errors
-    /// Where there is no free port, or no thread.
+    /// Returns an error if no port is free or the thread cannot start.
     pub fn on_thread() -> io::Result<Self> {
         Self::on_thread_with(Rules::default())
     }
 
-    /// Starts a provider on a thread of its own that is as strict as this.
+    /// Starts a provider with these rules on its own thread.
     ///
     /// # Errors
-    /// Where there is no free port, or no thread.
+    /// Returns an error if no port is free or the thread cannot start.
     pub fn on_thread_with(rules: Rules) -> io::Result<Self> {
         Self::thread(Shared::new(rules))
     }
 
-    /// Starts a provider for benches on a thread of its own: it answers with the first reply whose
-    /// text is in the body of a request, as often as it is asked, and neither checks nor keeps
-    /// anything. An empty text is in every body.
+    /// Starts a provider for benches on its own thread. It replies to every request with the first
+    /// reply whose text is in the body, and neither checks nor records requests. An empty text is in
+    /// every body.
     ///
     /// # Errors
-    /// Where there is no free port, or no thread.
-    pub fn ready_on_thread<'a>(
-        answers: impl IntoIterator<Item = (&'a str, Reply)>,
+    /// Returns an error if no port is free or the thread cannot start.
+    pub fn prepared_on_thread<'a>(
+        replies: impl IntoIterator<Item = (&'a str, Reply)>,
     ) -> io::Result<Self> {
-        Self::thread(Shared::answering(Ready::new(answers)))
+        Self::thread(Shared::with_prepared(PreparedReplies::new(replies)))
     }
 
     fn thread(shared: Shared) -> io::Result<Self> {
@@ -117,13 +118,12 @@ impl FakeProvider {
         (provider, stopped)
     }
 
-    /// The base of its addresses, like `http://127.0.0.1:34567/v1`.
+    /// The base URL, like `http://127.0.0.1:34567/v1`.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Answers requests that come with this API key with these replies, in order. Where the key has
-    /// a script already, they come after it.
+    /// Appends replies to the script of an API key. Each request with the key gets the next one.
     pub fn script(&self, key: &str, replies: impl IntoIterator<Item = Reply>) {
         let mut state = self.shared.state();
         state
@@ -133,57 +133,60 @@ impl FakeProvider {
             .extend(replies);
     }
 
-    /// How many replies of a key's script are left.
-    pub fn left(&self, key: &str) -> usize {
+    /// The number of replies left in the script of a key.
+    pub fn replies_left(&self, key: &str) -> usize {
         self.shared
             .state()
             .scripts
             .get(key)
-            .map_or(0, |left| left.len())
+            .map_or(0, VecDeque::len)
     }
 
-    /// Every request it got, the refused ones included.
+    /// All requests so far, including invalid ones.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.state().requests.clone()
     }
 
-    /// The requests that came with this key.
+    /// The requests with this key.
     pub fn requests_of(&self, key: &str) -> Vec<Request> {
         let state = self.shared.state();
-        let requests = state.requests.iter();
-        requests
+        state
+            .requests
+            .iter()
             .filter(|request| request.key == key)
             .cloned()
             .collect()
     }
 
-    /// The requests that broke a rule.
+    /// The invalid requests so far.
     pub fn violations(&self) -> Vec<Violation> {
         self.shared.state().violations.clone()
     }
 
-    /// The requests that came with this key and broke a rule.
+    /// The invalid requests with this key.
     pub fn violations_of(&self, key: &str) -> Vec<Violation> {
         let mut violations = self.violations();
         violations.retain(|violation| violation.key == key);
         violations
     }
 
-    /// Forgets what it got and what it has yet to answer.
+    /// Clears all requests, violations and scripts.
     pub fn clear(&self) {
         *self.shared.state() = Default::default();
     }
 
+    /// Asserts that all requests so far were valid.
+    ///
     /// # Panics
-    /// Where a request broke a rule.
+    /// Panics if one was not.
     #[track_caller]
     pub fn assert_valid(&self) {
         let violations = self.violations();
-        let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
         assert!(
-            told.is_empty(),
+            lines.is_empty(),
             "requests broke rules:\n{}",
-            told.join("\n")
+            lines.join("\n")
         );
     }
 }
@@ -194,7 +197,7 @@ impl fmt::Debug for FakeProvider {
     }
 }
 
-/// Takes connections until it is told to stop; then it closes them.
+/// Accepts connections until `stopped` resolves, then closes them.
 async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
     loop {
@@ -209,10 +212,10 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot:
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Small frames are the point of this server.
+    // Otherwise small frames would be merged.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| handle(shared.clone(), request));
-    // An error here is the client's going away, or a reply that closes the connection.
+    // An error here means that the client disconnected, or that the reply closes the connection.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -1,4 +1,4 @@
-//! What the server's connections and its handle share.
+//! The state that the server's connections and its handle share.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::error::Problem;
-use crate::memory::Memory;
-use crate::ready::Ready;
+use crate::open_calls::OpenCalls;
+use crate::prepared::PreparedReplies;
 use crate::record::{Request, Violation};
 use crate::reply::Reply;
 use crate::rules::Rules;
 
 pub(crate) struct Shared {
     pub(crate) rules: Rules,
-    /// Where there are any, nothing is scripted, checked or kept.
-    pub(crate) ready: Option<Ready>,
+    /// If set, requests are not scripted, checked or recorded.
+    pub(crate) prepared: Option<PreparedReplies>,
     state: Mutex<State>,
 }
 
@@ -24,22 +24,22 @@ pub(crate) struct State {
     pub(crate) scripts: FxHashMap<String, VecDeque<Reply>>,
     pub(crate) requests: Vec<Request>,
     pub(crate) violations: Vec<Violation>,
-    pub(crate) memory: Memory,
+    pub(crate) open_calls: OpenCalls,
 }
 
 impl Shared {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             rules,
-            ready: None,
+            prepared: None,
             state: Mutex::default(),
         }
     }
 
-    pub(crate) fn answering(ready: Ready) -> Self {
+    pub(crate) fn with_prepared(replies: PreparedReplies) -> Self {
         Self {
             rules: Rules::none(),
-            ready: Some(ready),
+            prepared: Some(replies),
             state: Mutex::default(),
         }
     }
@@ -51,14 +51,14 @@ impl Shared {
 }
 
 impl State {
-    /// The next reply to a key.
-    pub(crate) fn next(&mut self, key: &str) -> Result<Reply, Problem> {
+    /// Takes the next reply from the script of a key.
+    pub(crate) fn next_reply(&mut self, key: &str) -> Result<Reply, Problem> {
         let Some(script) = self.scripts.get_mut(key) else {
             let message = format!("Incorrect API key provided: {key}.");
             return Err(Problem::new("invalid_api_key", None, message).status(401));
         };
         script.pop_front().ok_or_else(|| {
-            let message = format!("the script of the key {key:?} is over");
+            let message = format!("the script of the key {key:?} has no replies left");
             Problem::new("script_over", None, message).status(404)
         })
     }

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use fake_provider::{FakeProvider, Reply, Usage};
 use serde_json::{Value, json};
 
-/// What the client makes of the answers to this key.
-fn in_python(provider: &FakeProvider, key: &str) -> Value {
+/// Runs the client with this key and returns what it read.
+fn run_client(provider: &FakeProvider, key: &str) -> Value {
     let python = std::env::var("SWITCHBOARD_PYTHON").unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/read.py");
     let mut child = Command::new(python)
@@ -29,7 +29,7 @@ fn in_python(provider: &FakeProvider, key: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Items of the kinds that a model answers with, as the client's types have them.
+/// Output items of each kind, as the client's types serialize them.
 fn items() -> Value {
     json!([
         {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm, hm"}],
@@ -60,7 +60,7 @@ fn items() -> Value {
     ])
 }
 
-fn scripts(provider: &FakeProvider, key: &str, items: &Value) {
+fn script_twice(provider: &FakeProvider, key: &str, items: &Value) {
     let usage = Usage {
         input: 12,
         cached: 4,
@@ -76,8 +76,8 @@ fn scripts(provider: &FakeProvider, key: &str, items: &Value) {
 #[ignore = "needs the Python package openai; ./test installs it and sets SWITCHBOARD_PYTHON"]
 fn the_official_client_reads_both_protocols_whole_and_streamed() {
     let provider = FakeProvider::on_thread().unwrap();
-    scripts(&provider, "responses", &items());
-    let read = in_python(&provider, "responses");
+    script_twice(&provider, "responses", &items());
+    let read = run_client(&provider, "responses");
     assert_eq!(read["plain"], items());
     assert_eq!(read["streamed"], items());
     assert_eq!(read["usage"], json!([[12, 4, 3, 1], [12, 4, 3, 1]]));
@@ -90,8 +90,8 @@ fn the_official_client_reads_both_protocols_whole_and_streamed() {
          "arguments": "{\"a\": \"é\"}"},
         {"type": "function_call", "id": "fc_2", "call_id": "call_2", "name": "go", "arguments": "{}"},
     ]);
-    scripts(&provider, "chat", &carried);
-    let read = in_python(&provider, "chat");
+    script_twice(&provider, "chat", &carried);
+    let read = run_client(&provider, "chat");
     let message = json!({
         "content": "Grüße, 世界! 👋🏽", "reasoning": "Hm, hm", "finish_reason": "tool_calls",
         "calls": [["call_1", "look", "{\"a\": \"é\"}"], ["call_2", "go", "{}"]],

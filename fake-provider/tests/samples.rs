@@ -1,4 +1,4 @@
-//! Good and bad request bodies, and what is said of the bad ones.
+//! Good and bad request bodies, and the problems of the bad ones.
 //!
 //! `samples.json` holds `items` (an item of each kind, with what it needs beside it), `good` bodies and
 //! `bad` ones with the problem.
@@ -26,7 +26,7 @@ fn problem(protocol: &Value, body: &Value) -> Option<String> {
 }
 
 #[test]
-fn good_bodies_are_taken() {
+fn good_bodies_are_accepted() {
     for sample in list(&samples()["good"]) {
         assert_eq!(
             problem(&sample["protocol"], &sample["body"]),
@@ -37,7 +37,7 @@ fn good_bodies_are_taken() {
 }
 
 #[test]
-fn bad_bodies_are_refused_with_the_place_and_the_reason() {
+fn bad_bodies_are_rejected_with_the_path_and_the_reason() {
     for sample in list(&samples()["bad"]) {
         let problem = problem(&sample["protocol"], &sample["body"]);
         assert_eq!(json!(problem), sample["problem"], "{}", sample["name"]);
@@ -45,7 +45,7 @@ fn bad_bodies_are_refused_with_the_place_and_the_reason() {
 }
 
 #[test]
-fn every_kind_of_item_is_taken_and_refused_with_a_field_it_does_not_have() {
+fn every_kind_of_item_is_accepted_and_rejected_with_an_unknown_field() {
     for items in list(&samples()["items"]) {
         let body = |items: &Value| json!({"model": "gpt-x", "input": items});
         let responses = json!("responses");
@@ -63,7 +63,7 @@ fn every_kind_of_item_is_taken_and_refused_with_a_field_it_does_not_have() {
 }
 
 #[test]
-fn what_compatible_servers_add_is_taken_where_that_is_wanted() {
+fn fields_of_compatible_servers_are_accepted_if_the_rules_say_so() {
     let body = json!({"model": "m", "messages": [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "Ho", "reasoning_content": "Hm"},
@@ -74,7 +74,7 @@ fn what_compatible_servers_add_is_taken_where_that_is_wanted() {
 }
 
 #[test]
-fn reasoning_must_be_followed_where_that_is_wanted() {
+fn reasoning_must_be_followed_if_the_rules_say_so() {
     let body = json!({"model": "m", "input": [
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"role": "user", "content": "Hi"},
@@ -89,6 +89,6 @@ fn reasoning_must_be_followed_where_that_is_wanted() {
 }
 
 #[test]
-fn a_provider_without_rules_takes_anything() {
+fn a_provider_without_rules_accepts_anything() {
     assert_eq!(check(Protocol::Chat, &json!([]), Rules::none()), Ok(()));
 }

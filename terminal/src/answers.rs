@@ -1,11 +1,11 @@
-//! What a terminal answers when a program asks it something.
+//! The terminal's answers to queries of the program.
 
 use vt100::{Callbacks, Screen, capture::RowContents};
 
-/// Collects the answers to send, and counts the lines that are gone for good.
+/// Collects the answers to send, and counts the lines that are lost from the scrollback.
 ///
-/// Line editors ask where the cursor is, or what the terminal can do, and wait for the answer: a
-/// terminal that stays silent makes them hang.
+/// Line editors query the cursor position or the capabilities of the terminal, and hang without an
+/// answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pending: Vec<u8>,
@@ -13,12 +13,12 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// What is to be sent to the program, once.
+    /// Takes the answers to send to the program.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
 
-    /// How many lines have been dropped from the scrollback, or cleared from it.
+    /// The number of lines that were dropped or cleared from the scrollback.
     pub(crate) fn lines_lost(&self) -> u64 {
         self.lines_lost
     }
@@ -39,17 +39,17 @@ impl Callbacks for Answers {
             (None, 'n', Some(6)) => {
                 let (row, column) = screen.cursor_position();
                 let column = column.min(screen.size().1.get() - 1);
-                let place = format!("\x1b[{};{}R", row + 1, column + 1);
-                self.pending.extend(place.as_bytes());
+                let report = format!("\x1b[{};{}R", row + 1, column + 1);
+                self.pending.extend(report.as_bytes());
             }
-            // A VT100 with the advanced video option: the least that programs know.
+            // A VT100 with the advanced video option, which all programs support.
             (None, 'c', None | Some(0)) => self.pending.extend(b"\x1b[?1;2c"),
             _ => {}
         }
     }
 
     fn on_scroll(&mut self, _: RowContents<'_>, alternate_screen: bool) {
-        // The alternate screen has no scrollback that could lose anything.
+        // The alternate screen has no scrollback.
         if !alternate_screen {
             self.lines_lost += 1;
         }

@@ -8,7 +8,7 @@ pub(crate) type Rgb = [u8; 3];
 pub(crate) const BACKGROUND: Rgb = [0x0d, 0x11, 0x17];
 pub(crate) const TEXT: Rgb = [0xe6, 0xed, 0xf3];
 
-/// The sixteen that programs name, chosen to be read on the dark background.
+/// The sixteen named colours, chosen to be legible on the dark background.
 const NAMED: [Rgb; 16] = [
     [0x48, 0x4f, 0x58],
     [0xff, 0x7b, 0x72],
@@ -28,7 +28,7 @@ const NAMED: [Rgb; 16] = [
     [0xff, 0xff, 0xff],
 ];
 
-/// A colour that is not the default one.
+/// The RGB value of a colour, or `None` for the default colour.
 pub(crate) fn rgb(colour: Color) -> Option<Rgb> {
     match colour {
         Color::Default => None,
@@ -37,12 +37,12 @@ pub(crate) fn rgb(colour: Color) -> Option<Rgb> {
     }
 }
 
-/// As CSS writes it.
+/// Formats a colour for CSS.
 pub(crate) fn hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// xterm's 256 colours: sixteen with names, a cube of six steps a side, and greys.
+/// A colour of xterm's 256: sixteen named ones, a 6x6x6 cube, and greys.
 fn indexed(index: u8) -> Rgb {
     if let Some(named) = NAMED.get(usize::from(index)) {
         return *named;

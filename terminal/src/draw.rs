@@ -1,4 +1,4 @@
-//! Pictures and recordings as SVG: one file, no scripts, nothing from elsewhere.
+//! Draws screenshots and recordings as self-contained SVG without scripts.
 
 mod layers;
 
@@ -6,28 +6,29 @@ use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
 
 use crate::{
     Size, colours,
-    picture::{Picture, Piece, Row},
     recording::Frame,
+    screenshot::{Row, Screenshot, TextRun},
 };
 
-use layers::{Layer, Layers, Mark};
+use layers::{Element, Layer, Layers};
 
 /// The width of a cell, in tenths of a pixel.
 const CELL: u32 = 84;
-/// The height of a row; lines drawn with characters meet from row to row.
+/// The height of a row, such that box-drawing characters of adjacent rows connect.
 const ROW: u32 = 17;
-/// Where the letters of a row stand.
+/// The baseline of the text in a row.
 const BASELINE: u32 = 13;
+/// The height of the title bar.
 const BAR: u32 = 32;
 const MARGIN: u32 = 12;
 
-/// A picture that does not move.
-pub(crate) fn still(picture: Picture, title: &str) -> String {
+/// Draws one screenshot.
+pub(crate) fn still(screenshot: Screenshot, title: &str) -> String {
     let at = Duration::ZERO;
-    animated(&[Frame { at, picture }], title)
+    animated(&[Frame { at, screenshot }], title)
 }
 
-/// The pictures one after the other, again and again.
+/// Draws an animation of frames that repeats.
 pub(crate) fn animated(frames: &[Frame], title: &str) -> String {
     let layers = Layers::of(frames);
     let rows = layers.rows();
@@ -39,14 +40,14 @@ pub(crate) fn animated(frames: &[Frame], title: &str) -> String {
         .collect();
 
     let mut svg = String::new();
-    open(&mut svg, largest(frames), title, &layers);
+    draw_window(&mut svg, largest(frames), title, &layers);
     if !shared.is_empty() {
         svg.push_str("<defs>\n");
         for (row, _) in rows {
             if let Some(name) = shared.get(row) {
                 line(
                     &mut svg,
-                    format_args!("<g id=\"r{name}\">{}</g>", drawn(row)),
+                    format_args!("<g id=\"r{name}\">{}</g>", draw_row(row)),
                 );
             }
         }
@@ -64,20 +65,24 @@ pub(crate) fn animated(frames: &[Frame], title: &str) -> String {
     svg
 }
 
-/// When a layer is seen.
+/// The visibility of a layer over time.
 enum Motion {
     Always,
-    /// Under this number, and not at the end.
+    /// Animated under this number, and hidden at the end.
     Passing(usize),
-    /// Under this number, and at the end: it is also what is seen without motion.
+    /// Animated under this number, and visible at the end. Also visible without animations.
     Staying(usize),
 }
 
 impl Motion {
     fn of(layer: &Layer, number: usize, layers: &Layers) -> Self {
-        if layer.seen == [(0, layers.total)] {
+        if layer.visible == [(0, layers.total)] {
             Self::Always
-        } else if layer.seen.last().is_some_and(|span| span.1 == layers.total) {
+        } else if layer
+            .visible
+            .last()
+            .is_some_and(|span| span.1 == layers.total)
+        {
             Self::Staying(number)
         } else {
             Self::Passing(number)
@@ -85,11 +90,11 @@ impl Motion {
     }
 }
 
-/// The start of the file: styles, and a window with its title.
-fn open(svg: &mut String, size: Size, title: &str, layers: &Layers) {
+/// Writes the start of the file: styles, and a window with its title.
+fn draw_window(svg: &mut String, size: Size, title: &str, layers: &Layers) {
     let width = (u32::from(size.columns) * CELL).div_ceil(10) + 2 * MARGIN;
     let height = BAR + MARGIN / 2 + u32::from(size.rows) * ROW + MARGIN;
-    let (title, middle) = (escaped(title), width / 2);
+    let (title, middle) = (escape(title), width / 2);
     let (inner_width, inner_height) = (width - 1, height - 1);
     let (background, text) = (
         colours::hex(colours::BACKGROUND),
@@ -117,7 +122,7 @@ text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono","L
     );
 }
 
-/// When which layer is seen, for those that come and go.
+/// Writes the animations of the layers that are not always visible.
 fn animations(svg: &mut String, layers: &Layers) {
     let moving: Vec<_> = (0..)
         .zip(&layers.layers)
@@ -136,10 +141,10 @@ fn animations(svg: &mut String, layers: &Layers) {
     );
     for (number, layer) in moving {
         let mut frames = String::new();
-        if layer.seen.first().is_some_and(|span| span.0 > 0) {
+        if layer.visible.first().is_some_and(|span| span.0 > 0) {
             frames.push_str("0%{visibility:hidden}");
         }
-        for (from, to) in &layer.seen {
+        for (from, to) in &layer.visible {
             let from = decimal(from * 100_000 / layers.total, 1000);
             let _ = write!(frames, "{from}%{{visibility:visible}}");
             if *to < layers.total {
@@ -163,9 +168,9 @@ fn draw_layer(svg: &mut String, layer: &Layer, shared: &HashMap<&Arc<Row>, usize
             format_args!("<g class=\"f\" style=\"animation-name:f{number}\">"),
         ),
     }
-    for mark in &layer.marks {
-        match mark {
-            Mark::Cursor { y, column } => {
+    for element in &layer.elements {
+        match element {
+            Element::Cursor { y, column } => {
                 let (x, y) = (pixels(*column), u32::from(*y) * ROW);
                 let width = pixels(1);
                 line(
@@ -175,13 +180,13 @@ fn draw_layer(svg: &mut String, layer: &Layer, shared: &HashMap<&Arc<Row>, usize
                     ),
                 );
             }
-            Mark::Row { y, row } => {
+            Element::Row { y, row } => {
                 let y = u32::from(*y) * ROW;
                 match shared.get(row) {
                     Some(name) => line(svg, format_args!("<use href=\"#r{name}\" y=\"{y}\"/>")),
                     None => line(
                         svg,
-                        format_args!("<g transform=\"translate(0 {y})\">{}</g>", drawn(row)),
+                        format_args!("<g transform=\"translate(0 {y})\">{}</g>", draw_row(row)),
                     ),
                 }
             }
@@ -190,12 +195,12 @@ fn draw_layer(svg: &mut String, layer: &Layer, shared: &HashMap<&Arc<Row>, usize
     svg.push_str("</g>\n");
 }
 
-fn drawn(row: &Row) -> String {
+fn draw_row(row: &Row) -> String {
     let mut svg = String::new();
-    // Backgrounds first: letters may reach over the edge of their cell.
-    for piece in &row.0 {
-        if let Some(colour) = piece.style.background {
-            let (x, width) = (pixels(piece.column), pixels(piece.width));
+    // Backgrounds first: glyphs may extend beyond their cell.
+    for run in &row.0 {
+        if let Some(colour) = run.style.background {
+            let (x, width) = (pixels(run.column), pixels(run.width));
             let colour = colours::hex(colour);
             let _ = write!(
                 svg,
@@ -203,15 +208,15 @@ fn drawn(row: &Row) -> String {
             );
         }
     }
-    row.0.iter().for_each(|piece| draw_text(&mut svg, piece));
+    row.0.iter().for_each(|run| draw_text(&mut svg, run));
     svg
 }
 
-fn draw_text(svg: &mut String, piece: &Piece) {
-    let Some((column, width, text)) = piece.inked() else {
+fn draw_text(svg: &mut String, run: &TextRun) {
+    let Some((column, width, text)) = run.visible_text() else {
         return;
     };
-    let style = piece.style;
+    let style = run.style;
     let classes: Vec<_> = [
         (style.bold, "b"),
         (style.dim, "d"),
@@ -219,7 +224,7 @@ fn draw_text(svg: &mut String, piece: &Piece) {
         (style.underline, "u"),
     ]
     .into_iter()
-    .filter_map(|(is_so, class)| is_so.then_some(class))
+    .filter_map(|(is_set, class)| is_set.then_some(class))
     .collect();
 
     svg.push_str("<text");
@@ -227,28 +232,28 @@ fn draw_text(svg: &mut String, piece: &Piece) {
         let _ = write!(svg, " class=\"{}\"", classes.join(" "));
     }
     let (x, length) = (pixels(column), pixels(width));
-    // The length makes the columns meet in whatever font there is.
+    // The length aligns the columns in any font.
     let _ = write!(
         svg,
         " x=\"{x}\" y=\"{BASELINE}\" textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\""
     );
     if let Some(colour) = style.foreground {
-        // As a style: an attribute would lose against the rule for all text.
+        // As a style, since the style sheet's rule for all text overrides attributes.
         let _ = write!(svg, " style=\"fill:{}\"", colours::hex(colour));
     }
-    let _ = write!(svg, ">{}</text>", escaped(text));
+    let _ = write!(svg, ">{}</text>", escape(text));
 }
 
 fn largest(frames: &[Frame]) -> Size {
-    let sizes = || frames.iter().map(|frame| frame.picture.size);
+    let sizes = || frames.iter().map(|frame| frame.screenshot.size);
     Size {
         columns: sizes().map(|size| size.columns).max().unwrap_or(1),
         rows: sizes().map(|size| size.rows).max().unwrap_or(1),
     }
 }
 
-/// Text for XML, which has no way to write most control characters.
-fn escaped(text: &str) -> String {
+/// Escapes text for XML. Control characters, which XML cannot represent, are replaced.
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -267,15 +272,15 @@ fn pixels(cells: u16) -> String {
     decimal(u64::from(cells) * u64::from(CELL), 10)
 }
 
-/// `value / scale` without zeros at the end; `scale` is a power of ten.
+/// Formats `value / scale` without trailing zeros. `scale` is a power of ten.
 fn decimal(value: u64, scale: u64) -> String {
     let (whole, mut rest) = (value / scale, value % scale);
     let mut digits = String::new();
-    let mut place = scale / 10;
+    let mut unit = scale / 10;
     while rest > 0 {
-        let _ = write!(digits, "{}", rest / place);
-        rest %= place;
-        place /= 10;
+        let _ = write!(digits, "{}", rest / unit);
+        rest %= unit;
+        unit /= 10;
     }
     if digits.is_empty() {
         return whole.to_string();

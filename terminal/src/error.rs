@@ -1,10 +1,10 @@
-//! What went wrong, and what the screen showed then.
+//! Errors, with the screen at that time.
 
 use std::fmt;
 
-/// What went wrong, with the screen at that time where there was one.
+/// An error, with the contents of the screen at that time if there was one.
 ///
-/// `Debug` writes the same as `Display`: a test that unwraps shows the screen as it was.
+/// `Debug` prints the same as `Display`, so that a test that unwraps shows the screen.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     message: String,
@@ -26,7 +26,7 @@ impl Error {
         }
     }
 
-    /// What the screen showed, as from [`Terminal::screen`](crate::Terminal::screen).
+    /// The contents of the screen, as from [`Terminal::screen`](crate::Terminal::screen).
     #[must_use]
     pub fn screen(&self) -> Option<&str> {
         self.screen.as_deref()

@@ -1,10 +1,10 @@
-//! Keys, and the bytes a terminal sends for them.
+//! Keys, and the bytes that a terminal sends for them.
 
 use std::str::FromStr;
 
-/// A key that is not simply text.
+/// A key that does not type a character.
 ///
-/// `"Enter".parse::<Key>()` reads the names that are written here.
+/// `"Enter".parse::<Key>()` parses the name of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Key {
@@ -28,13 +28,13 @@ pub enum Key {
     Home,
     /// End.
     End,
-    /// Ctrl-C: unless the program reads keys itself, the line discipline makes it an interrupt.
+    /// Ctrl-C. The line discipline turns it into an interrupt, unless the program reads raw keys.
     CtrlC,
-    /// Ctrl-D: at the start of a line, the end of the input.
+    /// Ctrl-D. At the start of a line, it ends the input.
     CtrlD,
 }
 
-/// Whether the program has asked for the cursor keys in their other form (DECCKM).
+/// The mode of the cursor keys, which the program sets (DECCKM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CursorKeys {
     Normal,
@@ -57,7 +57,7 @@ impl Key {
         ("CtrlD", Self::CtrlD),
     ];
 
-    /// What xterm sends for it.
+    /// The bytes that xterm sends for the key.
     pub(crate) fn bytes(self, cursor_keys: CursorKeys) -> Vec<u8> {
         let cursor = |end: u8| match cursor_keys {
             CursorKeys::Normal => vec![0x1b, b'[', end],

@@ -1,7 +1,7 @@
-//! Real pseudo-terminals for tests of command-line programs, and pictures of what they showed.
+//! Pseudo-terminals for tests of command-line programs, and screenshots of them.
 //!
-//! A [`Terminal`] runs a program as a person's terminal would: with a line discipline, a size, keys and
-//! signals. A test types, waits for what it expects to see, and looks at the screen:
+//! A [`Terminal`] runs a program in a pseudo-terminal with a line discipline, a size, keys and signals. A
+//! test types, waits for the expected output, and checks the screen:
 //!
 //! ```
 //! use terminal::{Key, Size, Terminal};
@@ -18,12 +18,11 @@
 //! # }
 //! ```
 //!
-//! [`Terminal::svg`] draws what the screen shows, [`Recording::svg`] all that it has shown since the
-//! start, as an animation. The program `terminal-record` does both from the command line.
+//! [`Terminal::svg`] draws the screen, and [`Recording::svg`] draws everything since the start as an
+//! animation. The program `terminal-record` does both from the command line.
 //!
-//! Waiting ends with what was waited for, with the end of the program or with a limit that is
-//! generous, so that a test means the same on a busy machine; it never depends on how long something
-//! took. For Unix only.
+//! Waiting ends when the condition holds, when the program ends, or after a generous timeout, so that
+//! tests give the same result on a busy machine. For Unix only.
 
 mod answers;
 mod colours;
@@ -31,8 +30,8 @@ mod draw;
 mod error;
 mod key;
 mod output;
-mod picture;
 mod recording;
+mod screenshot;
 mod terminal;
 mod text;
 

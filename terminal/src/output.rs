@@ -1,4 +1,4 @@
-//! What a program has written, as read by a thread of its own.
+//! Reads the output of the program on a thread.
 
 use std::{
     io::{ErrorKind, Read},
@@ -13,21 +13,21 @@ use vt100::{Parser, Screen};
 use crate::{
     Error, Recording, Size,
     answers::Answers,
-    picture::{Cursor, Picture},
     recording::Recorder,
+    screenshot::{Cursor, Screenshot},
     text,
 };
 
-/// How many lines that have scrolled out of the screen are kept.
+/// The maximum number of lines in the scrollback.
 const SCROLLBACK: usize = 50_000;
 
-/// The screen that a thread keeps up to date, and a way to wait for it to change.
+/// The screen, which a thread updates, and a way to wait for changes.
 pub(crate) struct Output {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// Where the screen stands.
+/// The state of the screen.
 pub(crate) struct State {
     parser: Parser<Answers>,
     recorder: Recorder,
@@ -37,7 +37,7 @@ pub(crate) struct State {
 }
 
 impl Output {
-    /// Starts to read. What the program asks of its terminal is answered through `input`.
+    /// Starts the thread that reads. Answers to queries of the program are sent to `input`.
     pub(crate) fn read(
         reader: Box<dyn Read + Send>,
         size: Size,
@@ -47,11 +47,11 @@ impl Output {
             state: Mutex::new(State::new(size)),
             changed: Condvar::new(),
         });
-        let closing = Closing(output.clone());
+        let reading = OutputReader(output.clone());
         thread::Builder::new()
             .name("terminal output".to_owned())
-            .spawn(move || closing.read_all(reader, &input))
-            .map_err(|error| Error::new(format!("no thread to read the output: {error}")))?;
+            .spawn(move || reading.read_all(reader, &input))
+            .map_err(|error| Error::new(format!("cannot start the output thread: {error}")))?;
         Ok(output)
     }
 
@@ -60,7 +60,7 @@ impl Output {
     }
 
     /// Waits for the next change, at most this long.
-    pub(crate) fn next<'a>(
+    pub(crate) fn wait_for_change<'a>(
         &self,
         state: MutexGuard<'a, State>,
         limit: Duration,
@@ -88,10 +88,12 @@ impl State {
         self.parser.screen()
     }
 
+    /// The text of the screen.
     pub(crate) fn text(&self) -> String {
         text::screen(self.screen())
     }
 
+    /// The text of the scrollback and the screen.
     pub(crate) fn everything(&mut self) -> String {
         text::trimmed(&text::since(self.parser.screen_mut(), 0))
     }
@@ -100,49 +102,48 @@ impl State {
         text::shows(&text::rows(self.screen()), wanted)
     }
 
-    /// Whether nothing more can come.
+    /// Returns `true` if the program has closed its output.
     pub(crate) fn closed(&self) -> bool {
         self.closed
     }
 
-    /// How often something has come.
+    /// The number of chunks that were read.
     pub(crate) fn chunks(&self) -> u64 {
         self.chunks
     }
 
     pub(crate) fn resize(&mut self, size: Size) {
         self.recorder
-            .about_to_change(self.parser.screen(), self.started.elapsed());
+            .before_change(self.parser.screen(), self.started.elapsed());
         let (rows, columns) = cells(size);
         self.parser.set_size(rows, columns);
     }
 
-    pub(crate) fn picture(&self) -> Picture {
-        // A program that has ended has no place where one could type.
+    pub(crate) fn screenshot(&self) -> Screenshot {
+        // A program that has ended takes no input.
         let cursor = if self.closed {
-            Cursor::Gone
+            Cursor::Hidden
         } else {
-            Cursor::AsShown
+            Cursor::Visible
         };
-        Picture::of(self.screen(), cursor)
+        Screenshot::of(self.screen(), cursor)
     }
 
     pub(crate) fn recording(&self) -> Recording {
-        self.recorder.recording(self.picture())
+        self.recorder.recording(self.screenshot())
     }
 
-    /// Takes what the program wrote, and returns what the terminal answers.
-    fn take(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Processes output of the program, and returns the answers of the terminal.
+    fn process(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.recorder
-            .about_to_change(self.parser.screen(), self.started.elapsed());
+            .before_change(self.parser.screen(), self.started.elapsed());
         self.parser.process(bytes);
         self.chunks += 1;
         self.parser.callbacks_mut().take()
     }
 }
 
-/// A search that does not look twice at lines that cannot change any more: a program may write
-/// a lot while somebody waits.
+/// An incremental search: it does not search again in lines that can no longer change.
 pub(crate) struct Search<'a> {
     text: &'a str,
     searched: usize,
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
             self.searched = 0;
             self.lines_lost = lost;
         }
-        // A match may have begun in lines that were searched before, at most one line per character.
+        // A match may begin in lines that were searched before, at most one line per character.
         let overlap = self.text.chars().count() + 1;
         let first = self
             .searched
@@ -176,10 +177,10 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Says that nothing more comes when reading ends, however it ends.
-struct Closing(Arc<Output>);
+/// Reads the output, and marks it as closed when dropped.
+struct OutputReader(Arc<Output>);
 
-impl Closing {
+impl OutputReader {
     fn read_all(self, mut reader: Box<dyn Read + Send>, input: &Sender<Vec<u8>>) {
         let mut bytes = vec![0; 16 * 1024];
         loop {
@@ -189,17 +190,17 @@ impl Closing {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return,
             };
-            let answer = self.0.lock().take(&bytes[..length]);
+            let answer = self.0.lock().process(&bytes[..length]);
             self.0.changed.notify_all();
             if !answer.is_empty() {
-                // Fails where the program is gone: then nobody waits for the answer.
+                // Fails if the program has ended, and then the answer is not needed.
                 let _ = input.send(answer);
             }
         }
     }
 }
 
-impl Drop for Closing {
+impl Drop for OutputReader {
     fn drop(&mut self) {
         self.0.lock().closed = true;
         self.0.changed.notify_all();
@@ -223,30 +224,30 @@ mod tests {
     }
 
     #[test]
-    fn a_match_may_begin_in_lines_that_were_searched_before() {
+    fn a_match_may_begin_in_lines_that_were_already_searched() {
         let (mut state, mut search) = (one_row(), Search::new("one\ntwo"));
-        state.take(b"zero\r\none\r\n");
+        state.process(b"zero\r\none\r\n");
         assert!(!search.finds(&mut state));
-        state.take(b"two\r\n");
+        state.process(b"two\r\n");
         assert!(search.finds(&mut state));
     }
 
     #[test]
-    fn lines_that_came_after_the_scrollback_was_cleared_are_searched() {
+    fn lines_after_a_cleared_scrollback_are_searched() {
         let (mut state, mut search) = (one_row(), Search::new("x"));
-        state.take("line\r\n".repeat(20).as_bytes());
+        state.process("line\r\n".repeat(20).as_bytes());
         assert!(!search.finds(&mut state));
-        state.take(b"\x1b[3Jx\r\n");
-        state.take("line\r\n".repeat(30).as_bytes());
+        state.process(b"\x1b[3Jx\r\n");
+        state.process("line\r\n".repeat(30).as_bytes());
         assert!(search.finds(&mut state));
     }
 
     #[test]
-    fn lines_are_searched_after_those_before_them_were_dropped() {
+    fn lines_are_searched_after_earlier_ones_were_dropped() {
         let (mut state, mut search) = (one_row(), Search::new("x"));
-        state.take("line\r\n".repeat(SCROLLBACK).as_bytes());
+        state.process("line\r\n".repeat(SCROLLBACK).as_bytes());
         assert!(!search.finds(&mut state));
-        state.take(format!("x\r\n{}", "line\r\n".repeat(100)).as_bytes());
+        state.process(format!("x\r\n{}", "line\r\n".repeat(100)).as_bytes());
         assert!(search.finds(&mut state));
     }
 }

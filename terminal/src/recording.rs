@@ -1,4 +1,4 @@
-//! What a screen has shown over time.
+//! Records the screen over time.
 
 use std::time::Duration;
 
@@ -6,37 +6,36 @@ use vt100::Screen;
 
 use crate::{
     draw,
-    picture::{Cursor, Picture},
+    screenshot::{Cursor, Screenshot},
 };
 
-/// All that a screen has shown, with the times.
+/// A recording of a screen since its start.
 #[derive(Debug, Clone)]
 pub struct Recording {
     frames: Vec<Frame>,
 }
 
-/// A picture, and when it appeared.
+/// A screenshot, and the time when it appeared.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) at: Duration,
-    pub(crate) picture: Picture,
+    pub(crate) screenshot: Screenshot,
 }
 
-/// Keeps pictures while a program runs.
+/// Collects the frames of a recording while a program runs.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     frames: Vec<Frame>,
     changed_at: Duration,
 }
 
-/// What changes faster than this is one picture: nobody would see more.
+/// The minimum duration of a frame. Faster changes are merged.
 const TICK: Duration = Duration::from_millis(33);
 
 impl Recording {
-    /// The recording as an animation in one file, with the title of its window.
+    /// Draws the recording as an animated SVG, with this window title.
     ///
-    /// It starts again when it is over. Where nothing happens for long, the time is shortened; for
-    /// who wants no motion it shows the last picture.
+    /// The animation repeats, and idle time is shortened. With reduced motion, it shows the last frame.
     #[must_use]
     pub fn svg(&self, title: &str) -> String {
         draw::animated(&self.frames, title)
@@ -44,33 +43,33 @@ impl Recording {
 }
 
 impl Recorder {
-    /// To be told before the screen changes: a picture is taken only when the next begins, which
-    /// makes a flood of output cost a few pictures a second.
-    pub(crate) fn about_to_change(&mut self, screen: &Screen, at: Duration) {
+    /// Records the screen before it changes. That way fast output takes only a few screenshots a second.
+    pub(crate) fn before_change(&mut self, screen: &Screen, at: Duration) {
         if at.saturating_sub(self.changed_at) < TICK {
             return;
         }
-        let picture = Picture::of(screen, Cursor::AsShown);
-        keep(&mut self.frames, self.changed_at, picture);
+        let screenshot = Screenshot::of(screen, Cursor::Visible);
+        push_frame(&mut self.frames, self.changed_at, screenshot);
         self.changed_at = at;
     }
 
-    /// The recording up to now, which ends with this picture.
-    pub(crate) fn recording(&self, last: Picture) -> Recording {
+    /// The recording so far, with `last` as its last frame.
+    pub(crate) fn recording(&self, last: Screenshot) -> Recording {
         let mut frames = self.frames.clone();
-        keep(&mut frames, self.changed_at, last);
+        push_frame(&mut frames, self.changed_at, last);
         Recording { frames }
     }
 }
 
-fn keep(frames: &mut Vec<Frame>, at: Duration, mut picture: Picture) {
+/// Appends a frame, unless it is equal to the last one.
+fn push_frame(frames: &mut Vec<Frame>, at: Duration, mut screenshot: Screenshot) {
     if let Some(last) = frames.last() {
-        if last.picture == picture {
+        if last.screenshot == screenshot {
             return;
         }
-        picture.share(&last.picture);
+        screenshot.share(&last.screenshot);
     }
-    frames.push(Frame { at, picture });
+    frames.push(Frame { at, screenshot });
 }
 
 #[cfg(test)]
@@ -81,16 +80,16 @@ mod tests {
 
     use super::*;
 
-    /// A recording of what is written at these milliseconds, to a screen of four columns and three rows.
-    fn recording(written: &[(u64, &str)]) -> Recording {
+    /// Records output at these milliseconds, on a screen of four columns and three rows.
+    fn recording(output: &[(u64, &str)]) -> Recording {
         let cells = |cells| NonZeroU16::new(cells).unwrap();
         let mut parser = Parser::new(cells(3), cells(4), 0);
         let mut recorder = Recorder::default();
-        for (at, text) in written {
-            recorder.about_to_change(parser.screen(), Duration::from_millis(*at));
+        for (at, text) in output {
+            recorder.before_change(parser.screen(), Duration::from_millis(*at));
             parser.process(text.as_bytes());
         }
-        recorder.recording(Picture::of(parser.screen(), Cursor::AsShown))
+        recorder.recording(Screenshot::of(parser.screen(), Cursor::Visible))
     }
 
     fn times(recording: &Recording) -> Vec<u128> {
@@ -99,20 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_within_a_moment_is_one_picture() {
+    fn fast_changes_are_one_frame() {
         let recording = recording(&[(0, "a"), (10, "b"), (100, "c"), (120, "d"), (150, "e")]);
         assert_eq!(times(&recording), [0, 100, 150]);
     }
 
     #[test]
-    fn what_changes_nothing_is_no_picture() {
+    fn output_that_changes_nothing_adds_no_frame() {
         let recording = recording(&[(0, "a"), (100, "\x1b[m"), (200, "b"), (300, "")]);
         assert_eq!(times(&recording), [0, 200]);
     }
 
     #[test]
     fn an_animation_draws_each_row_once_and_shortens_idle_time() {
-        // `$` stays, `a` goes after a second that lasts, and `b` comes after a minute that does not.
+        // `$` stays, `a` goes after a second, and `b` comes after a minute, which is shortened.
         let svg = recording(&[
             (0, "\x1b[?25l$\r\na"),
             (1000, "\r\x1b[K"),
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_moves_is_drawn_once_and_placed_twice() {
+    fn a_row_that_moves_is_drawn_once_and_used_twice() {
         let svg = recording(&[(0, "1\r\n2\r\n3"), (100, "\r\n4")]).svg("t");
         assert_eq!(svg.matches(">2</text>").count(), 1);
         assert_eq!(svg.matches("<use href=\"#r0\"").count(), 2);

@@ -22,9 +22,9 @@ use crate::{
     output::{Output, Search, State},
 };
 
-/// A program that runs in a pseudo-terminal, and the screen that it writes to.
+/// A program in a pseudo-terminal, and its screen.
 ///
-/// When it is dropped the program is killed.
+/// Dropping it kills the program.
 pub struct Terminal {
     output: Arc<Output>,
     input: Sender<Vec<u8>>,
@@ -32,10 +32,10 @@ pub struct Terminal {
     child: Child,
     program: String,
     ended: Option<ExitStatus>,
-    limit: Duration,
+    timeout: Duration,
 }
 
-/// How many characters a screen is wide and high.
+/// The size of a screen in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Characters in a row.
@@ -44,7 +44,7 @@ pub struct Size {
     pub rows: u16,
 }
 
-/// A signal that can be sent to the program, past its terminal.
+/// A signal to send to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Signal {
@@ -56,19 +56,19 @@ pub enum Signal {
     HangUp,
 }
 
-/// How long to wait for what must come: long, since a busy machine is no failure.
-const LIMIT: Duration = Duration::from_secs(60);
-/// How often a program is asked whether it has ended.
-const PAUSE: Duration = Duration::from_millis(5);
-/// How long the output of a program that has ended must have been silent to be thought complete,
-/// where another process still holds the terminal open.
-const SILENCE: Duration = Duration::from_secs(2);
+/// The default timeout: long, since a busy machine is not a failure.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The interval of checks whether the program has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// The time without output after which the output of an ended program is considered complete, if
+/// another process still holds the terminal open.
+const QUIET: Duration = Duration::from_secs(2);
 
 impl Terminal {
     /// Runs a program in the current folder.
     ///
-    /// Its environment is `PATH` as it is here, `TERM=xterm-256color`, `SHELL=/bin/sh`, and what is given. Give it
-    /// a `HOME` of its own if it reads one.
+    /// Its environment is this process's `PATH`, `TERM=xterm-256color`, `SHELL=/bin/sh`, and `env`. Set `HOME` if
+    /// the program reads it.
     pub fn start<'a>(
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = &'a str>,
@@ -90,10 +90,10 @@ impl Terminal {
         let name = program.to_string_lossy().into_owned();
         let failed = |reason: String| Error::new(format!("cannot start `{name}`: {reason}"));
 
-        // Made absolute, since the program itself would be looked for relative to it.
+        // Absolute, since the program itself would be looked up relative to it.
         let folder = std::path::absolute(folder).map_err(|error| failed(error.to_string()))?;
         if !folder.is_dir() {
-            return Err(failed(format!("{} is no folder", folder.display())));
+            return Err(failed(format!("{} is not a folder", folder.display())));
         }
         let mut command = CommandBuilder::new(program);
         command.args(args);
@@ -103,7 +103,7 @@ impl Terminal {
             command.env("PATH", path);
         }
         command.env("TERM", "xterm-256color");
-        // Set in any case, by default to the shell of whoever runs the tests.
+        // Otherwise it would be set to the shell of the current user.
         command.env("SHELL", "/bin/sh");
         for (name, value) in env {
             command.env(name, value);
@@ -124,11 +124,11 @@ impl Terminal {
             .slave
             .spawn_command(command)
             .map_err(|error| failed(format!("{error:#}")))?;
-        // Only the program may hold its side, or the end of its output would never be seen.
+        // If this process held that side open, it would never see the end of the output.
         drop(pair.slave);
         let child = child
             .downcast::<Child>()
-            .map_err(|_| failed("it is no process of this system".to_owned()))?;
+            .map_err(|_| failed("it is not a process of this system".to_owned()))?;
 
         let (input, typed) = mpsc::channel();
         write_all(writer, typed)?;
@@ -139,18 +139,18 @@ impl Terminal {
             child: *child,
             program: name,
             ended: None,
-            limit: LIMIT,
+            timeout: TIMEOUT,
         })
     }
 
-    /// Waits at most this long from now on, instead of a minute.
+    /// Sets the timeout of all waits. The default is a minute.
     #[must_use]
-    pub fn with_limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// Types text. A program that has ended does not get it, which is no error.
+    /// Types text. It is ignored if the program has ended.
     pub fn type_text(&mut self, text: &str) {
         self.send(text.as_bytes().to_vec());
     }
@@ -165,9 +165,9 @@ impl Terminal {
         self.send(key.bytes(cursor_keys));
     }
 
-    /// Makes the terminal larger or smaller; the program is told (SIGWINCH).
+    /// Resizes the terminal and sends SIGWINCH to the program.
     pub fn resize(&mut self, size: Size) -> Result<(), Error> {
-        // One lock around both: what the program writes for the new size meets the new size.
+        // One lock for both, so that output for the new size is processed at the new size.
         let mut state = self.output.lock();
         state.resize(size);
         self.master
@@ -175,21 +175,20 @@ impl Terminal {
             .map_err(|error| Error::new(format!("cannot resize the terminal: {error:#}")))
     }
 
-    /// What the screen shows: rows without spaces at their end, and without empty ones at the end.
+    /// The text of the screen, without trailing spaces and trailing empty rows.
     #[must_use]
     pub fn screen(&self) -> String {
         self.output.lock().text()
     }
 
-    /// What has scrolled out of the screen (the last 50,000 lines of it) and what it shows. Lines that
-    /// were too long for a row are whole again.
+    /// The text of the scrollback (at most 50,000 lines) and the screen. Wrapped lines are joined.
     #[must_use]
     pub fn everything(&self) -> String {
         self.output.lock().everything()
     }
 
-    /// Waits until this text is on the screen or has scrolled out of it, as in [`everything`](Self::everything).
-    /// Spaces at the end of a line count if they were written: `"> "` waits for a prompt.
+    /// Waits until this text is on the screen or in the scrollback, as in [`everything`](Self::everything).
+    /// Spaces at the end of a line may be included: `"> "` waits for a prompt.
     pub fn wait_for(&mut self, text: &str) -> Result<(), Error> {
         let mut search = Search::new(text);
         self.wait(
@@ -198,7 +197,7 @@ impl Terminal {
         )
     }
 
-    /// Waits until this text is nowhere on the screen; what has scrolled out of it does not matter.
+    /// Waits until this text is not on the screen. The scrollback is ignored.
     pub fn wait_gone(&mut self, text: &str) -> Result<(), Error> {
         self.wait(
             || format!("{text:?} to go away"),
@@ -206,7 +205,7 @@ impl Terminal {
         )
     }
 
-    /// Waits until the screen is as told. `what` completes the sentence "waited for …".
+    /// Waits until a condition on the screen holds. `what` completes the sentence "waited for ...".
     ///
     /// ```
     /// # use terminal::{Size, Terminal};
@@ -220,16 +219,16 @@ impl Terminal {
     pub fn wait_until(
         &mut self,
         what: &str,
-        mut is_so: impl FnMut(&str) -> bool,
+        mut condition: impl FnMut(&str) -> bool,
     ) -> Result<(), Error> {
-        self.wait(|| what.to_owned(), |state| is_so(&state.text()))
+        self.wait(|| what.to_owned(), |state| condition(&state.text()))
     }
 
-    /// Waits until nothing has been written for this long, or the limit is reached.
+    /// Waits until nothing has been written for this long, or until the timeout.
     ///
-    /// For pictures. A test waits for what it expects instead.
+    /// For screenshots. A test should wait for the expected text instead.
     pub fn settle(&mut self, quiet: Duration) {
-        let until = Instant::now() + self.limit;
+        let until = Instant::now() + self.timeout;
         let mut state = self.output.lock();
         let mut quiet_since = Instant::now();
         while !state.closed() && Instant::now() < until {
@@ -238,37 +237,40 @@ impl Terminal {
                 return;
             }
             let before = state.chunks();
-            state = self.output.next(state, left);
+            state = self.output.wait_for_change(state, left);
             if state.chunks() != before {
                 quiet_since = Instant::now();
             }
         }
     }
 
-    /// Waits until the program has ended and all it wrote is on the screen.
+    /// Waits until the program has ended and all of its output is on the screen.
     pub fn wait_exit(&mut self) -> Result<ExitStatus, Error> {
-        let until = Instant::now() + self.limit;
+        let until = Instant::now() + self.timeout;
         let status = loop {
             if let Some(status) = self.poll()? {
                 break status;
             }
             if Instant::now() >= until {
-                let message = format!("`{}` still runs after {:?}", self.program, self.limit);
+                let message = format!("`{}` still runs after {:?}", self.program, self.timeout);
                 return Err(Error::with_screen(message, self.screen()));
             }
-            thread::sleep(PAUSE);
+            thread::sleep(POLL_INTERVAL);
         };
-        // Its children may hold the terminal open: then silence has to do.
+        // Its children may hold the terminal open.
         if !self.output.lock().closed() {
-            self.settle(SILENCE);
+            self.settle(QUIET);
         }
         Ok(status)
     }
 
-    /// Sends a signal to the program, past its terminal; [`Key::CtrlC`] goes through it.
+    /// Sends a signal directly to the program. [`Key::CtrlC`] goes through the terminal.
     pub fn signal(&mut self, signal: Signal) -> Result<(), Error> {
         if let Some(status) = self.poll()? {
-            let message = format!("`{}` has ended ({status}): no signal", self.program);
+            let message = format!(
+                "`{}` has ended ({status}): cannot send a signal",
+                self.program
+            );
             return Err(Error::with_screen(message, self.screen()));
         }
         let number = match signal {
@@ -280,20 +282,20 @@ impl Terminal {
             .map_err(|error| Error::new(format!("cannot signal `{}`: {error}", self.program)))
     }
 
-    /// A picture of the screen as it is, with the title of its window.
+    /// Draws the screen as SVG, with this window title.
     #[must_use]
     pub fn svg(&self, title: &str) -> String {
-        draw::still(self.output.lock().picture(), title)
+        draw::still(self.output.lock().screenshot(), title)
     }
 
-    /// All that the screen has shown since the start.
+    /// The recording of the screen since the start.
     #[must_use]
     pub fn recording(&self) -> Recording {
         self.output.lock().recording()
     }
 
     fn send(&self, bytes: Vec<u8>) {
-        // Fails where the program is gone; whoever waits for its answer is told so.
+        // Fails if the program has ended. A wait for its output returns an error then.
         let _ = self.input.send(bytes);
     }
 
@@ -309,18 +311,18 @@ impl Terminal {
     fn wait(
         &self,
         what: impl Fn() -> String,
-        mut is_so: impl FnMut(&mut State) -> bool,
+        mut condition: impl FnMut(&mut State) -> bool,
     ) -> Result<(), Error> {
-        let until = Instant::now() + self.limit;
+        let until = Instant::now() + self.timeout;
         let mut state = self.output.lock();
-        while !is_so(&mut state) {
+        while !condition(&mut state) {
             let left = until.saturating_duration_since(Instant::now());
             let why = if state.closed() {
                 format!("`{}` closed its terminal", self.program)
             } else if left.is_zero() {
-                format!("nothing of it within {:?}", self.limit)
+                format!("not within {:?}", self.timeout)
             } else {
-                state = self.output.next(state, left);
+                state = self.output.wait_for_change(state, left);
                 continue;
             };
             let message = format!("waited for {}: {why}", what());
@@ -335,14 +337,14 @@ impl Drop for Terminal {
         if self.ended.is_some() {
             return;
         }
-        // The program leads a group of its own. Errors mean that it is gone already.
+        // The program leads its own process group. An error means that it has already ended.
         let _ = kill_process_group(Pid::from_child(&self.child), rustix::process::Signal::KILL);
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Passes on what is typed, on a thread: a program that does not read blocks who writes to it.
+/// Writes what is typed on a thread, since writing blocks while the program does not read.
 fn write_all(mut writer: Box<dyn Write + Send>, typed: Receiver<Vec<u8>>) -> Result<(), Error> {
     thread::Builder::new()
         .name("terminal input".to_owned())
@@ -354,7 +356,7 @@ fn write_all(mut writer: Box<dyn Write + Send>, typed: Receiver<Vec<u8>>) -> Res
             }
         })
         .map(|_| ())
-        .map_err(|error| Error::new(format!("no thread to type: {error}")))
+        .map_err(|error| Error::new(format!("cannot start the input thread: {error}")))
 }
 
 fn in_cells(size: Size) -> PtySize {

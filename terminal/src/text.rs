@@ -1,22 +1,22 @@
-//! A screen as text, with and without what has scrolled out of it.
+//! The text of a screen, with and without the scrollback.
 
 use vt100::Screen;
 
-/// The rows of the screen, trimmed at the end, without the empty ones below the last.
+/// The rows of the screen, without trailing spaces and trailing empty rows.
 pub(crate) fn screen(screen: &Screen) -> String {
     trimmed(&rows(screen))
 }
 
-/// The rows of the screen, with the spaces that were written at their ends.
+/// The rows of the screen, with trailing spaces that were written.
 pub(crate) fn rows(screen: &Screen) -> String {
     let columns = screen.size().1.get();
     screen.rows(0, columns).collect::<Vec<_>>().join("\n")
 }
 
-/// The scrollback from line `first` on and the screen, with lines that were wrapped made whole, and with
-/// the spaces that were written at their ends.
+/// The scrollback from line `first` on and the screen, with wrapped lines joined, and with trailing spaces
+/// that were written.
 ///
-/// Leaves the view at the screen itself.
+/// Resets the scroll position.
 pub(crate) fn since(screen: &mut Screen, first: usize) -> String {
     let height = usize::from(screen.size().0.get());
     let mut text = String::new();
@@ -44,14 +44,14 @@ pub(crate) fn since(screen: &mut Screen, first: usize) -> String {
     text
 }
 
-/// Lines without spaces at their ends, and without empty ones after the last.
+/// Removes trailing spaces of lines and trailing empty lines.
 pub(crate) fn trimmed(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     lines.join("\n").trim_end_matches('\n').to_owned()
 }
 
-/// Whether a text has another in it, with or without the spaces at the ends of lines: who waits for the
-/// prompt `> ` means its space, who waits for two lines does not care what follows the first.
+/// Returns `true` if a text contains another, with or without the trailing spaces of lines: the space
+/// of the prompt `> ` matters, but not spaces between two expected lines.
 pub(crate) fn shows(text: &str, wanted: &str) -> bool {
     text.contains(wanted) || trimmed(text).contains(wanted)
 }

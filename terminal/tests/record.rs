@@ -1,4 +1,4 @@
-//! The program that makes pictures.
+//! The program `terminal-record`.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -13,7 +13,7 @@ fn record(folder: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn a_still_is_the_same_each_time() {
+fn a_screenshot_is_deterministic() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = ["1.svg", "2.svg"].map(|out| {
         let output = record(
@@ -46,7 +46,7 @@ fn a_still_is_the_same_each_time() {
 }
 
 #[test]
-fn a_recording_moves_and_ends_with_what_was_waited_for() {
+fn a_recording_is_animated_and_ends_with_the_awaited_text() {
     let folder = tempfile::tempdir().unwrap();
     let output = record(
         folder.path(),
@@ -71,7 +71,7 @@ fn a_recording_moves_and_ends_with_what_was_waited_for() {
 }
 
 #[test]
-fn what_never_comes_is_told_and_nothing_is_written() {
+fn a_failed_wait_is_reported_and_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let output = record(
         folder.path(),
@@ -86,11 +86,11 @@ fn what_never_comes_is_told_and_nothing_is_written() {
 }
 
 #[test]
-fn a_mistake_shows_how_it_is_used() {
+fn a_mistake_prints_the_usage() {
     let folder = tempfile::tempdir().unwrap();
     let output = record(folder.path(), &["--", "cat"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("terminal-record: --out is missing"));
-    assert!(said.contains("usage: terminal-record --out FILE"));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("terminal-record: --out is missing"));
+    assert!(stderr.contains("usage: terminal-record --out FILE"));
 }

@@ -1,17 +1,17 @@
-//! Pictures of terminals.
+//! Screenshots as SVG.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 use terminal::{Size, Terminal};
 
-fn picture(columns: u16, rows: u16, script: &str) -> String {
+fn screenshot(columns: u16, rows: u16, script: &str) -> String {
     let size = Size { columns, rows };
     let mut terminal = Terminal::start("sh", ["-c", script], size, [("LC_ALL", "C")]).unwrap();
     terminal.wait_exit().unwrap();
     terminal.svg("a & b")
 }
 
-/// What is drawn inside of the window.
+/// The contents of the window.
 fn content(svg: &str) -> &str {
     let (_, content) = svg
         .split_once("<g transform=\"translate(12 38)\">\n")
@@ -20,8 +20,8 @@ fn content(svg: &str) -> &str {
 }
 
 #[test]
-fn a_small_picture_is_a_whole_file() {
-    let svg = picture(10, 2, "printf 'x < \\033[1;31my\\033[0m'");
+fn a_screenshot_is_a_whole_file() {
+    let svg = screenshot(10, 2, "printf 'x < \\033[1;31my\\033[0m'");
     insta::assert_snapshot!(svg, @r##"
     <svg xmlns="http://www.w3.org/2000/svg" width="108" height="84" viewBox="0 0 108 84" role="img" xml:space="preserve">
     <title>a &amp; b</title>
@@ -43,7 +43,7 @@ fn a_small_picture_is_a_whole_file() {
 
 #[test]
 fn colours_and_styles_are_drawn() {
-    let svg = picture(
+    let svg = screenshot(
         60,
         2,
         "printf '\\033[2mdim\\033[0m \\033[3mitalic\\033[0m \\033[4mun der\\033[0m \\033[7minverse\\033[0m '; \
@@ -57,8 +57,8 @@ fn colours_and_styles_are_drawn() {
 }
 
 #[test]
-fn wide_and_rare_characters_are_put_in_their_columns_one_by_one() {
-    let svg = picture(20, 1, "printf 'a漢字🦀b ✓ c e\\314\\201d'");
+fn wide_and_rare_characters_are_positioned_one_by_one() {
+    let svg = screenshot(20, 1, "printf 'a漢字🦀b ✓ c e\\314\\201d'");
     insta::assert_snapshot!(content(&svg), @r#"
     <g>
     <g transform="translate(0 0)"><text x="0" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">a</text><text x="8.4" y="13" textLength="16.8" lengthAdjust="spacingAndGlyphs">漢</text><text x="25.2" y="13" textLength="16.8" lengthAdjust="spacingAndGlyphs">字</text><text x="42" y="13" textLength="16.8" lengthAdjust="spacingAndGlyphs">🦀</text><text x="58.8" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">b</text><text x="75.6" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">✓</text><text x="92.4" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">c</text><text x="109.2" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">é</text><text x="117.6" y="13" textLength="8.4" lengthAdjust="spacingAndGlyphs">d</text></g>
@@ -68,7 +68,7 @@ fn wide_and_rare_characters_are_put_in_their_columns_one_by_one() {
 
 #[test]
 fn a_row_that_is_shown_twice_is_drawn_once() {
-    let svg = picture(10, 4, "printf 'one\\n\\none\\ntwo'");
+    let svg = screenshot(10, 4, "printf 'one\\n\\none\\ntwo'");
     assert_eq!(svg.matches(">one<").count(), 1);
     insta::assert_snapshot!(content(&svg), @r##"
     <g>

@@ -16,7 +16,7 @@ fn sh(script: &str) -> Terminal {
 }
 
 #[test]
-fn what_is_typed_is_echoed_and_arrives_line_by_line() {
+fn typed_text_is_echoed_and_arrives_line_by_line() {
     let mut terminal = Terminal::start("cat", [], SIZE, []).unwrap();
     terminal.type_text("helo");
     terminal.press(Key::Backspace);
@@ -54,7 +54,7 @@ fn signals_reach_the_program_until_it_has_ended() {
 }
 
 #[test]
-fn a_program_knows_the_size_and_is_told_when_it_changes() {
+fn a_program_gets_the_size_and_its_changes() {
     let mut terminal = sh("trap 'stty size' WINCH; stty size; while :; do sleep 0.1; done");
     terminal.wait_for("6 40").unwrap();
     terminal
@@ -68,7 +68,7 @@ fn a_program_knows_the_size_and_is_told_when_it_changes() {
 }
 
 #[test]
-fn the_environment_is_what_is_given_and_little_else() {
+fn the_environment_has_the_given_variables_and_a_few_defaults() {
     let mut terminal = Terminal::start("env", [], SIZE, [("HOME", "here"), ("A", "b")]).unwrap();
     terminal.wait_exit().unwrap();
     let everything = terminal.everything();
@@ -109,7 +109,7 @@ fn a_program_that_asks_where_the_cursor_is_gets_an_answer() {
 }
 
 #[test]
-fn arrows_are_sent_in_the_form_the_program_asked_for() {
+fn arrows_are_sent_in_the_mode_that_the_program_set() {
     let mut terminal = sh(
         "stty raw -echo; printf 'ready'; dd bs=1 count=3 2>/dev/null | od -c; \
          printf '\\033[?1hagain'; dd bs=1 count=3 2>/dev/null | od -c; stty sane",
@@ -123,14 +123,14 @@ fn arrows_are_sent_in_the_form_the_program_asked_for() {
 }
 
 #[test]
-fn waiting_in_vain_shows_the_screen() {
+fn a_wait_that_times_out_shows_the_screen() {
     let mut terminal = sh("echo one; echo two; exec cat");
     terminal.wait_for("two").unwrap();
-    let mut terminal = terminal.with_limit(Duration::from_millis(50));
+    let mut terminal = terminal.with_timeout(Duration::from_millis(50));
     let error = terminal.wait_for("three").unwrap_err();
     assert_eq!(
         format!("{error:?}"),
-        "waited for \"three\" to appear: nothing of it within 50ms; the screen shows:\n| one\n| two"
+        "waited for \"three\" to appear: not within 50ms; the screen shows:\n| one\n| two"
     );
     assert_eq!(error.screen(), Some("one\ntwo"));
     let error = terminal.wait_exit().unwrap_err();
@@ -155,7 +155,7 @@ fn waiting_ends_with_the_program() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told() {
+fn a_missing_program_is_an_error() {
     let missing = "no-such-program-anywhere";
     let error = Terminal::start(missing, [], SIZE, []).err().unwrap();
     assert!(
@@ -166,7 +166,7 @@ fn a_program_that_is_not_there_is_told() {
 }
 
 #[test]
-fn what_is_wiped_is_gone() {
+fn erased_text_is_gone() {
     let mut terminal =
         sh("printf 'thinking'; read -r line; printf '\\033[1;1H\\033[2Jdone'; exec cat");
     terminal.wait_for("thinking").unwrap();
@@ -177,7 +177,7 @@ fn what_is_wiped_is_gone() {
 }
 
 #[test]
-fn a_flood_is_read_to_its_end_and_kept() {
+fn a_large_output_is_read_completely() {
     // 12,000 lines of 89 bytes: more than a megabyte.
     let program =
         r#"BEGIN { for (i = 1; i <= 12000; i++) printf "%08d%080d\n", i, 0; print "the end" }"#;
@@ -193,7 +193,7 @@ fn a_flood_is_read_to_its_end_and_kept() {
 }
 
 #[test]
-fn text_is_found_where_it_has_scrolled_away_or_was_wrapped() {
+fn text_is_found_in_the_scrollback_and_in_wrapped_lines() {
     let long = "x".repeat(100) + "needle" + &"y".repeat(100);
     let mut terminal = sh(&format!(
         "echo first; echo {long}; i=0; while [ $i -lt 50 ]; do i=$((i+1)); echo $i; done; exec cat"
@@ -221,7 +221,7 @@ fn typing_to_a_program_that_does_not_read_does_not_block() {
 }
 
 #[test]
-fn garbage_does_no_harm() {
+fn random_bytes_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = 1_u32;
     let garbage: Vec<u8> = std::iter::repeat_with(|| {
@@ -239,7 +239,7 @@ fn garbage_does_no_harm() {
 }
 
 #[test]
-fn a_dropped_terminal_takes_its_program_with_it() {
+fn dropping_a_terminal_kills_its_program() {
     let folder = tempfile::tempdir().unwrap();
     let script = "trap '' HUP INT TERM; echo $$ > pid; echo ready; while :; do sleep 1; done";
     let mut terminal = Terminal::start_in(folder.path(), "sh", ["-c", script], SIZE, []).unwrap();

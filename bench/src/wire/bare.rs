@@ -1,4 +1,4 @@
-//! The same requests without an engine: what the HTTP client alone costs.
+//! Sends the same requests without an engine, to measure the HTTP client alone.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use reqwest::{Client, Url};
 
 use super::{Failed, KEY};
 
-/// Sends ready-made bodies one after the other and reads the answers.
+/// A client that sends recorded bodies one after another and reads the responses.
 pub(super) struct Bare {
     client: Client,
     url: Url,
@@ -26,7 +26,7 @@ impl Bare {
         bodies: Vec<String>,
         is_streamed: bool,
     ) -> Result<Self, Failed> {
-        // Another client may have done so already.
+        // Fails if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -34,7 +34,7 @@ impl Bare {
             AUTHORIZATION,
             HeaderValue::from_str(&format!("Bearer {KEY}"))?,
         );
-        // Set up as the models' own.
+        // The same settings as the models' client.
         let client = Client::builder()
             .redirect(Policy::none())
             .user_agent("bench")
@@ -57,18 +57,16 @@ impl Bare {
             let request = request.headers(self.headers.clone()).body(body.clone());
             let response = request.send().await?.error_for_status()?;
             if self.is_streamed {
-                {
-                    black_box(lines(response).await?);
-                }
+                black_box(lines(response).await?);
             } else {
-                drop(black_box(response.bytes().await?))
+                drop(black_box(response.bytes().await?));
             }
         }
         Ok(())
     }
 }
 
-/// Reads a stream and splits it into lines, each given on as it is complete; how many there were.
+/// Reads a stream line by line. Returns the number of non-empty lines.
 async fn lines(mut response: reqwest::Response) -> Result<usize, Failed> {
     let mut rest: Vec<u8> = Vec::new();
     let mut lines = 0;

@@ -1,11 +1,11 @@
-//! Plain values: the strict rule, and the loose one that most of a run is compared by.
+//! Compares JSON values: strictly, or by the lenient rule for most of a run.
 
 use serde_json::{Number, Value};
 
 use super::difference::{Check, Difference};
 use super::schema;
 
-/// Strict JSON equality: keys have no order and `1` is `1.0`, nothing else is forgiven.
+/// Compares strictly: keys have no order and `1` equals `1.0`, but nothing else is ignored.
 pub(super) fn plain(expected: &Value, got: &Value) -> Check {
     match (expected, got) {
         (Value::Object(expected), Value::Object(got)) => {
@@ -27,8 +27,7 @@ pub(super) fn plain(expected: &Value, got: &Value) -> Check {
     }
 }
 
-/// The loose rule: absent is null, and texts match by what they say where they are JSON or
-/// nested history.
+/// Compares leniently: absent equals null, and texts that are JSON or nested history are parsed.
 pub(super) fn data(expected: &Value, got: &Value) -> Check {
     match (expected, got) {
         (Value::Object(_), Value::Object(_)) => {
@@ -40,8 +39,7 @@ pub(super) fn data(expected: &Value, got: &Value) -> Check {
     }
 }
 
-/// The loose rule, with every `input_json_schema` compared as a schema. What a model is given is
-/// compared by this.
+/// Compares leniently, with every `input_json_schema` as a schema. For model requests.
 pub(super) fn data_with_schemas(expected: &Value, got: &Value) -> Check {
     match (expected, got) {
         (Value::Object(_), Value::Object(_)) => {
@@ -55,7 +53,7 @@ pub(super) fn data_with_schemas(expected: &Value, got: &Value) -> Check {
     }
 }
 
-/// Compares two objects field by field, a field that one of them lacks as null.
+/// Compares two objects field by field. A missing field is null.
 pub(super) fn fields(
     expected: &Value,
     got: &Value,
@@ -89,7 +87,7 @@ pub(super) fn elements(
     Ok(())
 }
 
-/// Compares two elements of which one may be past the end of its list.
+/// Compares two elements, of which one may be missing.
 pub(super) fn pair(
     expected: Option<&Value>,
     got: Option<&Value>,
@@ -114,18 +112,18 @@ fn scalars(expected: &Value, got: &Value) -> Check {
     Err(Difference::of_values(expected, got))
 }
 
-/// Whole numbers are compared exactly; a fraction makes it a comparison of floats.
+/// Compares integers exactly, and an integer with a float as floats.
 fn same_number(expected: &Number, got: &Number) -> bool {
     let has_float = expected.is_f64() || got.is_f64();
     expected == got || (has_float && expected.as_f64() == got.as_f64())
 }
 
-/// Compares two texts: as they stand, then as JSON, then as nested history.
+/// Compares two texts: byte for byte, then as JSON, then as nested history.
 fn texts(expected: &str, got: &str) -> Check {
     if expected == got {
         return Ok(());
     }
-    if let (Some(expected), Some(got)) = (json_in(expected), json_in(got)) {
+    if let (Some(expected), Some(got)) = (parse_json(expected), parse_json(got)) {
         return data(&expected, &got).map_err(Difference::in_json_text);
     }
     if let (Some(expected), Some(got)) = (history_lines(expected), history_lines(got)) {
@@ -134,26 +132,26 @@ fn texts(expected: &str, got: &str) -> Check {
     Err(Difference::of_texts(expected, got))
 }
 
-/// The object or list that a text is the JSON of.
-fn json_in(text: &str) -> Option<Value> {
+/// Parses a text that is a JSON object or list.
+fn parse_json(text: &str) -> Option<Value> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     serde_json::from_str(text).ok()
 }
 
-/// The lines of a nested-history message: a head, a start marker, records, an end marker. The
-/// markers are the user's to choose, so numbered records between them are what tells one.
+/// Splits a nested-history message into a heading, a start marker, records and an end marker. Users
+/// choose the markers, so the message is recognized by its numbered records.
 fn history_lines(text: &str) -> Option<Vec<&str>> {
     let lines: Vec<&str> = text.split('\n').collect();
-    let [_head, _start, records @ .., _end] = lines.as_slice() else {
+    let [_heading, _start, records @ .., _end] = lines.as_slice() else {
         return None;
     };
     let has_records = records.iter().any(|line| record(line).is_some());
     has_records.then_some(lines)
 }
 
-/// The number and the text of a line like `3. user: Hello`.
+/// Splits a line like `3. user: Hello` into its number and its text.
 fn record(line: &str) -> Option<(&str, &str)> {
     let (number, text) = line.split_once(". ")?;
     let is_number = !number.is_empty() && number.chars().all(char::is_numeric);
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_forgives_key_order_and_the_writing_of_numbers() {
+    fn plain_ignores_key_order_and_the_format_of_numbers() {
         let expected = json!({"a": 1, "b": [1.5, {"c": 2.0}]});
         let got = json!({"b": [1.5, {"c": 2}], "a": 1.0});
 
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_tells_absent_from_null_on_either_side() {
+    fn plain_distinguishes_absent_from_null() {
         let with_null = json!({"a": null});
         let without = json!({});
 
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_does_not_read_texts_as_json() {
+    fn plain_does_not_parse_texts_as_json() {
         assert!(plain(&json!("{\"a\":1}"), &json!("{\"a\": 1}")).is_err());
     }
 
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn data_takes_absent_and_null_for_the_same() {
+    fn data_treats_absent_as_null() {
         let expected = json!({"a": null, "b": 1});
         let got = json!({"b": 1, "c": null});
 
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_differs_is_told_by_its_place_inside_the_text() {
+    fn a_difference_inside_a_json_text_has_its_path() {
         let expected = json!({"arguments": "{\"q\": {\"id\": 1}}"});
         let got = json!({"arguments": "{\"q\": {\"id\": 2}}"});
 
@@ -267,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_json_scalars_match_only_as_they_stand() {
+    fn texts_that_are_json_scalars_are_not_parsed() {
         assert!(data(&json!("1"), &json!("1.0")).is_err());
     }
 
@@ -281,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn history_with_markers_of_the_users_own_matches_as_well() {
+    fn history_with_custom_markers_matches() {
         let expected = json!("Head\n<<H\n1. {\"a\": 1, \"b\": 2}\nH>>");
         let got = json!("Head\n<<H\n1. {\"b\":2,\"a\":1}\nH>>");
 
@@ -336,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_in_what_a_model_is_given_match_by_the_rule_for_schemas() {
+    fn schemas_in_model_requests_are_compared_as_schemas() {
         let expected = json!([{"handoffs": [{"input_json_schema": {"type": "string"}}]}]);
         let got = json!([{"handoffs": [{"input_json_schema": {"type": "string", "title": "T"}}]}]);
 

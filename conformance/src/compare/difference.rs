@@ -1,53 +1,53 @@
-//! Where two values first part ways, and how that is told to a reader.
+//! The first difference between two values, and its display form.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// How many characters of a value a printed difference shows.
+/// The maximum number of characters of a value in a printed difference.
 const SHOWN: usize = 200;
 
-/// How many of those are the part before the two values part.
+/// The number of those that precede the first different character.
 const LEAD_IN: usize = 40;
 
-/// What a comparison finds: nothing, or the first difference.
+/// The result of a comparison.
 pub(super) type Check = Result<(), Difference>;
 
-/// The first place where what a run gave is not what the corpus expects.
+/// The first difference between the corpus and a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The way to the place, as in `expect.new_items[3].raw.call_id`. A string read as JSON adds
+    /// The path to the value, as in `expect.new_items[3].raw.call_id`. A text parsed as JSON adds
     /// `(json)`, a line of nested history adds `(line N)`.
     pub path: String,
-    /// What the corpus has there, as JSON, or in words where it is no value.
+    /// The value in the corpus as JSON, or a description if it is not a value.
     pub expected: String,
-    /// What the run gave there, likewise.
+    /// The value of the run, likewise.
     pub got: String,
 }
 
 impl Difference {
-    /// Two values that are not the same, at the place itself.
+    /// A difference between two values. The path is empty.
     pub(super) fn of_values(expected: &Value, got: &Value) -> Self {
-        Self::in_words(expected.to_string(), got.to_string())
+        Self::described(expected.to_string(), got.to_string())
     }
 
-    /// Two texts that are not the same, at the place itself.
+    /// A difference between two texts. The path is empty.
     pub(super) fn of_texts(expected: &str, got: &str) -> Self {
         Self::of_values(&expected.into(), &got.into())
     }
 
-    /// A value that is not there.
+    /// An expected value that is missing.
     pub(super) fn missing(expected: &Value) -> Self {
-        Self::in_words(expected.to_string(), "nothing")
+        Self::described(expected.to_string(), "nothing")
     }
 
-    /// A value that should not be there.
+    /// A value that is not expected.
     pub(super) fn unexpected(got: &Value) -> Self {
-        Self::in_words("nothing", got.to_string())
+        Self::described("nothing", got.to_string())
     }
 
-    /// A difference that is not one between two values.
-    pub(super) fn in_words(expected: impl Into<String>, got: impl Into<String>) -> Self {
+    /// A difference with descriptions instead of values.
+    pub(super) fn described(expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self {
             path: String::new(),
             expected: expected.into(),
@@ -55,27 +55,27 @@ impl Difference {
         }
     }
 
-    /// The same difference, seen from the object whose field it is in.
+    /// Prefixes the path with a field name.
     pub(super) fn in_field(self, name: &str) -> Self {
-        self.under(name)
+        self.prefixed(name)
     }
 
-    /// The same difference, seen from the list whose element it is in.
+    /// Prefixes the path with an index.
     pub(super) fn in_element(self, index: usize) -> Self {
-        self.under(&format!("[{index}]"))
+        self.prefixed(&format!("[{index}]"))
     }
 
-    /// The same difference, seen from the text that was read as JSON.
+    /// Prefixes the path with the marker of a text parsed as JSON.
     pub(super) fn in_json_text(self) -> Self {
-        self.under("(json)")
+        self.prefixed("(json)")
     }
 
-    /// The same difference, seen from the text whose line it is in, lines counted from zero.
+    /// Prefixes the path with a line number. `index` is counted from 0.
     pub(super) fn in_line(self, index: usize) -> Self {
-        self.under(&format!("(line {})", index + 1))
+        self.prefixed(&format!("(line {})", index + 1))
     }
 
-    fn under(mut self, step: &str) -> Self {
+    fn prefixed(mut self, step: &str) -> Self {
         let needs_dot = !self.path.is_empty() && !self.path.starts_with(['[', '(']);
         let dot = if needs_dot { "." } else { "" };
         self.path = format!("{step}{dot}{}", self.path);
@@ -85,9 +85,9 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let same = common_prefix(&self.expected, &self.got);
-        let expected = excerpt(&self.expected, same);
-        let got = excerpt(&self.got, same);
+        let differs_at = common_prefix(&self.expected, &self.got);
+        let expected = excerpt(&self.expected, differs_at);
+        let got = excerpt(&self.got, differs_at);
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }
@@ -95,7 +95,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How many characters two texts have in common before they part.
+/// The number of characters in the common prefix of two texts.
 fn common_prefix(left: &str, right: &str) -> usize {
     left.chars()
         .zip(right.chars())
@@ -103,7 +103,7 @@ fn common_prefix(left: &str, right: &str) -> usize {
         .count()
 }
 
-/// A long text cut down to the part where it starts to differ.
+/// Cuts a long text down to the part around its first different character.
 fn excerpt(text: &str, differs_at: usize) -> String {
     let length = text.chars().count();
     if length <= SHOWN {
@@ -146,7 +146,7 @@ mod tests {
     fn a_long_value_is_cut_to_the_part_that_differs() {
         let expected = format!("{}left{}", "界".repeat(300), "z".repeat(300));
         let got = format!("{}right", "界".repeat(300));
-        let difference = Difference::in_words(expected, got);
+        let difference = Difference::described(expected, got);
 
         let printed = difference.to_string();
 

@@ -1,10 +1,10 @@
-//! How a run failed: the kind of error, and of its message the numbers and names.
+//! Compares errors: by type, and by the numbers and names in the message.
 
 use serde_json::Value;
 
 use super::difference::{Check, Difference};
 
-/// Compares two errors, of which either may be null: no error.
+/// Compares two errors. Null means that there was none.
 pub(super) fn error(expected: &Value, got: &Value) -> Check {
     if expected.is_null() && got.is_null() {
         return Ok(());
@@ -18,11 +18,11 @@ pub(super) fn error(expected: &Value, got: &Value) -> Check {
     let Some(message) = expected["message"].as_str() else {
         return Ok(());
     };
-    message_says(message, &got["message"]).map_err(|difference| difference.in_field("message"))
+    check_message(message, &got["message"]).map_err(|difference| difference.in_field("message"))
 }
 
-/// Checks that a message has the numbers and the names of the expected one.
-fn message_says(expected: &str, got: &Value) -> Check {
+/// Checks that a message contains the numbers and names of the expected one.
+fn check_message(expected: &str, got: &Value) -> Check {
     let got_text = got.as_str().unwrap_or_default();
     let missing_number = numbers(expected)
         .into_iter()
@@ -31,7 +31,7 @@ fn message_says(expected: &str, got: &Value) -> Check {
         .into_iter()
         .find(|name| !got_text.contains(name));
     match missing_number.or(missing_name) {
-        Some(missing) => Err(Difference::in_words(
+        Some(missing) => Err(Difference::described(
             format!("a message with {missing:?}"),
             got.to_string(),
         )),
@@ -39,7 +39,7 @@ fn message_says(expected: &str, got: &Value) -> Check {
     }
 }
 
-/// Every unbroken run of digits.
+/// The sequences of digits in a message.
 fn numbers(message: &str) -> Vec<&str> {
     message
         .split(|character: char| !character.is_ascii_digit())
@@ -47,16 +47,16 @@ fn numbers(message: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whatever looks like a name: what is in quotes, and words with a capital that do not open a
-/// sentence. Words all in capitals, like `JSON`, are words.
+/// The names in a message: quoted texts, and capitalised words inside a sentence. Words all in
+/// capitals, like `JSON`, are not names.
 fn names(message: &str) -> Vec<&str> {
     let mut names = quoted(message);
-    let mut opens_a_sentence = true;
+    let mut starts_sentence = true;
     for word in message.split_whitespace() {
-        if !opens_a_sentence {
+        if !starts_sentence {
             names.extend(word.split(ends_a_name).filter(|part| is_capitalised(part)));
         }
-        opens_a_sentence = word.ends_with(['.', '!', '?']);
+        starts_sentence = word.ends_with(['.', '!', '?']);
     }
     names
 }
@@ -70,7 +70,7 @@ fn is_capitalised(word: &str) -> bool {
     word.starts_with(char::is_uppercase) && !all_capitals
 }
 
-/// The texts between two equal quotes. A quote inside a word, as in `don't`, is an apostrophe.
+/// The texts between equal quotes. A quote inside a word, as in `don't`, is an apostrophe.
 fn quoted(message: &str) -> Vec<&str> {
     let mut texts = Vec::new();
     let mut rest = message;
@@ -91,8 +91,8 @@ fn quoted(message: &str) -> Vec<&str> {
 fn opening_quote(text: &str) -> Option<(usize, char)> {
     let mut before = None;
     for (index, character) in text.char_indices() {
-        let in_a_word = before.is_some_and(char::is_alphanumeric);
-        if matches!(character, '\'' | '"' | '`') && !in_a_word {
+        let in_word = before.is_some_and(char::is_alphanumeric);
+        if matches!(character, '\'' | '"' | '`') && !in_word {
             return Some((index, character));
         }
         before = Some(character);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_message_the_numbers_count_and_not_the_words() {
+    fn the_numbers_of_a_message_must_match_but_not_its_words() {
         let expected = || json!({"type": "MaxTurnsExceeded", "message": "Max turns (3) exceeded"});
         let got = |message: &str| json!({"type": "MaxTurnsExceeded", "message": message});
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_message_the_names_count() {
+    fn the_names_of_a_message_must_match() {
         let expected =
             || user_error("Tool 'look up' of agent Billing isn't valid JSON. It won't do");
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_is_quoted_or_capitalised_inside_a_sentence() {
+    fn names_are_quoted_or_capitalised_inside_a_sentence() {
         let message =
             "Can't hand off to \"L2-Support\" Sales's desk: Été. Either (see Docs) rename `x`";
 

@@ -1,28 +1,28 @@
-//! The log of a run: in order, but for the tools of one response, which run side by side.
+//! Compares logs: in order, except for the tools of one response, which run concurrently.
 
 use serde_json::Value;
 
-use super::any_order::{in_order_but_for_runs, run_at};
 use super::data::data;
 use super::difference::{Check, Difference};
+use super::unordered::{compare_lists, run_at};
 
-/// Compares two logs. Entries of tools that follow each other match as a set, as long as each tool
-/// starts before it is called and is called before it ends.
+/// Compares two logs. Consecutive entries of tools are compared as a set, and each tool must start
+/// before it is called and be called before it ends.
 pub(super) fn log(expected: &Value, got: &Value) -> Check {
     let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
         return data(expected, got);
     };
-    in_order_but_for_runs(expected, got, is_of_a_tool, data)?;
+    compare_lists(expected, got, is_tool_entry, data)?;
     let mut index = 0;
     while index < got.len() {
-        let run = run_at(got, index, is_of_a_tool);
-        tools_take_their_course(run, index)?;
+        let run = run_at(got, index, is_tool_entry);
+        check_tool_order(run, index)?;
         index += run.len().max(1);
     }
     Ok(())
 }
 
-/// What an entry of the log tells of a tool.
+/// A stage of a tool call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     RunHookStart,
@@ -32,8 +32,8 @@ enum Stage {
     AgentHookEnd,
 }
 
-/// Which stage of a tool comes before which.
-const COURSE: [(Stage, Stage); 6] = [
+/// Pairs of stages of which the first comes before the second.
+const ORDER: [(Stage, Stage); 6] = [
     (Stage::RunHookStart, Stage::Call),
     (Stage::AgentHookStart, Stage::Call),
     (Stage::Call, Stage::RunHookEnd),
@@ -42,11 +42,11 @@ const COURSE: [(Stage, Stage); 6] = [
     (Stage::AgentHookStart, Stage::AgentHookEnd),
 ];
 
-fn is_of_a_tool(entry: &Value) -> bool {
+fn is_tool_entry(entry: &Value) -> bool {
     tool_stage(entry).is_some()
 }
 
-/// The tool an entry is about, and what it tells of it.
+/// The tool of an entry, and the stage it logs.
 fn tool_stage(entry: &Value) -> Option<(&str, Stage)> {
     let tool = entry["tool"].as_str()?;
     let stage = match (entry["run_hook"].as_str(), entry["agent_hook"].as_str()) {
@@ -60,16 +60,16 @@ fn tool_stage(entry: &Value) -> Option<(&str, Stage)> {
     Some((tool, stage))
 }
 
-/// Checks that no entry of a run comes before what it follows from. A tool may be called several
-/// times at once, so it is the counts that must never run ahead. A stage that the run has less
-/// often than what follows it was not recorded, and says nothing.
-fn tools_take_their_course(run: &[Value], first_index: usize) -> Check {
+/// Checks that the stages of each tool are in order. A tool may be called several times concurrently,
+/// so the counts are compared: at no entry may a later stage outnumber an earlier one. A stage that
+/// occurs less often than a later one in the whole run was not recorded and is not checked.
+fn check_tool_order(run: &[Value], first_index: usize) -> Check {
     for (offset, entry) in run.iter().enumerate() {
         let Some((tool, stage)) = tool_stage(entry) else {
             continue;
         };
         let so_far = &run[..=offset];
-        let too_early = COURSE
+        let too_early = ORDER
             .iter()
             .filter(|(_, after)| *after == stage)
             .filter(|(before, after)| count(run, tool, *before) >= count(run, tool, *after))
@@ -77,7 +77,7 @@ fn tools_take_their_course(run: &[Value], first_index: usize) -> Check {
         if let Some((before, _)) = too_early {
             let expected = format!("{before:?} of {tool} before its {stage:?}");
             return Err(
-                Difference::in_words(expected, entry.to_string()).in_element(first_index + offset)
+                Difference::described(expected, entry.to_string()).in_element(first_index + offset)
             );
         }
     }
@@ -112,8 +112,8 @@ mod tests {
         json!({"run_hook": "handoff", "from": "A", "to": "B"})
     }
 
-    /// Two tools as the reference logs them: side by side.
-    fn side_by_side() -> Value {
+    /// The log of the reference for two tools that run concurrently.
+    fn concurrent_tools() -> Value {
         json!([
             llm_end(),
             hook("tool_start", "a"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_one_response_match_one_after_another_as_well() {
+    fn tools_of_one_response_may_run_one_after_another() {
         let got = json!([
             llm_end(),
             hook("tool_start", "b"), {"tool": "b", "arguments": "{\"x\":1}"}, hook("tool_end", "b"),
@@ -135,7 +135,7 @@ mod tests {
             handoff(),
         ]);
 
-        assert_eq!(log(&side_by_side(), &got), Ok(()));
+        assert_eq!(log(&concurrent_tools(), &got), Ok(()));
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
             handoff(),
         ]);
 
-        let difference = log(&side_by_side(), &got).unwrap_err();
+        let difference = log(&concurrent_tools(), &got).unwrap_err();
 
         assert_eq!(difference.path, "[2]");
         assert_eq!(difference.expected, "RunHookStart of b before its Call");
@@ -170,11 +170,11 @@ mod tests {
             handoff(),
         ]);
 
-        assert_eq!(log(&side_by_side(), &got).unwrap_err().path, "[2]");
+        assert_eq!(log(&concurrent_tools(), &got).unwrap_err().path, "[2]");
     }
 
     #[test]
-    fn one_tool_called_twice_at_once_keeps_its_course_by_count() {
+    fn the_order_of_two_concurrent_calls_is_checked_by_count() {
         let expected = json!([
             hook("tool_start", "a"),
             hook("tool_start", "a"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hooks_of_an_agent_take_the_same_course() {
+    fn the_order_of_agent_hooks_is_checked() {
         let start = json!({"agent_hook": "tool_start", "of": "A", "tool": "a"});
         let end = json!({"agent_hook": "tool_end", "of": "A", "tool": "a"});
         let expected = json!([start, call("a"), end]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_in_order() {
+    fn other_entries_are_compared_in_order() {
         let expected = json!([llm_end(), handoff(), {"on_handoff": "A"}]);
         let got = json!([llm_end(), {"on_handoff": "A"}, handoff()]);
 

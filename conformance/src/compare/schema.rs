@@ -1,4 +1,4 @@
-//! JSON schemas: two that say the same match, whichever way each is written.
+//! Compares JSON schemas in a canonical form.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::data::data;
 use super::difference::Check;
 
-/// Compares two schemas by their canonical form. Paths are those of that form.
+/// Compares the canonical forms of two schemas. Paths are paths in that form.
 pub(super) fn schema(expected: &Value, got: &Value) -> Check {
     data(&canonical(expected), &canonical(got))
 }
 
 type Keywords = Map<String, Value>;
 
-/// Keywords that do not count. Definitions count where something refers to them.
+/// Keywords that are ignored. Definitions are inlined where they are referenced.
 const IGNORED: [&str; 11] = [
     "title",
     "description",
@@ -29,11 +29,11 @@ const IGNORED: [&str; 11] = [
     "definitions",
 ];
 
-/// Keywords that hold a schema, or a list of them, for the same value.
+/// Keywords whose value is a schema, or a list of them, for the same instance.
 const IN_PLACE: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "if", "then", "else"];
 
-/// Keywords that hold a schema, or a list of them, for a part of the value.
-const FOR_A_PART: [&str; 7] = [
+/// Keywords whose value is a schema, or a list of them, for a part of the instance.
+const FOR_PARTS: [&str; 7] = [
     "items",
     "prefixItems",
     "contains",
@@ -43,12 +43,12 @@ const FOR_A_PART: [&str; 7] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords that stay beside an `anyOf` when a nullable type is written as one.
+/// Keywords that stay beside the `anyOf` of a nullable type.
 const ANNOTATIONS: [&str; 5] = ["default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// One way of writing a schema for all ways that say the same.
+/// Returns the canonical form of a schema. Equivalent schemas have the same one.
 fn canonical(schema: &Value) -> Value {
-    let mut writer = Canonical {
+    let mut writer = Canonicalizer {
         root: schema,
         depth: 0,
         entered: vec![("#".to_owned(), 0)],
@@ -56,16 +56,16 @@ fn canonical(schema: &Value) -> Value {
     writer.schema(schema)
 }
 
-/// Writes the canonical form of the schemas inside one root.
-struct Canonical<'a> {
+/// Canonicalizes the schemas inside one root.
+struct Canonicalizer<'a> {
     root: &'a Value,
-    /// How deep inside the described value the schema at hand is.
+    /// The depth of the current schema inside the described instance.
     depth: usize,
-    /// The references being followed, each with the depth at which it was entered.
+    /// The references being resolved, each with the depth at which it was entered.
     entered: Vec<(String, usize)>,
 }
 
-impl Canonical<'_> {
+impl Canonicalizer<'_> {
     fn schema(&mut self, schema: &Value) -> Value {
         let Value::Object(keywords) = schema else {
             return schema.clone();
@@ -73,57 +73,54 @@ impl Canonical<'_> {
         if let Some(target) = keywords.get("$ref").and_then(Value::as_str) {
             return self.reference(target, keywords);
         }
-        let counting = keywords
+        let keywords = keywords
             .iter()
-            .filter(|(name, _)| !IGNORED.contains(&name.as_str()));
-        let inside = counting
+            .filter(|(name, _)| !IGNORED.contains(&name.as_str()))
             .map(|(name, value)| (name.clone(), self.keyword(name, value)))
             .collect();
-        Value::Object(rewritten(inside))
+        Value::Object(rewrite(keywords))
     }
 
-    /// What a reference points to, with the keywords beside the reference added. One that leads
-    /// back to where it came from is written as how far up that is, which no naming changes.
+    /// Resolves a reference and adds the keywords beside it. A recursive reference becomes the number
+    /// of levels that it goes up, which does not depend on the names of definitions.
     fn reference(&mut self, target: &str, keywords: &Keywords) -> Value {
         let entered = self.entered.iter().find(|(name, _)| name == target);
         if let Some((_, depth)) = entered {
             return json!({ "$ref": format!("{} levels up", self.depth - depth) });
         }
-        let pointed = target
+        let definition = target
             .strip_prefix('#')
             .and_then(|pointer| self.root.pointer(pointer));
-        let Some(Value::Object(pointed)) = pointed else {
-            return pointed
+        let Some(Value::Object(definition)) = definition else {
+            return definition
                 .cloned()
                 .unwrap_or_else(|| json!({ "$ref": target }));
         };
-        let mut merged = pointed.clone();
+        let mut merged = definition.clone();
         let beside = keywords.iter().filter(|(name, _)| *name != "$ref");
         merged.extend(beside.map(|(name, value)| (name.clone(), value.clone())));
         self.entered.push((target.to_owned(), self.depth));
-        let written = self.schema(&Value::Object(merged));
+        let resolved = self.schema(&Value::Object(merged));
         self.entered.pop();
-        written
+        resolved
     }
 
     fn keyword(&mut self, name: &str, value: &Value) -> Value {
         match name {
-            "required" => as_set(value),
-            "properties" | "patternProperties" => self.one_level_down(|inner| inner.named(value)),
-            "dependentSchemas" => self.named(value),
+            "required" => sorted_set(value),
+            "properties" | "patternProperties" => self.nested(|inner| inner.by_name(value)),
+            "dependentSchemas" => self.by_name(value),
             _ if IN_PLACE.contains(&name) => self.one_or_many(value),
-            _ if FOR_A_PART.contains(&name) => {
-                self.one_level_down(|inner| inner.one_or_many(value))
-            }
+            _ if FOR_PARTS.contains(&name) => self.nested(|inner| inner.one_or_many(value)),
             _ => value.clone(),
         }
     }
 
-    fn one_level_down(&mut self, write: impl FnOnce(&mut Self) -> Value) -> Value {
+    fn nested(&mut self, canonicalize: impl FnOnce(&mut Self) -> Value) -> Value {
         self.depth += 1;
-        let written = write(self);
+        let result = canonicalize(self);
         self.depth -= 1;
-        written
+        result
     }
 
     fn one_or_many(&mut self, value: &Value) -> Value {
@@ -133,8 +130,8 @@ impl Canonical<'_> {
         }
     }
 
-    /// Schemas by the name of a property, which may well be called `title`.
-    fn named(&mut self, value: &Value) -> Value {
+    /// Canonicalizes the values of an object whose keys are property names, not keywords.
+    fn by_name(&mut self, value: &Value) -> Value {
         let Value::Object(schemas) = value else {
             return value.clone();
         };
@@ -145,8 +142,8 @@ impl Canonical<'_> {
     }
 }
 
-/// Brings the keywords of one schema, whose inner schemas are canonical already, into one form.
-fn rewritten(mut keywords: Keywords) -> Keywords {
+/// Rewrites the keywords of one schema whose inner schemas are already canonical.
+fn rewrite(mut keywords: Keywords) -> Keywords {
     constant_as_enum(&mut keywords);
     for name in ["anyOf", "oneOf"] {
         constants_as_enum(&mut keywords, name);
@@ -156,8 +153,8 @@ fn rewritten(mut keywords: Keywords) -> Keywords {
     keywords
 }
 
-/// The names of `required`, sorted and each once.
-fn as_set(value: &Value) -> Value {
+/// The names of `required`, sorted and without duplicates.
+fn sorted_set(value: &Value) -> Value {
     let Value::Array(names) = value else {
         return value.clone();
     };
@@ -165,7 +162,7 @@ fn as_set(value: &Value) -> Value {
     texts.map_or_else(|| value.clone(), |texts| texts.into_iter().collect())
 }
 
-/// `const: x` becomes `enum: [x]`.
+/// Rewrites `const: x` as `enum: [x]`.
 fn constant_as_enum(keywords: &mut Keywords) {
     if keywords.contains_key("enum") {
         return;
@@ -175,14 +172,14 @@ fn constant_as_enum(keywords: &mut Keywords) {
     }
 }
 
-/// Constants among the alternatives become one enum, the alternative of null comes last, and an
-/// enum that is the only alternative left moves up.
+/// Merges the constants among the alternatives into one enum, moves the null alternative to the end,
+/// and replaces a single enum alternative by the enum.
 fn constants_as_enum(keywords: &mut Keywords, name: &str) {
     let Some(Value::Array(alternatives)) = keywords.shift_remove(name) else {
         return;
     };
     let (nulls, others): (Vec<_>, Vec<_>) = alternatives.into_iter().partition(is_null_type);
-    let mut merged = with_constants_merged(others);
+    let mut merged = merge_constants(others);
     merged.extend(nulls);
     match merged.as_slice() {
         [only] if !keywords.contains_key("enum") && constants_of(only).is_some() => {
@@ -194,8 +191,8 @@ fn constants_as_enum(keywords: &mut Keywords, name: &str) {
     }
 }
 
-/// The alternatives, with those that are constants as one enum where the first of them was.
-fn with_constants_merged(alternatives: Vec<Value>) -> Vec<Value> {
+/// Merges the alternatives that are constants into one enum, at the position of the first of them.
+fn merge_constants(alternatives: Vec<Value>) -> Vec<Value> {
     let mut constants = Vec::new();
     let mut first = None;
     let mut others = Vec::new();
@@ -225,7 +222,7 @@ fn is_null_type(schema: &Value) -> bool {
     *schema == json!({"type": "null"})
 }
 
-/// `type: [T, "null"]` becomes `anyOf: [{type: T, …}, {type: "null"}]`.
+/// Rewrites `type: [T, "null"]` as `anyOf: [{type: T, ...}, {type: "null"}]`.
 fn nullable_as_any_of(mut keywords: Keywords) -> Keywords {
     let Some(type_name) = nullable_type(&keywords) else {
         return keywords;
@@ -242,7 +239,7 @@ fn nullable_as_any_of(mut keywords: Keywords) -> Keywords {
     outside
 }
 
-/// The `T` of `type: [T, "null"]`, where there is no `anyOf` in the way.
+/// The `T` of `type: [T, "null"]`, unless there is already an `anyOf`.
 fn nullable_type(keywords: &Keywords) -> Option<Value> {
     if keywords.contains_key("anyOf") {
         return None;
@@ -253,7 +250,7 @@ fn nullable_type(keywords: &Keywords) -> Option<Value> {
     }
 }
 
-/// A type beside an enum says nothing where every value is of that type.
+/// Removes a type beside an enum whose values are all of that type.
 fn drop_type_of_enum(keywords: &mut Keywords) {
     let (Some(Value::String(type_name)), Some(Value::Array(values))) =
         (keywords.get("type"), keywords.get("enum"))
@@ -294,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_and_bounds_on_numbers_do_not_count() {
+    fn annotations_and_bounds_on_numbers_are_ignored() {
         same(
             json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
             json!({"$schema": "s", "title": "T", "description": "d", "type": "object",
@@ -305,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_called_title_counts() {
+    fn a_property_called_title_is_compared() {
         let expected = json!({"properties": {"title": {"type": "string", "title": "Title"}}});
 
         same(
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bounds_count() {
+    fn other_bounds_are_compared() {
         assert_eq!(
             path_of(json!({"minLength": 1}), json!({})).as_deref(),
             Some("minLength")
@@ -403,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_does_not_fit_its_enum_counts() {
+    fn a_type_that_does_not_fit_its_enum_is_compared() {
         assert!(
             path_of(
                 json!({"enum": [1, 2]}),
@@ -414,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_what_it_points_to() {
+    fn a_reference_equals_its_definition() {
         let line = || json!({"type": "object", "properties": {"sku": {"type": "string"}}});
 
         same(
@@ -436,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_beside_a_reference_are_added_to_it() {
+    fn keywords_beside_a_reference_are_merged_into_it() {
         same(
             json!({"properties": {"a": {"$ref": "#/$defs/A", "description": "d", "default": 1}},
                    "$defs": {"A": {"type": "integer"}}}),
@@ -445,13 +442,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_to_nothing_stays_one() {
+    fn a_reference_without_a_definition_is_kept() {
         same(json!({"$ref": "#/$defs/A"}), json!({"$ref": "#/$defs/A"}));
         assert!(path_of(json!({"$ref": "#/$defs/A"}), json!({})).is_some());
     }
 
     #[test]
-    fn schemas_that_contain_themselves_match_whatever_their_names() {
+    fn recursive_schemas_match_whatever_their_names() {
         let named = |name: &str, leaf: &str| {
             let here = format!("#/$defs/{name}");
             json!({"$ref": here, "$defs": {name: {

@@ -1,22 +1,22 @@
-//! The spans of a run: trees in start order.
+//! Compares the span trees of a run, in start order.
 
 use std::ptr;
 
 use serde_json::Value;
 
-use super::any_order::in_order_but_for_runs;
 use super::data::{data, fields};
 use super::difference::{Check, Difference};
+use super::unordered::compare_lists;
 
-/// The one span error whose words count, and with them the agents it names.
+/// The one span error whose message is compared, together with the agents it names.
 const MULTIPLE_HANDOFFS: &str = "Multiple handoffs requested";
 
-/// How the run that the spans are of ended.
+/// The outcome of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ending {
-    /// With a result.
+    /// The run has a result.
     Finished,
-    /// With an error, so its last agent may not have reached a model.
+    /// The run has an error, so its last agent may not have called a model.
     Failed,
 }
 
@@ -38,13 +38,13 @@ fn last_agent_span(spans: &Value) -> Option<&Value> {
     })
 }
 
-/// Compares spans under one parent: functions that follow each other ran side by side.
+/// Compares the spans under one parent. Consecutive function spans ran concurrently.
 fn siblings(expected: &Value, got: &Value, last_of_failed_run: Option<&Value>) -> Check {
     let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
         return data(expected, got);
     };
     let is_function = |span: &Value| span["type"] == "function";
-    in_order_but_for_runs(expected, got, is_function, |expected, got| {
+    compare_lists(expected, got, is_function, |expected, got| {
         span(expected, got, last_of_failed_run)
     })
 }
@@ -53,23 +53,23 @@ fn span(expected: &Value, got: &Value, last_of_failed_run: Option<&Value>) -> Ch
     if !expected.is_object() || !got.is_object() {
         return data(expected, got);
     }
-    let may_lack_a_model = may_lack_a_model(expected, last_of_failed_run);
+    let never_called_model = never_called_model(expected, last_of_failed_run);
     let names_agents = expected["error"] == MULTIPLE_HANDOFFS;
     fields(expected, got, |name, expected, got| match name {
         "children" => siblings(expected, got, last_of_failed_run),
         "error" => span_error(expected, got),
         "requested_agents" if !names_agents => Ok(()),
-        "handoffs" | "tools" if may_lack_a_model => Ok(()),
+        "handoffs" | "tools" if never_called_model => Ok(()),
         _ => data(expected, got),
     })
 }
 
-/// Whether an agent span may be of an agent that never reached a model, whose handoffs and tools
-/// do not count: the reference left both empty, and something went wrong there.
-fn may_lack_a_model(span: &Value, last_of_failed_run: Option<&Value>) -> bool {
+/// Returns `true` if the agent of a span may have failed before it called a model. The reference then
+/// leaves its handoffs and tools empty, and they are not compared.
+fn never_called_model(span: &Value, last_of_failed_run: Option<&Value>) -> bool {
     let is_last = last_of_failed_run.is_some_and(|last| ptr::eq(last, span));
-    let went_wrong = is_last || !span["error"].is_null();
-    went_wrong && is_empty(&span["handoffs"]) && is_empty(&span["tools"])
+    let failed = is_last || !span["error"].is_null();
+    failed && is_empty(&span["handoffs"]) && is_empty(&span["tools"])
 }
 
 fn is_empty(list: &Value) -> bool {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_side_by_side_match_in_any_order() {
+    fn consecutive_functions_match_in_any_order() {
         let none = || handoff(json!(null), json!(null));
         let expected = json!([agent("A", json!([function("a"), function("b"), none()]))]);
         let swapped = json!([agent("A", json!([function("b"), function("a"), none()]))]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_other_errors_only_that_there_is_one_counts() {
+    fn the_message_of_other_errors_is_not_compared() {
         let expected = json!([with(
             agent("A", json!([])),
             "error",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn multiple_handoffs_count_with_their_agents() {
+    fn the_agents_of_multiple_handoffs_are_compared() {
         let expected = json!([handoff(json!(MULTIPLE_HANDOFFS), json!(["B", "C"]))]);
         let reworded = json!([handoff(json!("Too many"), json!(["B", "C"]))]);
         let other_agents = json!([handoff(json!(MULTIPLE_HANDOFFS), json!(["C", "B"]))]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_an_agent_that_never_reached_a_model_do_not_count() {
+    fn tools_of_an_agent_that_never_called_a_model_are_not_compared() {
         let first = agent("A", json!([]));
         let last = agent("B", json!([]));
         let expected = json!([first, last]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_a_failed_agent_that_reached_a_model_count() {
+    fn tools_of_a_failed_agent_that_called_a_model_are_compared() {
         let expected = json!([with(agent("A", json!([])), "tools", json!(["t"]))]);
         let got = json!([agent("A", json!([]))]);
 

@@ -63,7 +63,7 @@ Files:
   ~/.local/share/switchboard ($XDG_DATA_HOME/switchboard), on macOS in
   ~/Library/Application Support/switchboard, on Windows in %APPDATA%\\switchboard.";
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show a whole conversation on the offline model
@@ -181,7 +181,7 @@ pub(crate) struct Init {
     pub(crate) force: bool,
 }
 
-/// A team file and what to set differently.
+/// A team file and its options.
 #[derive(Debug, Args)]
 pub(crate) struct Team {
     /// The team file
@@ -199,12 +199,12 @@ pub(crate) struct Team {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) context: Vec<(String, String)>,
 
-    /// How many turns an answer may take
-    #[arg(long, value_name = "N", value_parser = from_one_on::<NonZeroU32>)]
+    /// The largest number of turns of an answer
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) max_turns: Option<NonZeroU32>,
 }
 
-/// How to talk to a team.
+/// The options of a conversation.
 #[derive(Debug, Args)]
 pub(crate) struct Talk {
     #[command(flatten)]
@@ -218,7 +218,7 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// Write what happened to this file, one span a line as JSON
+    /// Write the spans of the runs to this file, one a line as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -229,7 +229,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) talk: Talk,
 
-    /// What to say; without it, standard input is read
+    /// The message; without it, standard input is read
     pub(crate) message: Vec<String>,
 
     /// A file of messages, one a line; .jsonl files hold a JSON string or {"message": ...} a line
@@ -293,8 +293,8 @@ pub(crate) struct Test {
     /// The file of cases
     pub(crate) cases: PathBuf,
 
-    /// How many cases run at once
-    #[arg(long, value_name = "N", default_value = "4", value_parser = from_one_on::<NonZeroUsize>)]
+    /// The number of cases that run at once
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) jobs: NonZeroUsize,
 
     /// Print one result a line as JSON, for machines
@@ -305,7 +305,7 @@ pub(crate) struct Test {
 /// `switchboard replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// What `--json` printed or `/save` wrote; - is standard input
+    /// The output of `--json` or a file of `/save`; - is standard input
     pub(crate) file: PathBuf,
 
     /// Play it in time: 1 is as fast as it was, 2 is twice as fast
@@ -334,7 +334,7 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn from_one_on<N: FromStr>(text: &str) -> Result<N, String> {
+fn at_least_one<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse()
         .map_err(|_| "give a number from 1 on".to_owned())
 }
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 

@@ -1,4 +1,4 @@
-//! Files that are written wholly or not at all, so that a full disk costs nobody what was there.
+//! Writes files completely or not at all, so that a full disk does not destroy existing files.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,39 +7,42 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// Writes files, in place of those that are there; none of them where one cannot be written. They are put
-/// in their places one by one, once all are written.
+/// Writes files, replacing existing ones. If one cannot be written, none is replaced. All are written
+/// under temporary names and then renamed one by one.
 pub(crate) fn write(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
-    let parts: Vec<PathBuf> = files.iter().map(|(path, _)| part_of(path)).collect();
+    let temporary: Vec<PathBuf> = files.iter().map(|(path, _)| temporary_path(path)).collect();
     let written = files
         .iter()
-        .zip(&parts)
+        .zip(&temporary)
         .try_for_each(|((path, bytes), part)| {
             fs::write(part, bytes).map_err(|error| Failure::unwritable(path, &error))
         });
-    let placed = written.and_then(|()| {
-        files.iter().zip(&parts).try_for_each(|((path, _), part)| {
-            fs::rename(part, path).map_err(|error| Failure::unwritable(path, &error))
-        })
+    let renamed = written.and_then(|()| {
+        files
+            .iter()
+            .zip(&temporary)
+            .try_for_each(|((path, _), part)| {
+                fs::rename(part, path).map_err(|error| Failure::unwritable(path, &error))
+            })
     });
-    if placed.is_err() {
-        for part in &parts {
-            // Those that were never made or are in their place are not there.
+    if renamed.is_err() {
+        for part in &temporary {
+            // It may not exist.
             let _ = fs::remove_file(part);
         }
     }
-    placed
+    renamed
 }
 
-/// Where a file grows until it is whole: beside its place, as only there it can be moved from.
-fn part_of(path: &Path) -> PathBuf {
+/// The temporary path of a file: in the same folder, so that it can be renamed.
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();
     name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)
 }
 
-/// Whether something is at this place, also where it cannot be looked at.
-pub(crate) fn is_there(path: &Path) -> bool {
+/// Returns `true` if the path exists, or might exist.
+pub(crate) fn exists(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(_) => true,
         Err(error) => !matches!(
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_one_file_cannot_be_written_none_is() {
+    fn if_one_file_cannot_be_written_none_is() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("first"), "as before").unwrap();

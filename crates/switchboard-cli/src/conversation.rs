@@ -1,336 +1,303 @@
-//! A conversation with a team: several messages, one session, and always the agent that has it.
+//! A conversation with a team: several runs with one session, each with the agent of the last.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-use switchboard_core::{
-    Agent, Error, Graph, HooksHandle, Item, RunConfig, RunResult, RunStatus, RunStream, Runner,
-    Tracing,
-};
-use switchboard_teamfile::{Context, OpenTeam, closest};
+use switchboard_core::run::RunStatus;
+use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StreamEvent};
+use switchboard_core::{Agent, ErrorKind, Item, RunResult};
+use switchboard_teamfile::Context;
 
-use crate::audience::Audience;
-use crate::event::{Cost, Event, Line, rounded};
+use crate::conversation_store::ConversationStore;
+use crate::event_line::{EventLine, rounded};
+use crate::event_sink::EventSink;
 use crate::failure::{Exit, Failure};
+use crate::loaded_team::LoadedTeam;
 use crate::run_error;
-use crate::session::Kept;
 use crate::signals::{Signal, Signals};
 use crate::trace_file::TraceFile;
-use crate::watch::{Eyes, Hooks, Teller};
 
-/// How often who waits is told so.
+/// The time between calls of [`EventSink::tick`].
 const TICK: Duration = Duration::from_millis(100);
-
-/// A team that is ready to talk.
-#[derive(Clone)]
-pub(crate) struct Desk {
-    /// How the team is called on the screen: its file.
-    pub(crate) name: String,
-    /// Its agents.
-    pub(crate) agents: Vec<Agent<Context>>,
-    /// How it is drawn.
-    pub(crate) graph: Graph,
-    /// Who gets a new conversation.
-    pub(crate) start: Agent<Context>,
-    /// The settings of its runs.
-    pub(crate) config: RunConfig<Context>,
-    /// What the application knows.
-    pub(crate) context: Arc<Context>,
-    /// The names of the agents' models.
-    pub(crate) models: BTreeMap<String, String>,
-}
-
-impl Desk {
-    /// The desk of a team file.
-    pub(crate) fn of(path: &Path, open: &OpenTeam) -> Self {
-        let agents = open.team().agents().iter();
-        let models = agents.filter_map(|agent| {
-            let model = open.model_name(agent.name())?;
-            Some((agent.name().to_owned(), model.to_owned()))
-        });
-        Self {
-            name: path.display().to_string(),
-            agents: open.team().agents().to_vec(),
-            graph: open.team().graph_with(open.config().tool_names),
-            start: open.start().clone(),
-            models: models.collect(),
-            config: open.config().clone(),
-            context: Arc::new(open.context().clone()),
-        }
-    }
-
-    /// The names of all agents.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let names = self.agents.iter().map(|agent| agent.name().to_owned());
-        names.collect()
-    }
-
-    fn get(&self, name: &str) -> Option<Agent<Context>> {
-        self.agents
-            .iter()
-            .find(|agent| agent.name() == name)
-            .cloned()
-    }
-
-    /// The agent of this name, as the user wrote it.
-    pub(crate) fn agent(&self, name: &str) -> Result<Agent<Context>, Failure> {
-        if let Some(agent) = self.get(name) {
-            return Ok(agent);
-        }
-        let names = self.names();
-        let help = match closest(name, names.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("the agents of {} are: {}", self.name, names.join(", ")),
-        };
-        Err(Failure::usage(
-            format!("there is no agent \"{name}\""),
-            help,
-        ))
-    }
-}
 
 /// A conversation with a team.
 pub(crate) struct Conversation {
-    desk: Desk,
-    kept: Kept,
+    team: LoadedTeam,
+    store: ConversationStore,
     agent: Agent<Context>,
-    trace: Option<Arc<TraceFile>>,
+    trace: Option<TraceFile>,
     began: Instant,
 }
 
-/// How a message was answered.
+/// The outcome of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answered {
-    /// With a final output.
+pub(crate) enum RunOutcome {
+    /// The run has its final output.
     Finished,
-    /// The user stopped it.
+    /// The user stopped the run.
     Stopped(Signal),
-    /// Not at all; the audience was told why.
+    /// The run failed; the failure was written to the sink.
     Failed(Exit),
 }
 
 impl Conversation {
-    /// A conversation that is kept there, and goes on with the agent that had it: `agent` if given,
-    /// or else the one that the session names, or else the team's first.
+    /// Continues the stored conversation with `agent`, or else with the agent that had it, or else
+    /// with the team's first agent.
     pub(crate) async fn new(
-        desk: Desk,
-        kept: Kept,
+        team: LoadedTeam,
+        store: ConversationStore,
         agent: Option<&str>,
-        trace: Option<Arc<TraceFile>>,
+        trace: Option<TraceFile>,
     ) -> Result<Self, Failure> {
         let agent = match agent {
-            Some(name) => desk.agent(name)?,
+            Some(name) => team.agent(name)?,
             None => {
-                let had = kept.agent().await?;
-                // The team may have changed since.
-                let had = had.and_then(|name| desk.get(&name));
-                had.unwrap_or_else(|| desk.start.clone())
+                let stored = store.agent().await?;
+                // The team may have changed since the agent was stored.
+                let stored = stored.and_then(|name| team.get(&name));
+                stored.unwrap_or_else(|| team.open.start())
             }
         };
         Ok(Self {
-            desk,
-            kept,
-            agent,
+            agent: agent.clone(),
+            team,
+            store,
             trace,
             began: Instant::now(),
         })
     }
 
-    /// Who has the conversation.
+    /// The name of the agent that has the conversation.
     pub(crate) fn agent(&self) -> &str {
         self.agent.name()
     }
 
     /// The team.
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.desk
+    pub(crate) fn team(&self) -> &LoadedTeam {
+        &self.team
     }
 
-    /// What was said, where it is kept.
-    pub(crate) fn kept(&self) -> &Kept {
-        &self.kept
+    /// The storage of the conversation.
+    pub(crate) fn store(&self) -> &ConversationStore {
+        &self.store
     }
 
-    /// Ends the conversation; what is kept of it is in its file then.
-    pub(crate) async fn end(self) {
-        self.kept.close().await;
+    /// Closes the storage.
+    pub(crate) async fn close(self) {
+        self.store.close().await;
     }
 
-    /// Forgets what was said, and begins anew.
+    /// Deletes the conversation and begins again with the team's first agent.
     pub(crate) async fn reset(&mut self) -> Result<(), Failure> {
-        self.kept.clear().await?;
-        self.agent = self.desk.start.clone();
+        self.store.clear().await?;
+        self.agent = self.team.open.start().clone();
         Ok(())
     }
 
-    /// Says something to the team, and tells the audience what comes of it.
-    pub(crate) async fn say(
+    /// Sends a message to the team, and writes the events of the run.
+    pub(crate) async fn send(
         &mut self,
         message: &str,
-        audience: &mut dyn Audience,
+        sink: &mut dyn EventSink,
         signals: &mut Signals,
-    ) -> Result<Answered, Failure> {
-        let began = Instant::now();
-        let mut telling = Telling {
-            audience,
-            began: self.began,
-        };
-        let agent = self.agent.name();
-        telling.tell(Event::RunStarted {
-            team: self.desk.name.clone(),
-            agents: self.desk.names(),
-            agent: agent.to_owned(),
-            model: self.desk.models.get(agent).cloned().unwrap_or_default(),
-            message: message.to_owned(),
-        })?;
-        let (eyes, mut seen) = Eyes::new(self.trace.clone());
-        let mut teller = Teller::new(agent, self.desk.models.clone());
-        let mut stream = self.stream(message, eyes);
-        let mut stopped = None;
+    ) -> Result<RunOutcome, Failure> {
+        let mut stream = self.stream(message);
+        let mut stopped_by = None;
+        let mut incomplete_message = String::new();
+        let mut last = None;
         let mut tick = tokio::time::interval(TICK);
         loop {
-            tokio::select! {
+            let event = tokio::select! {
                 biased;
-                // First, as an answer that never pauses can be stopped as well.
+                // First, so that a response that never pauses can be stopped.
                 signal = signals.next() => {
-                    // Whoever asks twice does not want to wait for anything.
-                    if stopped.is_some() {
-                        return Ok(Answered::Stopped(signal));
+                    // After a second signal nothing is waited for.
+                    if stopped_by.is_some() {
+                        return Ok(RunOutcome::Stopped(signal));
                     }
-                    stopped = Some(signal);
+                    stopped_by = Some(signal);
                     stream.stop();
+                    continue;
                 }
-                Some(seen) = seen.recv() => telling.tell_all(teller.seen(seen))?,
-                event = stream.next() => {
-                    // What was seen before the stream told this comes first.
-                    while let Ok(seen) = seen.try_recv() {
-                        telling.tell_all(teller.seen(seen))?;
-                    }
-                    match event {
-                        Some(event) => telling.tell_all(teller.streamed(event))?,
-                        None => break,
-                    }
+                event = stream.next() => event,
+                _ = tick.tick() => {
+                    sink.tick()?;
+                    continue;
                 }
-                _ = tick.tick() => telling.audience.waiting()?,
+            };
+            let Some(event) = event else { break };
+            match &event.kind {
+                // The events of the provider would double the output.
+                EventKind::Raw { .. } => continue,
+                // Written below, once the conversation is stored.
+                EventKind::RunFinished { .. }
+                | EventKind::RunStopped { .. }
+                | EventKind::RunFailed { .. } => {
+                    last = Some(event);
+                    continue;
+                }
+                EventKind::TextDelta { text, .. } => incomplete_message.push_str(text),
+                EventKind::Item {
+                    name: ItemEvent::MessageOutputCreated,
+                    ..
+                } => incomplete_message.clear(),
+                _ => {}
             }
+            self.write(event, sink)?;
         }
-        telling.tell_all(teller.ended())?;
-        let result = stream.finish().await;
-        let cost = cost(&result, began.elapsed());
-        match result {
+        match stream.finish().await {
             Ok(result) => {
-                let is_complete = result.status() == RunStatus::Completed;
-                let said = teller.said();
                 self.agent = result.last_agent().clone();
-                let mut kept = self.kept.set_agent(self.agent.name()).await;
-                if kept.is_ok() && !is_complete {
-                    kept = self.keep_half_said(said).await;
+                let stored = self.store_result(&result, &incomplete_message).await;
+                if let Err(failure) = stored {
+                    return self.write_store_failure(&result, &failure, sink);
                 }
-                if let Err(failure) = kept {
-                    telling.tell(not_kept(&failure, cost))?;
-                    return Ok(Answered::Failed(failure.exit()));
-                }
-                if is_complete {
-                    telling.tell(finished(&result, cost))?;
-                    return Ok(Answered::Finished);
-                }
-                telling.tell(Event::Stopped {
-                    agent: self.agent.name().to_owned(),
-                    output: said.to_owned(),
-                    cost,
-                })?;
-                Ok(Answered::Stopped(stopped.unwrap_or(Signal::Interrupt)))
+                self.write_last(last, sink)?;
+                Ok(match result.status() {
+                    RunStatus::Completed => RunOutcome::Finished,
+                    _ => RunOutcome::Stopped(stopped_by.unwrap_or(Signal::Interrupt)),
+                })
             }
             Err(error) => {
-                let agent = error.run().map(|run| run.agent());
-                if let Some(agent) = agent.and_then(|name| self.desk.get(name)) {
-                    self.agent = agent;
-                    // One failure is enough to be told of, and this may be the same one again.
-                    let _ = self.kept.set_agent(self.agent.name()).await;
+                if let Some(agent) = error.run().and_then(|run| self.team.get(run.agent())) {
+                    self.agent = agent.clone();
+                    // The run's failure is reported; that of the session may be the same one.
+                    let _ = self.store.set_agent(self.agent.name()).await;
                 }
-                telling.tell_all(run_error::events(&error, cost))?;
-                Ok(Answered::Failed(run_error::exit(&error)))
+                self.write_last(last, sink)?;
+                if let Some(help) = run_error::help(&error) {
+                    sink.write_help(help)?;
+                }
+                Ok(RunOutcome::Failed(run_error::exit(&error)))
             }
         }
     }
 
-    fn stream(&self, message: &str, eyes: Arc<Eyes>) -> RunStream<Context> {
-        let mut config = self.desk.config.clone();
-        config.hooks = Some(HooksHandle::new(Hooks(eyes.clone())));
-        config.tracing = Tracing::To(eyes);
-        config.session = Some(self.kept.handle());
-        Runner::new(&self.agent)
-            .context(self.desk.context.clone())
-            .config(config)
-            .stream(message)
-    }
-
-    /// What was said of an answer stays, though it was stopped: the user has read it.
-    async fn keep_half_said(&self, said: &str) -> Result<(), Failure> {
-        if said.trim().is_empty() {
-            Ok(())
-        } else {
-            self.kept.append(&[Item::assistant(said)]).await
+    fn stream(&self, message: &str) -> RunStream<Context> {
+        let runner = self.team.runner(&self.agent).session(self.store.handle());
+        match &self.trace {
+            Some(trace) => runner.tracer(trace.clone()).stream(message),
+            None => runner.stream(message),
         }
     }
-}
 
-/// The audience, and when the conversation with it began.
-struct Telling<'a> {
-    audience: &'a mut dyn Audience,
-    began: Instant,
-}
+    /// Stores the agent, and the part of a stopped message that the user has read.
+    async fn store_result(
+        &self,
+        result: &RunResult<Context>,
+        incomplete_message: &str,
+    ) -> Result<(), Failure> {
+        self.store.set_agent(self.agent.name()).await?;
+        if result.status() != RunStatus::Completed && !incomplete_message.trim().is_empty() {
+            let item = Item::assistant(incomplete_message);
+            self.store.append(item).await?;
+        }
+        Ok(())
+    }
 
-impl Telling<'_> {
-    fn tell(&mut self, event: Event) -> io::Result<()> {
+    /// Writes that the run has failed, as the conversation could not be stored after it.
+    fn write_store_failure(
+        &self,
+        result: &RunResult<Context>,
+        failure: &Failure,
+        sink: &mut dyn EventSink,
+    ) -> Result<RunOutcome, Failure> {
+        let (message, help) = failure.message_and_help();
+        let turns = result.run().turns();
+        let kind = EventKind::RunFailed {
+            error: ErrorKind::Session,
+            message,
+            guardrail: None,
+            turns,
+            usage: *result.run().usage(),
+        };
+        self.write(StreamEvent::new(kind, self.agent.name(), turns), sink)?;
+        if let Some(help) = help {
+            sink.write_help(&help)?;
+        }
+        Ok(RunOutcome::Failed(failure.exit()))
+    }
+
+    fn write_last(&self, event: Option<StreamEvent>, sink: &mut dyn EventSink) -> io::Result<()> {
+        match event {
+            Some(event) => self.write(event, sink),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, event: StreamEvent, sink: &mut dyn EventSink) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
-        self.audience.told(&Line { event, at })
-    }
-
-    fn tell_all(&mut self, events: Vec<Event>) -> io::Result<()> {
-        events.into_iter().try_for_each(|event| self.tell(event))
+        sink.write(&EventLine { event, at })
     }
 }
 
-fn finished(result: &RunResult<Context>, cost: Cost) -> Event {
-    Event::Finished {
-        agent: result.last_agent().name().to_owned(),
-        output: match result.final_output() {
-            // Only an agent with a form of its own answers in JSON.
-            Some(output) => match result.last_agent().output_type() {
-                Some(_) => output.parse().unwrap_or_else(|_| json!(output.text())),
-                None => json!(output.text()),
-            },
-            None => Value::Null,
-        },
-        cost,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
 
-/// What was said is not in the session.
-fn not_kept(failure: &Failure, cost: Cost) -> Event {
-    let (message, help) = failure.said();
-    Event::Error {
-        kind: "session".to_owned(),
-        message,
-        help,
-        exit_code: failure.exit().code(),
-        cost,
-    }
-}
+    use switchboard_core::testing::ScriptedModel;
+    use switchboard_teamfile::TeamFile;
 
-fn cost(result: &Result<RunResult<Context>, Error>, took: Duration) -> Cost {
-    let run = match result {
-        Ok(result) => Some(result.run()),
-        Err(error) => error.run(),
-    };
-    Cost {
-        turns: run.map_or(0, |run| run.turns()),
-        usage: run.map(|run| *run.usage()).unwrap_or_default(),
-        seconds: rounded(took.as_secs_f64()),
+    use super::*;
+
+    /// The events of a conversation with two agents.
+    async fn events_of(model: ScriptedModel, messages: &[&str]) -> Vec<StreamEvent> {
+        let text = "[agents.Triage]\nhandoffs = [\"Billing\"]\n[agents.Billing]\n";
+        let file = TeamFile::parse(text, "team.toml").unwrap();
+        let open = file.open_options().model_handle(model).open().unwrap();
+        let team = LoadedTeam::new(Path::new("team.toml"), open);
+        let store = ConversationStore::in_memory();
+        let mut conversation = Conversation::new(team, store, None, None).await.unwrap();
+        let mut lines: Vec<EventLine> = Vec::new();
+        let mut signals = Signals::listen().unwrap();
+        for message in messages {
+            let sent = conversation.send(message, &mut lines, &mut signals).await;
+            sent.unwrap();
+        }
+        lines.into_iter().map(|line| line.event).collect()
+    }
+
+    #[tokio::test]
+    async fn the_next_message_goes_to_the_agent_that_has_the_conversation() {
+        let model = ScriptedModel::new()
+            .call("transfer_to_billing", "{}")
+            .say("Which bill?")
+            .say("That one is paid.");
+        let events = events_of(model, &["My bill", "The one of May"]).await;
+        let started: Vec<(&str, Option<&str>)> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::RunStarted { input, .. } => Some((&*event.agent, input.as_deref())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            started,
+            [
+                ("Triage", Some("My bill")),
+                ("Billing", Some("The one of May"))
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_events_are_those_of_the_stream_and_the_last_one_is_the_failure() {
+        let model = ScriptedModel::new()
+            .call("transfer_to_billing", "{}")
+            .fail("no route to host");
+        let events = events_of(model, &["Hi"]).await;
+        let name = |event| serde_json::to_value(event).unwrap()["type"].clone();
+        let types: Vec<_> = events.iter().map(name).collect();
+        let expected = "run_started agent_updated turn_started usage item item handoff \
+                        agent_updated turn_started run_failed";
+        assert_eq!(types, expected.split(' ').collect::<Vec<_>>());
+        let last = events.last().unwrap();
+        let EventKind::RunFailed { error, turns, .. } = &last.kind else {
+            panic!("{last:?}");
+        };
+        assert_eq!(
+            (&*last.agent, *error, *turns),
+            ("Billing", ErrorKind::Model, 1)
+        );
     }
 }

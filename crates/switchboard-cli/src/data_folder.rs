@@ -1,4 +1,4 @@
-//! Where the program keeps what is the user's: sessions, and the history of lines.
+//! The folder of the user's sessions and line history.
 
 use std::fs;
 use std::io;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The folder, which only the user can look into. It is made when it is first needed.
+/// Returns the folder, and creates it if it does not exist. Only the user can read it.
 pub(crate) fn open() -> Result<PathBuf, Failure> {
-    let folder = of(|name| std::env::var(name).ok()).ok_or_else(|| {
+    let folder = path(|name| std::env::var(name).ok()).ok_or_else(|| {
         Failure::usage(
             "there is no folder to keep things in: neither SWITCHBOARD_DATA nor HOME is set",
             "set SWITCHBOARD_DATA to a folder",
         )
     })?;
-    make(&folder).map_err(|error| Failure::unwritable(&folder, &error))?;
+    create(&folder).map_err(|error| Failure::unwritable(&folder, &error))?;
     Ok(folder)
 }
 
-/// The folder that variables name.
-fn of(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// The path that the environment names.
+fn path(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let var = |name: &str| {
         var(name)
             .filter(|value| !value.is_empty())
@@ -33,9 +33,8 @@ fn of(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     } else if cfg!(target_os = "macos") {
         var("HOME")?.join("Library/Application Support")
     } else {
-        // A relative one does not count, as the standard says.
-        let data = var("XDG_DATA_HOME").filter(|folder| folder.is_absolute());
-        match data {
+        // The XDG specification ignores relative paths.
+        match var("XDG_DATA_HOME").filter(|folder| folder.is_absolute()) {
             Some(data) => data,
             None => var("HOME")?.join(".local/share"),
         }
@@ -44,7 +43,7 @@ fn of(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 }
 
 #[cfg(unix)]
-fn make(folder: &Path) -> io::Result<()> {
+fn create(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     if folder.is_dir() {
         return Ok(());
@@ -56,12 +55,12 @@ fn make(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make(folder: &Path) -> io::Result<()> {
+fn create(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Lets only the user read a file, and makes it if it is not there.
-pub(crate) fn private(file: &Path) -> io::Result<()> {
+/// Creates a file that only the user can read, or makes an existing one so.
+pub(crate) fn make_private(file: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
@@ -81,30 +80,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_where_variables_say() {
-        let of = |vars: &[(&str, &str)]| {
+    fn variables_set_the_folder() {
+        let path = |vars: &[(&str, &str)]| {
             let vars = vars.to_vec();
-            of(move |name| {
+            path(move |name| {
                 let found = vars.iter().find(|(key, _)| *key == name);
                 found.map(|(_, value)| (*value).to_owned())
             })
         };
         let home = ("HOME", "/home/ann");
-        assert_eq!(of(&[]), None);
+        assert_eq!(path(&[]), None);
         assert_eq!(
-            of(&[home]),
+            path(&[home]),
             Some("/home/ann/.local/share/switchboard".into())
         );
         assert_eq!(
-            of(&[home, ("XDG_DATA_HOME", "/data")]),
+            path(&[home, ("XDG_DATA_HOME", "/data")]),
             Some("/data/switchboard".into())
         );
         assert_eq!(
-            of(&[home, ("XDG_DATA_HOME", "data")]),
+            path(&[home, ("XDG_DATA_HOME", "data")]),
             Some("/home/ann/.local/share/switchboard".into())
         );
         assert_eq!(
-            of(&[home, ("SWITCHBOARD_DATA", "mine")]),
+            path(&[home, ("SWITCHBOARD_DATA", "mine")]),
             Some("mine".into())
         );
     }

@@ -1,4 +1,4 @@
-//! How the program ends, and what it says when something is in the way.
+//! The failures of commands, and the exit codes of the program.
 
 use std::fmt;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The number.
+    /// Returns the number.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -40,40 +40,40 @@ impl Exit {
     }
 }
 
-/// Why a command could not do its work.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Nobody reads what the program writes any more. That is their choice, and no error.
-    NobodyReads,
-    /// A team file has mistakes.
+    /// The reader of the output has closed it. The exit code is 0 and nothing is printed.
+    BrokenPipe,
+    /// Problems of a team file.
     Problems(Problems),
-    /// Anything else.
-    Said {
+    /// Any other failure.
+    Message {
         /// The exit code.
         exit: Exit,
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What to do about it.
+        /// Advice.
         help: Option<String>,
     },
 }
 
 impl Failure {
-    /// The command line or a file cannot be used.
+    /// Creates a failure with [`Exit::Usage`].
     pub(crate) fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Said {
+        Self::Message {
             exit: Exit::Usage,
             message: message.into(),
             help: Some(help.into()),
         }
     }
 
-    /// A file could not be read.
+    /// Creates the failure for a file that cannot be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let path = path.display();
         let message = match error.kind() {
             io::ErrorKind::InvalidData => format!("{path} is not text in UTF-8"),
-            _ => format!("cannot read {path}: {}", in_words(error)),
+            _ => format!("cannot read {path}: {}", without_number(error)),
         };
         let help = match error.kind() {
             io::ErrorKind::InvalidData => "save it as UTF-8",
@@ -85,9 +85,9 @@ impl Failure {
         Self::usage(message, help)
     }
 
-    /// A file could not be written.
+    /// Creates the failure for a file that cannot be written.
     pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
-        let message = format!("cannot write {}: {}", path.display(), in_words(error));
+        let message = format!("cannot write {}: {}", path.display(), without_number(error));
         let help = match error.kind() {
             io::ErrorKind::NotFound => "make its folder first, or name another",
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -105,10 +105,10 @@ impl Failure {
         Self::usage(message, help)
     }
 
-    /// What is wrong, and what to do about it.
-    pub(crate) fn said(&self) -> (String, Option<String>) {
+    /// The problem and the advice.
+    pub(crate) fn message_and_help(&self) -> (String, Option<String>) {
         match self {
-            Self::Said { message, help, .. } => (message.clone(), help.clone()),
+            Self::Message { message, help, .. } => (message.clone(), help.clone()),
             other => (other.to_string(), None),
         }
     }
@@ -116,15 +116,15 @@ impl Failure {
     /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::NobodyReads => Exit::Ok,
+            Self::BrokenPipe => Exit::Ok,
             Self::Problems(_) => Exit::Usage,
-            Self::Said { exit, .. } => *exit,
+            Self::Message { exit, .. } => *exit,
         }
     }
 }
 
-/// What the system says, without its number.
-fn in_words(error: &io::Error) -> String {
+/// The error's text without the number of the operating system.
+fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_owned(),
@@ -132,14 +132,17 @@ fn in_words(error: &io::Error) -> String {
     }
 }
 
-/// An error of writing to the terminal or a pipe; files have [`Failure::unwritable`].
+/// Converts an error of writing to the terminal or a pipe; for files use [`Failure::unwritable`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::NobodyReads,
-            _ => Self::Said {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Message {
                 exit: Exit::Failed,
-                message: format!("the output could not be written: {}", in_words(&error)),
+                message: format!(
+                    "the output could not be written: {}",
+                    without_number(&error)
+                ),
                 help: Some("check the disk or the program that reads it".to_owned()),
             },
         }
@@ -155,9 +158,9 @@ impl From<Problems> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NobodyReads => Ok(()),
+            Self::BrokenPipe => Ok(()),
             Self::Problems(problems) => problems.fmt(f),
-            Self::Said { message, help, .. } => {
+            Self::Message { message, help, .. } => {
                 write!(f, "error: {message}")?;
                 match help {
                     Some(help) => write!(f, "\n  help: {help}"),
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_pipe_is_no_error() {
+    fn a_broken_pipe_is_not_an_error() {
         let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!(
             (failure.exit(), failure.to_string()),
@@ -182,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_named_with_what_to_do() {
+    fn a_missing_file_is_named_with_advice() {
         let error = io::Error::from_raw_os_error(2);
         let failure = Failure::unreadable(Path::new("team.toml"), &error);
         assert_eq!(failure.exit(), Exit::Usage);

@@ -1,4 +1,4 @@
-//! What there is to say: from the command line, a pipe, or a file.
+//! The messages of `switchboard run`: from the command line, a pipe, or a file.
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Read as _};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// The messages of `switchboard run`.
+/// Returns the messages, of which there is at least one.
 pub(crate) fn messages(
     message: Option<String>,
     file: Option<&Path>,
@@ -28,20 +28,19 @@ pub(crate) fn messages(
     }
     let messages = match file {
         None if io::stdin().is_terminal() => return Err(nothing("no message was given")),
-        // All that comes through a pipe is one message.
+        // The text of a pipe is one message.
         None => {
             let text = stdin()?;
             let text = text.trim();
             Vec::from_iter((!text.is_empty()).then(|| text.to_owned()))
         }
-        Some(path) if path == Path::new("-") => plain(&stdin()?),
+        Some(path) if path == Path::new("-") => plain_lines(&stdin()?),
         Some(path) => {
             let text =
                 fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            match ending {
+            match path.extension().and_then(|extension| extension.to_str()) {
                 Some("jsonl" | "ndjson" | "json") => json_lines(&text, path)?,
-                _ => plain(&text),
+                _ => plain_lines(&text),
             }
         }
     };
@@ -62,14 +61,18 @@ fn stdin() -> Result<String, Failure> {
     }
 }
 
-/// A message a line; empty lines say nothing.
-fn plain(text: &str) -> Vec<String> {
-    let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines();
-    let lines = lines.map(str::trim).filter(|line| !line.is_empty());
-    lines.map(str::to_owned).collect()
+/// Returns the lines that are not empty.
+fn plain_lines(text: &str) -> Vec<String> {
+    text.strip_prefix('\u{feff}')
+        .unwrap_or(text)
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
-/// A JSON string or an object with a message a line.
+/// Parses lines that are each a JSON string or an object with a `message`.
 fn json_lines(text: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let lines = text
         .strip_prefix('\u{feff}')
@@ -103,8 +106,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_line_is_a_message_and_an_empty_one_is_none() {
-        assert_eq!(plain("\u{feff}Hi\r\n\n  My bill \n"), ["Hi", "My bill"]);
+    fn each_line_that_is_not_empty_is_a_message() {
+        assert_eq!(
+            plain_lines("\u{feff}Hi\r\n\n  My bill \n"),
+            ["Hi", "My bill"]
+        );
     }
 
     #[test]
@@ -115,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_says_nothing_is_named() {
+    fn a_line_without_a_message_is_named() {
         let error = json_lines("\"Hi\"\n{\"text\": 1}", Path::new("in.jsonl")).unwrap_err();
         let error = error.to_string();
         assert!(

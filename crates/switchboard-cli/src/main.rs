@@ -1,29 +1,25 @@
 //! The program `switchboard`.
 //!
-//! A command makes [events](event::Event) of a conversation and gives them to an
-//! [audience](audience::Audience): the [screen](screen::Screen), or a machine that reads JSON.
+//! A [conversation](conversation::Conversation) writes the events of its runs to an
+//! [`EventSink`](event_sink::EventSink): the [screen](screen::Screen), or lines of JSON.
 
 mod args;
 mod atomic_write;
-mod audience;
 mod commands;
 mod conversation;
+mod conversation_store;
 mod data_folder;
-mod event;
+mod embedded_teams;
+mod event_line;
+mod event_sink;
 mod failure;
 mod input;
-mod open;
+mod loaded_team;
 mod run_error;
 mod screen;
-mod session;
 mod shell;
 mod signals;
-mod teams;
 mod trace_file;
-mod watch;
-
-#[cfg(test)]
-mod test_support;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -36,10 +32,10 @@ use failure::{Exit, Failure};
 use screen::style::{BAD, BOLD, Color, Colours, Look};
 
 fn main() -> ExitCode {
-    let cli = match parsed(std::env::args_os().collect()) {
+    let cli = match parse_args(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help goes to standard output, mistakes to standard error. Nobody may be reading.
+            // A closed output is not an error.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() {
                 Exit::Usage.code()
@@ -52,16 +48,16 @@ fn main() -> ExitCode {
     let exit = match commands::run(cli) {
         Ok(exit) => exit,
         Err(failure) => {
-            complain(&failure, look);
+            print_failure(&failure, look);
             failure.exit()
         }
     };
     ExitCode::from(exit.code())
 }
 
-/// The command line. Colours are chosen first, as help has some as well.
-fn parsed(args: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let color = colour_asked_for(&args);
+/// Parses the command line. Colours are chosen first, as help has some as well.
+fn parse_args(args: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let color = requested_colour(&args);
     color.choose();
     let choice = match color {
         Color::Auto => clap::ColorChoice::Auto,
@@ -72,29 +68,30 @@ fn parsed(args: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches)
 }
 
-fn colour_asked_for(args: &[OsString]) -> Color {
+fn requested_colour(args: &[OsString]) -> Color {
     let mut args = args.iter().filter_map(|arg| arg.to_str());
-    let asked = args.find_map(|arg| match arg {
-        "--color" => Some(None),
-        arg => arg.strip_prefix("--color=").map(Some),
-    });
-    let asked = asked.and_then(|given| given.or_else(|| args.next()));
-    match asked {
+    let value = args
+        .find_map(|arg| match arg {
+            "--color" => Some(None),
+            arg => arg.strip_prefix("--color=").map(Some),
+        })
+        .and_then(|value| value.or_else(|| args.next()));
+    match value {
         Some("always") => Color::Always,
         Some("never") => Color::Never,
         _ => Color::Auto,
     }
 }
 
-/// Says on standard error why a command could not do its work.
-fn complain(failure: &Failure, look: Look) {
+/// Prints a failure on standard error.
+fn print_failure(failure: &Failure, look: Look) {
     let text = match failure {
-        Failure::NobodyReads => return,
+        Failure::BrokenPipe => return,
         Failure::Problems(problems) => match look.colours {
             Colours::On => format!("{problems:#}"),
             Colours::Off => problems.to_string(),
         },
-        Failure::Said { message, help, .. } => {
+        Failure::Message { message, help, .. } => {
             let error = look.paint(BAD, "error:");
             let message = screen::wrap::wrapped(message, look.width, 7, 7);
             let help = help.as_ref().map(|help| {
@@ -105,7 +102,7 @@ fn complain(failure: &Failure, look: Look) {
             format!("{error} {message}{}", help.unwrap_or_default())
         }
     };
-    // Nothing can be done where nobody reads standard error.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(anstream::stderr(), "{}", text.trim_end());
 }
 
@@ -114,19 +111,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_colours_of_help_are_those_that_were_asked_for() {
-        let asked = |args: &[&str]| {
+    fn the_option_for_colours_is_found_before_parsing() {
+        let requested = |args: &[&str]| {
             let args: Vec<OsString> = args.iter().map(OsString::from).collect();
-            colour_asked_for(&args)
+            requested_colour(&args)
         };
         assert_eq!(
-            asked(&["switchboard", "--color", "never", "--help"]),
+            requested(&["switchboard", "--color", "never", "--help"]),
             Color::Never
         );
         assert_eq!(
-            asked(&["switchboard", "run", "--color=always"]),
+            requested(&["switchboard", "run", "--color=always"]),
             Color::Always
         );
-        assert_eq!(asked(&["switchboard", "--help"]), Color::Auto);
+        assert_eq!(requested(&["switchboard", "--help"]), Color::Auto);
     }
 }

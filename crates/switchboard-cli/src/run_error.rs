@@ -1,34 +1,11 @@
-//! Why a run failed: what the user is told, and the exit code.
+//! The exit code and the advice for a run that failed.
 
-use serde_json::Value;
 use switchboard_core::{Error, ErrorKind};
 use switchboard_models::{ModelError, ModelErrorKind};
 
-use crate::event::{Cost, Event};
 use crate::failure::Exit;
 
-/// The events of a failure.
-pub(crate) fn events(error: &Error, cost: Cost) -> Vec<Event> {
-    let guardrail = error.guardrail().map(|result| Event::Guardrail {
-        guardrail: result.guardrail.to_string(),
-        agent: result.agent.to_string(),
-        outcome: result.outcome,
-        info: match &result.verdict.info {
-            Value::String(text) if text.is_empty() => Value::Null,
-            info => info.clone(),
-        },
-    });
-    let failure = Event::Error {
-        kind: kind(error.kind()).to_owned(),
-        message: error.to_string(),
-        help: help(error),
-        exit_code: exit(error).code(),
-        cost,
-    };
-    guardrail.into_iter().chain([failure]).collect()
-}
-
-/// The exit code of a failure.
+/// The exit code for an error.
 pub(crate) fn exit(error: &Error) -> Exit {
     match error.kind() {
         ErrorKind::Model => Exit::Model,
@@ -37,26 +14,9 @@ pub(crate) fn exit(error: &Error) -> Exit {
     }
 }
 
-fn kind(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::ModelBehavior => "model_behavior",
-        ErrorKind::ModelRefusal => "model_refusal",
-        ErrorKind::Model => "model",
-        ErrorKind::Configuration => "configuration",
-        ErrorKind::MaxTurns => "max_turns",
-        ErrorKind::InputGuardrail => "input_guardrail",
-        ErrorKind::OutputGuardrail => "output_guardrail",
-        ErrorKind::HandoffGuardrail => "handoff_guardrail",
-        ErrorKind::ToolGuardrail => "tool_guardrail",
-        ErrorKind::UserCode => "user_code",
-        ErrorKind::Session => "session",
-        _ => "other",
-    }
-}
-
-/// What to do, where the message does not say so itself.
-fn help(error: &Error) -> Option<String> {
-    let help = match error.kind() {
+/// Advice on an error, unless its message says it all.
+pub(crate) fn help(error: &Error) -> Option<&'static str> {
+    Some(match error.kind() {
         ErrorKind::Model => model_help(error)?,
         ErrorKind::MaxTurns => {
             "raise the limit with --max-turns, or look with `switchboard graph` for agents that hand \
@@ -72,8 +32,7 @@ fn help(error: &Error) -> Option<String> {
         }
         ErrorKind::Session => "check the disk, or go on without --session",
         _ => return None,
-    };
-    Some(help.to_owned())
+    })
 }
 
 fn model_help(error: &Error) -> Option<&'static str> {

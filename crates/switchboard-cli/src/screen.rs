@@ -1,233 +1,283 @@
-//! Drawing a conversation for people: who speaks, who hands over to whom, what tools did.
+//! Draws a conversation in a terminal: messages, handoffs, tool calls.
 
+mod labels;
 pub(crate) mod spinner;
 pub(crate) mod style;
-mod words;
 pub(crate) mod wrap;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use anstyle::Style;
 use serde_json::Value;
-use switchboard_core::GuardrailOutcome;
+use switchboard_core::Item;
+use switchboard_core::guardrail::{GuardrailOutcome, GuardrailResult};
+use switchboard_core::items::ItemKind;
+use switchboard_core::model::Usage;
+use switchboard_core::stream::{EventKind, HandoffEvent, HandoffStatus, ItemEvent};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::audience::Audience;
-use crate::event::{Carried, Cost, Event, Line};
+use crate::event_line::EventLine;
+use crate::event_sink::EventSink;
 use spinner::Spinner;
 use style::{BAD, BOLD, DIM, Look, NOTICE, USER};
-use wrap::{Flow, one_line, wrapped};
+use wrap::{LineWrapper, one_line, wrapped};
 
-/// How much of a tool's arguments or output is shown, in characters.
-const SHOWN: usize = 400;
-/// The widest that the column of names gets.
-const WIDEST_NAME: usize = 18;
-/// Below this width, names stand on lines of their own.
-const NARROW: usize = 48;
+/// The number of characters that are drawn of a tool's arguments or output.
+const MAX_VALUE: usize = 400;
+/// The largest width of the column of names.
+const MAX_NAME_WIDTH: usize = 18;
+/// In terminals narrower than this, names have lines of their own.
+const MIN_WIDTH_FOR_COLUMN: usize = 48;
 
 /// Draws events.
 pub(crate) struct Screen {
     out: Box<dyn Write + Send>,
-    /// Where errors go, if not where the rest goes.
+    /// The destination of errors, unless it is `out`.
     errors: Option<Box<dyn Write + Send>>,
-    /// The sign that something is under way, and where it is drawn.
+    /// The spinner and its terminal.
     spinner: Option<(Spinner, Box<dyn Write + Send>)>,
     look: Look,
-    /// How the terminal looks now, where it can be resized.
-    look_again: Option<fn(style::Language) -> Look>,
-    user: UserWords,
-    /// The agents of the team, for the width of their column and their colours.
-    agents: Vec<String>,
-    /// Who has the conversation.
-    agent: String,
-    speech: Option<Speech>,
-    /// The last answer that was drawn.
-    last_message: Option<String>,
-    /// Whether something was drawn that the next run has to stand apart from.
-    is_begun: bool,
+    /// Measures the terminal again, if it can be resized.
+    measure: Option<fn(style::Language) -> Look>,
+    user_messages: UserMessages,
+    /// The names of all agents, for the width of their column and their colours.
+    agents: Vec<Arc<str>>,
+    /// The agent that has the conversation.
+    agent: Arc<str>,
+    /// The time of the last `run_started`.
+    run_started_at: f64,
+    /// The message that is being drawn.
+    message: Option<StreamedMessage>,
+    /// The messages of the run that are drawn.
+    drawn_messages: Vec<String>,
+    /// The call whose entry is the last one.
+    last_call: Option<Arc<str>>,
+    /// Set if the next run must be separated from something above it.
+    has_content: bool,
 }
 
-/// Whether what the user says is drawn.
+/// The treatment of the user's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UserWords {
-    /// It is.
-    Shown,
-    /// It stands there already: the user typed it.
+pub(crate) enum UserMessages {
+    /// They are drawn.
+    Drawn,
+    /// They are on the screen already: the user typed them.
     Typed,
 }
 
-/// An answer that is being drawn.
-struct Speech {
-    agent: String,
-    flow: Flow,
+/// A message that is drawn as its text arrives.
+struct StreamedMessage {
+    id: Arc<str>,
+    wrapper: LineWrapper,
     text: String,
 }
 
 impl Screen {
-    /// A screen that draws everything to `out`.
+    /// Creates a screen that draws to `out`.
     pub(crate) fn new(out: impl Write + Send + 'static, look: Look) -> Self {
         Self {
             out: Box::new(out),
             errors: None,
             spinner: None,
             look,
-            look_again: None,
-            user: UserWords::Shown,
+            measure: None,
+            user_messages: UserMessages::Drawn,
             agents: Vec::new(),
-            agent: String::new(),
-            speech: None,
-            last_message: None,
-            is_begun: false,
+            agent: Arc::default(),
+            run_started_at: 0.0,
+            message: None,
+            drawn_messages: Vec::new(),
+            last_call: None,
+            has_content: false,
         }
     }
 
-    /// The screen of a terminal or a pipe: errors go to standard error, and where somebody watches,
-    /// something moves while they wait.
-    pub(crate) fn of_stdout(look: Look) -> Self {
+    /// Creates a screen on standard output, with errors on standard error, and a spinner if both are
+    /// terminals.
+    pub(crate) fn of_stdout<'a>(look: Look, agents: impl Iterator<Item = &'a str>) -> Self {
         let mut screen = Self::new(anstream::stdout(), look);
-        screen.look_again = Some(Look::of_stdout);
+        screen.agents = agents.map(Arc::from).collect();
+        screen.measure = Some(Look::of_stdout);
         screen.errors = Some(Box::new(anstream::stderr()));
-        if style::can_animate() {
+        if spinner::can_animate() {
             screen.spinner = Some((Spinner::default(), Box::new(io::stderr())));
         }
         screen
     }
 
-    /// Whether what the user says is drawn.
-    pub(crate) fn user_words(mut self, user: UserWords) -> Self {
-        self.user = user;
+    /// Sets the treatment of the user's messages.
+    pub(crate) fn user_messages(mut self, user_messages: UserMessages) -> Self {
+        self.user_messages = user_messages;
         self
     }
 
-    fn draw(&mut self, event: &Event) -> io::Result<()> {
-        if let Event::TextDelta { agent, text } = event {
-            return self.say(agent, text);
-        }
-        if let Event::Message { agent, text } = event {
-            return self.end_message(agent, text);
-        }
-        self.end_speech()?;
-        match event {
-            Event::TextDelta { .. } | Event::Message { .. } | Event::Unknown => Ok(()),
-            Event::RunStarted {
-                agents,
-                agent,
-                message,
-                ..
-            } => self.begin(agents, agent, message),
-            Event::AgentUpdated { agent, .. } => {
-                self.agent.clone_from(agent);
+    fn draw(&mut self, line: &EventLine) -> io::Result<()> {
+        let agent = &line.event.agent;
+        match &line.event.kind {
+            EventKind::RunStarted { agents, input, .. } => {
+                self.run_started_at = line.at;
+                self.begin_run(agents, agent, input.as_deref())
+            }
+            EventKind::AgentUpdated { .. } => {
+                self.agent = agent.clone();
                 Ok(())
             }
-            Event::ToolCalled {
-                agent,
+            EventKind::TextDelta { item, text } => self.text_delta(agent, item, text),
+            EventKind::Item {
+                name: ItemEvent::MessageOutputCreated,
+                text: Some(text),
+                ..
+            } => self.message(agent, text),
+            EventKind::Item {
+                name: ItemEvent::ToolCalled,
+                item,
+                ..
+            } => self.provider_call(agent, item.item()),
+            EventKind::ToolStarted {
+                call_id,
                 tool,
                 arguments,
-                ..
-            } => {
-                let call = format!("{}({})", one_line(tool), listed(arguments));
-                let call = self.short(&call);
-                self.entry(agent, Style::new(), &call)
-            }
-            Event::ToolOutput { output, failed, .. } => self.tool_output(output, *failed),
-            Event::Handoff {
-                from,
-                to,
-                payload,
-                carried,
-                ..
-            } => self.handoff(from, to, payload, carried.as_ref()),
-            Event::HandoffRefused {
-                from, to, reason, ..
-            } => {
-                let refused = self.look.language.refused(&one_line(to));
-                self.entry(from, NOTICE, &format!("{refused} {reason}"))
-            }
-            Event::Guardrail {
-                guardrail,
-                agent,
-                outcome,
-                info,
-            } => self.guardrail(guardrail, agent, *outcome, info),
-            Event::Finished {
-                agent,
+            } => self.call(agent, call_id, tool, arguments),
+            EventKind::ToolEnded {
+                call_id,
+                tool,
+                arguments,
                 output,
-                cost,
-            } => self.finished(agent, output, cost),
-            Event::Stopped { agent, cost, .. } => {
-                let stopped = self.look.language.stopped();
-                self.detail(NOTICE, stopped)?;
-                self.cost(agent, cost)
+                failed,
+                ..
+            } => {
+                // Tools run at the same time, and one that does not exist never starts.
+                if self.last_call.as_ref() != Some(call_id) {
+                    self.call(agent, call_id, tool, arguments)?;
+                }
+                self.tool_output(output, *failed)
             }
-            Event::Error { message, help, .. } => self.error(message, help.as_deref()),
+            EventKind::Handoff(handoff) => self.handoff(handoff),
+            EventKind::Guardrail { result, .. } => self.guardrail(result),
+            EventKind::RunFinished {
+                output,
+                turns,
+                usage,
+            } => {
+                let text = plain(output);
+                // The output of a tool or a guardrail is not a message.
+                if !self.is_drawn(text.trim()) {
+                    self.entry(agent, Style::new(), text.trim())?;
+                }
+                self.cost(agent, *turns, usage, line.at)
+            }
+            EventKind::RunStopped { turns, usage } => {
+                self.detail(NOTICE, self.look.language.stopped())?;
+                self.cost(agent, *turns, usage, line.at)
+            }
+            EventKind::RunFailed { message, .. } => self.error(message),
+            _ => Ok(()),
         }
     }
 
-    fn begin(&mut self, agents: &[String], agent: &str, message: &str) -> io::Result<()> {
-        self.agents = agents.to_vec();
-        agent.clone_into(&mut self.agent);
-        self.last_message = None;
-        if self.user == UserWords::Typed {
-            return Ok(());
+    fn begin_run(
+        &mut self,
+        agents: &[Arc<str>],
+        agent: &Arc<str>,
+        input: Option<&str>,
+    ) -> io::Result<()> {
+        // A run names the agents that it can reach, which may be fewer than those of an earlier run.
+        for name in agents {
+            if !self.agents.contains(name) {
+                self.agents.push(name.clone());
+            }
         }
-        if std::mem::replace(&mut self.is_begun, true) {
+        self.agent = agent.clone();
+        self.drawn_messages.clear();
+        let Some(input) = input.filter(|_| self.user_messages == UserMessages::Drawn) else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut self.has_content, true) {
             writeln!(self.out)?;
         }
-        let user = self.look.language.user();
-        self.spoken_by(user, USER)?;
-        self.rest_of_entry(Style::new(), message)
+        self.name(self.look.language.user(), USER)?;
+        self.rest_of_entry(Style::new(), input)
     }
 
-    fn say(&mut self, agent: &str, text: &str) -> io::Result<()> {
+    fn text_delta(&mut self, agent: &str, id: &Arc<str>, mut text: &str) -> io::Result<()> {
         if self
-            .speech
+            .message
             .as_ref()
-            .is_none_or(|speech| speech.agent != agent)
+            .is_none_or(|message| message.id != *id)
         {
-            // An answer begins with what can be seen of it.
-            let text = text.trim_start();
+            text = text.trim_start();
             if text.is_empty() {
                 return Ok(());
             }
-            self.end_speech()?;
-            self.spoken_by(agent, self.style_of(agent))?;
+            self.name(agent, self.style_of(agent))?;
             let indent = self.indent();
-            self.speech = Some(Speech {
-                agent: agent.to_owned(),
-                flow: Flow::new(self.look.width, indent, indent),
+            self.message = Some(StreamedMessage {
+                id: id.clone(),
+                wrapper: LineWrapper::new(self.look.width, indent, indent),
                 text: String::new(),
             });
-            return self.say(agent, text);
         }
-        if let Some(speech) = &mut self.speech {
-            speech.text.push_str(text);
-            let shown = speech.flow.push(text);
-            self.out.write_all(shown.as_bytes())?;
+        let Some(message) = &mut self.message else {
+            return Ok(());
+        };
+        message.text.push_str(text);
+        let shown = message.wrapper.push(text);
+        self.out.write_all(shown.as_bytes())
+    }
+
+    /// Draws a complete message, unless its text was drawn as it arrived.
+    fn message(&mut self, agent: &str, text: &str) -> io::Result<()> {
+        self.end_message()?;
+        let text = text.trim();
+        if text.is_empty() || self.is_drawn(text) {
+            return Ok(());
         }
+        self.drawn_messages.push(text.to_owned());
+        self.entry(agent, Style::new(), text)
+    }
+
+    fn is_drawn(&self, message: &str) -> bool {
+        self.drawn_messages.iter().any(|drawn| drawn == message)
+    }
+
+    fn end_message(&mut self) -> io::Result<()> {
+        let Some(mut message) = self.message.take() else {
+            return Ok(());
+        };
+        self.drawn_messages.push(message.text.trim().to_owned());
+        writeln!(self.out, "{}", message.wrapper.finish())
+    }
+
+    /// Draws the call of a tool that the provider runs. Function tools have events of their own.
+    fn provider_call(&mut self, agent: &str, call: &Item) -> io::Result<()> {
+        if call.kind() == ItemKind::FunctionCall {
+            return Ok(());
+        }
+        let tool = call.name().or_else(|| call.type_name()).unwrap_or_default();
+        let arguments = call.arguments().unwrap_or_default();
+        let arguments =
+            serde_json::from_str(&arguments).unwrap_or_else(|_| Value::from(&*arguments));
+        let id = call.call_id().unwrap_or_default().into();
+        self.call(agent, &id, &tool, &arguments)
+    }
+
+    fn call(
+        &mut self,
+        agent: &str,
+        call_id: &Arc<str>,
+        tool: &str,
+        arguments: &Value,
+    ) -> io::Result<()> {
+        let call = format!("{}({})", one_line(tool), arguments_text(arguments));
+        self.entry(agent, Style::new(), &self.shortened(&call))?;
+        self.last_call = Some(call_id.clone());
         Ok(())
     }
 
-    fn end_message(&mut self, agent: &str, text: &str) -> io::Result<()> {
-        self.last_message = Some(text.to_owned());
-        let is_drawn = |speech: &Speech| speech.agent == agent && speech.text.trim() == text.trim();
-        let is_drawn = self.speech.as_ref().is_some_and(is_drawn);
-        self.end_speech()?;
-        if is_drawn || text.trim().is_empty() {
-            Ok(())
-        } else {
-            self.entry(agent, Style::new(), text.trim())
-        }
-    }
-
-    fn end_speech(&mut self) -> io::Result<()> {
-        match self.speech.take() {
-            Some(mut speech) => writeln!(self.out, "{}", speech.flow.finish()),
-            None => Ok(()),
-        }
-    }
-
     fn tool_output(&mut self, output: &Value, failed: bool) -> io::Result<()> {
-        let text = self.short(&plain(output));
+        self.last_call = None;
+        let text = self.shortened(&plain(output));
         if failed {
             let failed = self.look.language.failed();
             self.detail(NOTICE, &format!("{failed} {text}"))
@@ -236,92 +286,72 @@ impl Screen {
         }
     }
 
-    fn handoff(
-        &mut self,
-        from: &str,
-        to: &str,
-        payload: &Value,
-        carried: Option<&Carried>,
-    ) -> io::Result<()> {
-        self.entry(from, BOLD, &format!("→ {}", one_line(to)))?;
-        match payload {
+    fn handoff(&mut self, handoff: &HandoffEvent) -> io::Result<()> {
+        let (from, to) = (&handoff.from, one_line(&handoff.to));
+        match handoff.status {
+            HandoffStatus::Taken => self.entry(from, BOLD, &format!("→ {to}"))?,
+            HandoffStatus::Refused => {
+                let refused = self.look.language.refused(&to);
+                let reason = handoff.reason.as_deref().unwrap_or_default();
+                return self.entry(from, NOTICE, &format!("{refused} {reason}"));
+            }
+            _ => return self.entry(from, NOTICE, &self.look.language.ignored(&to)),
+        }
+        match &handoff.payload {
             Value::Object(fields) => {
                 for (key, value) in fields {
-                    let text = self.short(&plain(value));
+                    let text = self.shortened(&plain(value));
                     self.detail(Style::new(), &format!("{key}: {text}"))?;
                 }
             }
             Value::Null => {}
-            other => {
-                let text = self.short(&plain(other));
-                self.detail(Style::new(), &text)?;
-            }
+            other => self.detail(Style::new(), &self.shortened(&plain(other)))?,
         }
-        match carried {
-            Some(carried) => self.detail(DIM, &self.look.language.carried(carried)),
-            None => Ok(()),
+        match (handoff.carried_items, handoff.of_items) {
+            (Some(items), Some(of)) => self.detail(DIM, &self.look.language.carried(items, of)),
+            _ => Ok(()),
         }
     }
 
-    fn guardrail(
-        &mut self,
-        guardrail: &str,
-        agent: &str,
-        outcome: GuardrailOutcome,
-        info: &Value,
-    ) -> io::Result<()> {
-        let words = self.look.language;
-        let text = match outcome {
-            GuardrailOutcome::Tripped => words.tripped(guardrail),
-            GuardrailOutcome::Replaced => words.replaced(guardrail),
-            // What it refused is told by the handoff.
+    fn guardrail(&mut self, result: &GuardrailResult) -> io::Result<()> {
+        let language = self.look.language;
+        let text = match result.outcome {
+            GuardrailOutcome::Tripped => language.tripped(&result.guardrail),
+            GuardrailOutcome::Replaced => language.replaced(&result.guardrail),
+            // A refused handoff has an event of its own.
             _ => return Ok(()),
         };
-        let text = match info {
-            Value::Null => text,
-            info => format!("{text}: {}", self.short(&plain(info))),
+        let text = match plain(&result.info).as_str() {
+            "" | "null" => text,
+            info => format!("{text}: {}", self.shortened(info)),
         };
-        self.entry(agent, NOTICE, &text)
+        self.entry(&result.agent, NOTICE, &text)
     }
 
-    fn finished(&mut self, agent: &str, output: &Value, cost: &Cost) -> io::Result<()> {
-        let text = plain(output);
-        // A tool or a guardrail may have made the output, and nobody has said it yet.
-        if self
-            .last_message
-            .as_ref()
-            .is_none_or(|last| last.trim() != text.trim())
-        {
-            self.entry(agent, Style::new(), text.trim())?;
-        }
-        self.cost(agent, cost)
-    }
-
-    fn cost(&mut self, agent: &str, cost: &Cost) -> io::Result<()> {
-        let agent = one_line(agent);
-        let cost = self.look.language.cost(&agent, cost);
+    fn cost(&mut self, agent: &str, turns: u32, usage: &Usage, at: f64) -> io::Result<()> {
+        let seconds = at - self.run_started_at;
+        let language = self.look.language;
+        let cost = language.cost(&one_line(agent), turns, usage, seconds);
         self.detail(DIM, &cost)
     }
 
-    fn error(&mut self, message: &str, help: Option<&str>) -> io::Result<()> {
+    fn error(&mut self, message: &str) -> io::Result<()> {
+        self.begin_line()?;
         self.out.flush()?;
-        let width = self.look.width;
-        let mut text = self.look.paint(BAD, "error: ");
-        text.push_str(&wrapped(message, width, 7, 7));
-        text.push('\n');
-        if let Some(help) = help {
-            text.push_str(&self.look.paint(BOLD, "  help: "));
-            text.push_str(&wrapped(help, width, 8, 8));
-            text.push('\n');
-        }
-        let to = self.errors.as_mut().unwrap_or(&mut self.out);
-        to.write_all(text.as_bytes())?;
-        to.flush()
+        let label = self.look.paint(BAD, "error:");
+        let message = wrapped(message, self.look.width, 7, 7);
+        self.write_error(&format!("{label} {message}\n"))
     }
 
-    /// An entry of who acts, in the column of names, and what they do.
-    fn entry(&mut self, who: &str, style: Style, text: &str) -> io::Result<()> {
-        self.spoken_by(who, self.style_of(who))?;
+    fn write_error(&mut self, text: &str) -> io::Result<()> {
+        let errors = self.errors.as_mut().unwrap_or(&mut self.out);
+        errors.write_all(text.as_bytes())?;
+        errors.flush()
+    }
+
+    /// Draws the name of an agent and what it does.
+    fn entry(&mut self, agent: &str, style: Style, text: &str) -> io::Result<()> {
+        self.name(agent, self.style_of(agent))?;
         self.rest_of_entry(style, text)
     }
 
@@ -331,81 +361,101 @@ impl Screen {
         writeln!(self.out, "{}", self.look.paint(style, &text))
     }
 
-    /// A line under an entry.
+    /// Draws a line under an entry.
     fn detail(&mut self, style: Style, text: &str) -> io::Result<()> {
+        self.begin_line()?;
         let indent = self.indent() + 2;
         let text = wrapped(text, self.look.width, indent, indent + 2);
         let text = self.look.paint(style, &text);
         writeln!(self.out, "{:indent$}{text}", "")
     }
 
-    /// The name of who acts; what they do can follow.
-    fn spoken_by(&mut self, who: &str, style: Style) -> io::Result<()> {
-        let who = one_line(who);
+    /// Begins an entry with a name.
+    fn name(&mut self, name: &str, style: Style) -> io::Result<()> {
+        self.begin_line()?;
+        self.last_call = None;
+        let name = one_line(name);
         let indent = self.indent();
-        let name = self.look.paint(style, &who);
-        match indent.checked_sub(who.width() + 2) {
-            Some(missing) => write!(self.out, "{name}{:1$}", "", missing + 2),
-            // A name that is too long for its column has a line of its own.
-            None => write!(self.out, "{name}\n{:indent$}", ""),
+        let painted = self.look.paint(style, &name);
+        match indent.checked_sub(name.width() + 2) {
+            Some(missing) => write!(self.out, "{painted}{:1$}", "", missing + 2),
+            // A name that is too long for the column has a line of its own.
+            None => write!(self.out, "{painted}\n{:indent$}", ""),
         }
     }
 
-    /// Where text begins: behind the column of names, where there is room for one.
+    /// Removes the spinner, and ends the message that is being drawn.
+    fn begin_line(&mut self) -> io::Result<()> {
+        if let Some((spinner, terminal)) = &mut self.spinner {
+            spinner.clear(terminal)?;
+        }
+        self.end_message()
+    }
+
+    /// The column at which text begins.
     fn indent(&self) -> usize {
-        if self.look.width.is_some_and(|width| width < NARROW) {
+        if self
+            .look
+            .width
+            .is_some_and(|width| width < MIN_WIDTH_FOR_COLUMN)
+        {
             return 2;
         }
-        let names = self.agents.iter().map(|name| one_line(name).width());
-        let user = self.look.language.user().width();
-        let widest = names.filter(|width| *width <= WIDEST_NAME).max();
-        widest.unwrap_or(0).max(user) + 2
+        let widest = self
+            .agents
+            .iter()
+            .map(|name| one_line(name).width())
+            .filter(|width| *width <= MAX_NAME_WIDTH)
+            .max();
+        widest.unwrap_or(0).max(self.look.language.user().width()) + 2
     }
 
     fn style_of(&self, agent: &str) -> Style {
-        let place = self.agents.iter().position(|name| name == agent);
-        style::of_agent(place.unwrap_or(0))
+        let position = self.agents.iter().position(|name| **name == *agent);
+        style::of_agent(position.unwrap_or(0))
     }
 
-    fn short(&self, text: &str) -> String {
-        match text.char_indices().nth(SHOWN) {
+    fn shortened(&self, text: &str) -> String {
+        match text.char_indices().nth(MAX_VALUE) {
             None => text.to_owned(),
             Some((end, _)) => {
-                let more = text[end..].chars().count();
-                let more = self.look.language.more(more);
+                let more = self.look.language.more(text[end..].chars().count());
                 format!("{}{more}", &text[..end])
             }
         }
     }
 }
 
-impl Audience for Screen {
-    fn told(&mut self, line: &Line) -> io::Result<()> {
-        if let Some((spinner, err)) = &mut self.spinner {
-            spinner.clear(err)?;
-        }
-        if let Some(look) = self.look_again {
-            self.look = look(self.look.language);
-            if let Some(speech) = &mut self.speech {
-                speech.flow.resize(self.look.width);
+impl EventSink for Screen {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        if let Some(measure) = self.measure {
+            self.look = measure(self.look.language);
+            if let Some(message) = &mut self.message {
+                message.wrapper.resize(self.look.width);
             }
         }
-        self.draw(&line.event)?;
+        self.draw(line)?;
         self.out.flush()
     }
 
-    fn waiting(&mut self) -> io::Result<()> {
-        // In the middle of a line it would overwrite what stands there.
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
+        let label = self.look.paint(BOLD, "  help:");
+        let help = wrapped(help, self.look.width, 8, 8);
+        self.write_error(&format!("{label} {help}\n"))
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
         match &mut self.spinner {
-            Some((spinner, err)) if self.speech.is_none() => {
-                spinner.turn(err, &one_line(&self.agent))
+            // Within a line it would overwrite the text.
+            Some((spinner, terminal)) if self.message.is_none() => {
+                spinner.draw(terminal, &one_line(&self.agent))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// A value for people: text as it is, all else as JSON.
+/// Formats a value for people: a string as it is, anything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -413,15 +463,14 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Arguments for people: `order_id: ORD-1, express: true`.
-fn listed(arguments: &Value) -> String {
+/// Formats arguments for people: `order_id: ORD-1, express: true`.
+fn arguments_text(arguments: &Value) -> String {
     match arguments {
-        Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(key, value)| format!("{key}: {}", plain(value)));
-            fields.collect::<Vec<_>>().join(", ")
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| format!("{key}: {}", plain(value)))
+            .collect::<Vec<_>>()
+            .join(", "),
         other => plain(other),
     }
 }

@@ -1,10 +1,10 @@
-//! Ctrl-C, and being asked to end.
+//! Signals that interrupt or terminate the program.
 
 use std::io;
 
 use crate::failure::Exit;
 
-/// Why the user or the system wants an end.
+/// A signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Ctrl-C.
@@ -14,7 +14,7 @@ pub(crate) enum Signal {
 }
 
 impl Signal {
-    /// The exit code of who ends for it.
+    /// The exit code of a program that ends because of it.
     pub(crate) const fn exit(self) -> Exit {
         match self {
             Self::Interrupt => Exit::Interrupted,
@@ -23,7 +23,7 @@ impl Signal {
     }
 }
 
-/// The signals that come in. While this lives, they do not end the program by themselves.
+/// A listener for signals. While one exists, signals do not end the program.
 #[cfg(unix)]
 pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -33,7 +33,7 @@ pub(crate) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Begins to listen.
+    /// Installs the listener.
     pub(crate) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -43,7 +43,7 @@ impl Signals {
         })
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
@@ -53,22 +53,22 @@ impl Signals {
     }
 }
 
-/// The signals that come in. While this lives, they do not end the program by themselves.
+/// A listener for signals. While one exists, signals do not end the program.
 #[cfg(not(unix))]
 pub(crate) struct Signals(());
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Begins to listen.
+    /// Installs the listener.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self(()))
     }
 
-    /// The next signal.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Signal::Interrupt,
-            // Nobody can be told of signals here.
+            // There are no signals to wait for.
             Err(_) => std::future::pending().await,
         }
     }

@@ -3,35 +3,34 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use switchboard_core::Span;
+use switchboard_core::trace::{Span, Tracer};
 
 use crate::failure::Failure;
 
-/// A first line longer than this is not looked at to its end, and not taken for a span.
-const LONGEST_SPAN: u64 = 64 << 20;
+/// The number of bytes of an existing file that are read to see if it holds spans.
+const MAX_FIRST_LINE: u64 = 64 << 20;
 
-/// A file of spans.
-#[derive(Debug)]
+/// A file of spans; clones share it.
+#[derive(Debug, Clone)]
 pub(crate) struct TraceFile {
     path: PathBuf,
-    file: Mutex<Writing>,
+    writer: Arc<Mutex<SpanWriter>>,
 }
 
 #[derive(Debug)]
-struct Writing {
+struct SpanWriter {
     file: BufWriter<File>,
-    /// What went wrong first; a run does not fail for it.
+    /// The first error. It does not fail the run.
     error: Option<io::Error>,
 }
 
 impl TraceFile {
-    /// A new file, in place of an older one of spans. Anything else that is there stays: it was
-    /// hardly meant, and cannot be had again.
+    /// Creates the file, in place of an older trace. A file of anything else is not overwritten.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        if holds_something_else(path) {
+        if exists_and_is_no_trace(path) {
             return Err(Failure::usage(
                 format!("{} is there already and is no trace", path.display()),
                 "name another file with --trace, or delete this one",
@@ -41,50 +40,56 @@ impl TraceFile {
         let file = BufWriter::new(file);
         Ok(Self {
             path: path.to_owned(),
-            file: Mutex::new(Writing { file, error: None }),
+            writer: Arc::new(Mutex::new(SpanWriter { file, error: None })),
         })
     }
 
-    /// Adds a span.
-    pub(crate) fn write(&self, span: &Span) {
-        self.with(|file| {
-            serde_json::to_writer(&mut *file, span)?;
-            file.write_all(b"\n")
-        });
-    }
-
-    /// Sees to it that all is in the file.
+    /// Flushes the file, and returns the first error of writing it.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
-        self.with(io::Write::flush);
-        let mut writing = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        match writing.error.take() {
+        let mut writer = self.lock();
+        let flushed = writer.file.flush();
+        match writer.error.take().or(flushed.err()) {
             Some(error) => Err(Failure::unwritable(&self.path, &error)),
             None => Ok(()),
         }
     }
 
-    fn with(&self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) {
+    fn lock(&self) -> MutexGuard<'_, SpanWriter> {
         // Nothing panics while the lock is held.
-        let mut writing = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if writing.error.is_none() {
-            writing.error = write(&mut writing.file).err();
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tracer for TraceFile {
+    fn start(&self, _span: &Span) {}
+
+    fn end(&self, span: Span) {
+        let mut writer = self.lock();
+        if writer.error.is_none() {
+            writer.error = writer.write(&span).err();
         }
     }
 }
 
-/// Whether a file has something in it that is not a span.
-fn holds_something_else(path: &Path) -> bool {
-    // What cannot be looked at cannot be written to either, which is told there; a device or a pipe
-    // has nothing to lose.
+impl SpanWriter {
+    fn write(&mut self, span: &Span) -> io::Result<()> {
+        serde_json::to_writer(&mut self.file, span)?;
+        self.file.write_all(b"\n")
+    }
+}
+
+/// Returns `true` if the first line of the file is not a span.
+fn exists_and_is_no_trace(path: &Path) -> bool {
+    // A device or a pipe has no content to lose.
     if !path.is_file() {
         return false;
     }
+    // A file that cannot be read fails when it is created.
     let Ok(file) = File::open(path) else {
         return false;
     };
     let mut first = Vec::new();
-    let read = BufReader::new(file.take(LONGEST_SPAN)).read_until(b'\n', &mut first);
-    match read {
+    match BufReader::new(file.take(MAX_FIRST_LINE)).read_until(b'\n', &mut first) {
         Ok(0) | Err(_) => false,
         Ok(_) => match serde_json::from_slice::<Value>(&first) {
             Ok(line) => line.get("trace").is_none() || line.get("data").is_none(),

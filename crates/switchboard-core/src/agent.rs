@@ -1,4 +1,4 @@
-//! An agent: who it is, what it can do, whom it can hand the conversation to.
+//! Agents.
 
 mod tool_use_behavior;
 
@@ -10,12 +10,15 @@ use serde::de::DeserializeOwned;
 pub(crate) use tool_use_behavior::ToolUseBehaviorKind;
 pub use tool_use_behavior::{ToolResult, ToolUseBehavior};
 
+pub use crate::agent_tool::AgentTool;
+pub use crate::knowledge::Knowledge;
+
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
+use crate::handle::IntoHandle;
 use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
-use crate::hooks::{AgentHooks, DynAgentHooks};
-use crate::knowledge::Knowledge;
+use crate::hooks::{AgentHooksHandle, DynAgentHooks};
 use crate::model::{ModelHandle, ModelSettings};
 use crate::offer::Offer;
 use crate::output::OutputType;
@@ -24,8 +27,8 @@ use crate::tool::Tool;
 
 /// A name, instructions, tools, handoffs, guardrails, hooks and a model.
 ///
-/// Agents are built by chaining and never change afterwards; a clone costs a reference count.
-/// `C` is the application's own state, which callbacks are given and models never see.
+/// Agents are built by chaining and are immutable; a clone costs a reference count. `C` is the
+/// application's context, which callbacks get and models never see.
 ///
 /// ```
 /// use switchboard_core::{Agent, handoff};
@@ -44,7 +47,7 @@ pub struct Agent<C = ()> {
     team: Option<Arc<Registry<C>>>,
 }
 
-/// What an agent is made of.
+/// The parts of an agent.
 pub(crate) struct Definition<C> {
     pub(crate) name: Arc<str>,
     instructions: Option<Instructions<C>>,
@@ -55,21 +58,20 @@ pub(crate) struct Definition<C> {
     output_guardrails: Vec<OutputGuardrail<C>>,
     tool_guardrails: Vec<ToolGuardrail<C>>,
     knowledge: Arc<[Knowledge]>,
-    hooks: Option<Arc<dyn DynAgentHooks<C>>>,
+    hooks: Option<AgentHooksHandle<C>>,
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
     settings: Arc<ModelSettings>,
     tool_use: ToolUseBehavior<C>,
     keeps_tool_choice: bool,
     explains_handoffs: bool,
-    /// What the model is offered under each policy of names, where that does not depend on
-    /// conditions.
+    /// The cached offer under each policy of tool names.
     offers: [OnceLock<Offer>; 2],
-    /// Whether no two agents this one leads to share a name.
+    /// Cached: `true` if no two reachable agents share a name.
     pub(crate) names_are_unique: OnceLock<bool>,
-    /// Whether code picks any of the agents this one leads to.
+    /// Cached: `true` if code picks any of the reachable agents.
     pub(crate) picks_agents: OnceLock<bool>,
-    /// What the call of a handoff to this agent is answered with.
+    /// The cached output of a handoff call to this agent.
     transfer_message: OnceLock<String>,
 }
 
@@ -79,8 +81,9 @@ enum Instructions<C> {
 }
 
 type InstructionsFn<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<String> + Send + Sync;
+
 impl<C> Agent<C> {
-    /// An agent that has only a name.
+    /// Creates an agent that has only a name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             def: Arc::new(Definition {
@@ -109,13 +112,13 @@ impl<C> Agent<C> {
         }
     }
 
-    /// What the agent's model is told to do.
+    /// Sets the instructions for the model.
     #[must_use]
     pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
         self.with(|def| def.instructions = Some(Instructions::Text(text.into())))
     }
 
-    /// Instructions made anew each turn from the context and the agent; sync or async.
+    /// Sets a function that makes the instructions each turn; sync or async.
     ///
     /// ```
     /// use switchboard_core::Agent;
@@ -135,15 +138,15 @@ impl<C> Agent<C> {
         self.with(|def| def.instructions = Some(Instructions::Function(make)))
     }
 
-    /// Puts [`HANDOFF_PROMPT`](crate::HANDOFF_PROMPT) in front of the instructions, with the names
-    /// of the colleagues the agent can hand off to at that moment.
+    /// Puts [`HANDOFF_PROMPT`](crate::handoff::HANDOFF_PROMPT) before the instructions, with the
+    /// names of the agents that this one can currently hand off to.
     #[must_use]
     pub fn explain_handoffs(self) -> Self {
         self.with(|def| def.explains_handoffs = true)
     }
 
-    /// Gives the agent something to answer from: models over the wire read it after the instructions,
-    /// the offline model answers with it.
+    /// Adds knowledge to answer from: remote models get it after the instructions, the offline model
+    /// answers with it.
     #[must_use]
     pub fn knowledge(self, knowledge: Knowledge) -> Self {
         self.with(|def| {
@@ -152,79 +155,76 @@ impl<C> Agent<C> {
         })
     }
 
-    /// What other agents' models are told of this one, so that they know when to hand off to it.
+    /// Sets the description by which other agents' models decide to hand off to this one.
     #[must_use]
     pub fn handoff_description(self, text: impl Into<Arc<str>>) -> Self {
         self.with(|def| def.handoff_description = Some(text.into()))
     }
 
-    /// Gives the agent a tool.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(self, tool: impl Into<Tool<C>>) -> Self {
         self.with(|def| def.tools.push(tool.into()))
     }
 
-    /// Lets the agent hand the conversation to another: an agent, a name (in a
-    /// [`Team`](crate::Team)), or a [`handoff()`](crate::handoff()) with more to say.
+    /// Adds a handoff: to an agent, to a name in a [`Team`](crate::Team), or one built with
+    /// [`handoff()`](crate::handoff()).
     #[must_use]
     pub fn handoff(self, handoff: impl IntoHandoff<C>) -> Self {
         self.with(|def| def.handoffs.push(handoff.into_handoff()))
     }
 
-    /// Checks the user's input where this agent is the first of a run.
+    /// Adds a guardrail on the user's input, for runs that begin with this agent.
     #[must_use]
     pub fn input_guardrail(self, guardrail: InputGuardrail<C>) -> Self {
         self.with(|def| def.input_guardrails.push(guardrail))
     }
 
-    /// Checks the final output where this agent is the last of a run.
+    /// Adds a guardrail on the final output, for runs that end with this agent.
     #[must_use]
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|def| def.output_guardrails.push(guardrail))
     }
 
-    /// Checks the calls and outputs of every tool of the agent, after the tool's own guardrails.
+    /// Adds a guardrail on every tool of the agent, after the tool's own.
     #[must_use]
     pub fn tool_guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|def| def.tool_guardrails.push(guardrail))
     }
 
-    /// Hooks told of what this agent does.
+    /// Sets the hooks of the agent.
     #[must_use]
-    pub fn hooks(self, hooks: impl AgentHooks<C>) -> Self
-    where
-        C: Send + Sync + 'static,
-    {
-        self.with(|def| def.hooks = Some(Arc::new(hooks)))
+    pub fn hooks<M>(self, hooks: impl IntoHandle<AgentHooksHandle<C>, M>) -> Self {
+        self.with(|def| def.hooks = Some(hooks.into_handle()))
     }
 
-    /// The form of the agent's final answer: a type instead of text.
+    /// Sets the type of the final output, instead of text.
     #[must_use]
     pub fn output<T: JsonSchema + DeserializeOwned + 'static>(self) -> Self {
         let output = OutputType::of::<T>().map_err(|error| error.to_string());
         self.with(|def| def.output = Some(output))
     }
 
-    /// The model that answers for this agent, unless the run names another.
+    /// Sets the model, unless the run sets another.
     #[must_use]
-    pub fn model(self, model: impl Into<ModelHandle>) -> Self {
-        self.with(|def| def.model = Some(model.into()))
+    pub fn model<M>(self, model: impl IntoHandle<ModelHandle, M>) -> Self {
+        self.with(|def| def.model = Some(model.into_handle()))
     }
 
-    /// How the model is to answer; the run's settings override these field by field.
+    /// Sets the model settings, which the run's override field by field.
     #[must_use]
     pub fn model_settings(self, settings: ModelSettings) -> Self {
         self.with(|def| def.settings = Arc::new(settings))
     }
 
-    /// What happens after the agent's tools have run.
+    /// Sets the behaviour after the agent's tools have run.
     #[must_use]
     pub fn tool_use_behavior(self, tool_use: ToolUseBehavior<C>) -> Self {
         self.with(|def| def.tool_use = tool_use)
     }
 
-    /// Keeps a forced tool choice after the agent has used a tool. Without this it is reset, so
-    /// that an agent that must call a tool cannot call tools for ever.
+    /// Keeps a forced tool choice after the agent has called a tool. By default it is reset, so that
+    /// the agent cannot call tools forever.
     #[must_use]
     pub fn keep_tool_choice(self) -> Self {
         self.with(|def| def.keeps_tool_choice = true)
@@ -235,7 +235,7 @@ impl<C> Agent<C> {
         &self.def.name
     }
 
-    /// What other agents' models are told of this one.
+    /// The description for other agents' models.
     pub fn description(&self) -> Option<&str> {
         self.def.handoff_description.as_deref()
     }
@@ -250,12 +250,12 @@ impl<C> Agent<C> {
         &self.def.handoffs
     }
 
-    /// The form of the agent's final answer, where it is not plain text.
+    /// The type of the final output, where it is not text.
     pub fn output_type(&self) -> Option<&OutputType> {
         self.def.output.as_ref()?.as_ref().ok()
     }
 
-    /// Whether both are the same agent, not merely of the same name.
+    /// Returns `true` if both are the same agent, not only of the same name.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.def, &other.def)
     }
@@ -263,7 +263,7 @@ impl<C> Agent<C> {
     fn with(mut self, change: impl FnOnce(&mut Definition<C>)) -> Self {
         let mut def = Arc::try_unwrap(self.def).unwrap_or_else(|shared| (*shared).clone());
         change(&mut def);
-        // What was worked out for the agent as it was does not hold for the changed one.
+        // The caches belong to the agent before the change.
         def.offers = Default::default();
         def.names_are_unique = OnceLock::new();
         def.picks_agents = OnceLock::new();
@@ -272,9 +272,9 @@ impl<C> Agent<C> {
     }
 }
 
-/// Something wrong with how an agent was built.
+/// A problem with how an agent was built.
 pub(crate) struct Problem {
-    /// The tool or handoff it is about: which of the two, and its tool name.
+    /// The tool or handoff with the problem: its kind and tool name.
     pub(crate) owner: Option<(&'static str, Arc<str>)>,
     pub(crate) what: String,
 }
@@ -288,7 +288,6 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What the engine asks of an agent.
 impl<C> Agent<C> {
     pub(crate) fn member(def: Arc<Definition<C>>, team: Arc<Registry<C>>) -> Self {
         Self {
@@ -297,12 +296,12 @@ impl<C> Agent<C> {
         }
     }
 
-    /// The same agent, reached from `other`: names it hands off to are looked up in that team.
+    /// The same agent in the team of `other`, where its handoffs by name are resolved.
     pub(crate) fn reached_from(&self, other: &Self) -> Self {
         self.reached_in(other.team())
     }
 
-    /// The same agent, reached from a member of a team, or from outside of any.
+    /// The same agent in a team, unless it has one.
     pub(crate) fn reached_in(&self, team: Option<&Arc<Registry<C>>>) -> Self {
         Self {
             def: self.def.clone(),
@@ -322,7 +321,7 @@ impl<C> Agent<C> {
         &self.def.name
     }
 
-    /// What the call of a handoff to this agent is answered with.
+    /// The output of a handoff call to this agent.
     pub(crate) fn transfer_message(&self) -> &str {
         let message = &self.def.transfer_message;
         message.get_or_init(|| transfer_message(self.name()))
@@ -345,7 +344,7 @@ impl<C> Agent<C> {
     }
 
     pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
-        self.def.hooks.as_deref()
+        self.def.hooks.as_ref().map(|hooks| &*hooks.0)
     }
 
     pub(crate) fn own_model(&self) -> Option<&ModelHandle> {
@@ -375,7 +374,7 @@ impl<C> Agent<C> {
         }
     }
 
-    /// What was wrong when the agent was built.
+    /// The problems with how the agent was built.
     pub(crate) fn problems(&self, names: ToolNames) -> Vec<Problem> {
         let output = self.def.output.iter().filter_map(|output| {
             let error = output.as_ref().err()?;
@@ -402,7 +401,7 @@ impl<C> Agent<C> {
         problems
     }
 
-    /// The instructions, or that there are none; `None` where code makes them.
+    /// The fixed instructions, if any; `None` if a function makes them.
     pub(crate) fn fixed_instructions(&self) -> Option<Option<&Arc<str>>> {
         match &self.def.instructions {
             None => Some(None),
@@ -411,7 +410,7 @@ impl<C> Agent<C> {
         }
     }
 
-    /// The instructions that code makes.
+    /// Calls the function that makes the instructions.
     pub(crate) async fn make_instructions(
         &self,
         ctx: RunContext<C>,

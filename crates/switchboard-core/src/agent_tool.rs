@@ -1,5 +1,4 @@
-//! An agent that another agent uses as a tool: it is asked, it answers, and the conversation stays
-//! where it is.
+//! Agents as tools of other agents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +11,11 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome};
 use crate::context::RunContext;
 use crate::guardrail::ToolGuardrail;
-use crate::run::{RunConfig, RunResult, Runner, StreamEvent};
+use crate::run::stream::StreamEvent;
+use crate::run::{RunConfig, RunResult, Runner};
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
 
-/// What an agent that is a tool is asked.
+/// The arguments of an agent used as a tool.
 #[derive(Deserialize, JsonSchema)]
 struct Question {
     /// What the agent is to do, with everything it needs to know.
@@ -23,9 +23,9 @@ struct Question {
 }
 
 type Extract<C> = dyn Fn(&RunResult<C>) -> ToolOutput + Send + Sync;
-type Listen<C> = dyn Fn(&RunContext<C>, &StreamEvent<C>) + Send + Sync;
+type Listen<C> = dyn Fn(&RunContext<C>, &StreamEvent) + Send + Sync;
 
-/// An agent as a tool of another, in the making; see [`Agent::as_tool`].
+/// Builds a tool from an agent; see [`Agent::as_tool`].
 pub struct AgentTool<C = ()> {
     agent: Agent<C>,
     builder: ToolBuilder<C>,
@@ -35,12 +35,11 @@ pub struct AgentTool<C = ()> {
 }
 
 impl<C: Send + Sync + 'static> Agent<C> {
-    /// This agent as a tool of another. Unlike a handoff, the other agent asks, gets the answer,
-    /// and keeps the conversation; this one sees only what it is asked.
+    /// Makes a tool of this agent. Unlike with a handoff, the calling agent gets the answer and keeps
+    /// the conversation; this agent sees only the question.
     ///
-    /// It runs with the settings of the run that uses it, without its session and hooks. Agents
-    /// that use each other as tools in a circle end with an error that the model is told, at
-    /// [`RunConfig::max_agent_depth`].
+    /// It runs with the settings of the calling run, without its session and hooks. Agents that use
+    /// each other as tools in a cycle fail at [`RunConfig::max_agent_depth`], and the model is told.
     ///
     /// ```
     /// use switchboard_core::Agent;
@@ -61,21 +60,21 @@ impl<C: Send + Sync + 'static> Agent<C> {
 }
 
 impl<C> AgentTool<C> {
-    /// What the tool is for; the other agent's model reads it to decide.
+    /// Sets the tool's description.
     #[must_use]
     pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.builder = self.builder.description(description);
         self
     }
 
-    /// Whether the tool is offered to the model at all.
+    /// Enables or disables the tool.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.builder = self.builder.enabled(enabled);
         self
     }
 
-    /// Offers the tool to the model only while `condition` holds; asked every turn.
+    /// Enables the tool while `condition` holds; it is evaluated every turn.
     #[must_use]
     pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
     where
@@ -86,7 +85,7 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// What the other agent is told when this one fails. Without it, only that it failed.
+    /// Sets the text that the calling agent gets when this one fails.
     #[must_use]
     pub fn failure_text<F>(mut self, text: F) -> Self
     where
@@ -96,28 +95,28 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// How long the agent may take each time it is asked.
+    /// Limits the time of each call.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.builder = self.builder.timeout(timeout);
         self
     }
 
-    /// A check on what the agent is asked, or on what it answers.
+    /// Adds a guardrail on the question or on the answer.
     #[must_use]
     pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
         self.builder = self.builder.guardrail(guardrail);
         self
     }
 
-    /// How many turns the agent may take each time it is asked; `None` is no limit.
+    /// Limits the turns of each call; `None` is no limit.
     #[must_use]
     pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
         self.max_turns = turns.into();
         self
     }
 
-    /// What the other agent is told, instead of the final output.
+    /// Sets the function that makes the answer from the result, instead of the final output.
     #[must_use]
     pub fn answer_with<R: Into<ToolOutput>>(
         mut self,
@@ -127,11 +126,11 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// Told of everything that happens while the agent works, as a streamed run tells it.
+    /// Calls `listen` with every event of the agent's run.
     #[must_use]
     pub fn on_event(
         mut self,
-        listen: impl Fn(&RunContext<C>, &StreamEvent<C>) + Send + Sync + 'static,
+        listen: impl Fn(&RunContext<C>, &StreamEvent) + Send + Sync + 'static,
     ) -> Self {
         self.listen = Some(Arc::new(listen));
         self
@@ -181,7 +180,7 @@ async fn ask<C: Send + Sync + 'static>(
         ..(**outer).clone()
     };
     let runner = Runner::new(&agent.reached_in(ctx.team()))
-        .config(config)
+        .replace_config(config)
         .context(ctx.run_context().state().clone());
     let outcome = match listen {
         None => runner.run_within(ctx.run_context(), input).await,

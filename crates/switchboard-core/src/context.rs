@@ -1,4 +1,4 @@
-//! The application's own state, as user code sees it during a run.
+//! The context that user code gets during a run.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Usage;
 
-/// The application's state and what the run has used so far, given to every callback.
+/// The application's own state and the run's usage so far, passed to every callback.
 ///
-/// It dereferences to the state. The state is shared, never shown to a model; what changes in it
-/// is the application's own lock or atomic.
+/// It dereferences to the state, which is shared and never shown to a model; for state that changes,
+/// use a lock or an atomic.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,20 +27,20 @@ pub struct RunContext<C = ()> {
     added: AddedUsage,
 }
 
-/// What models have used, those of the run and those that user code asked, until the run counts it.
-/// However a step ends, what was used in it is here.
+/// Usage that the run has not counted yet, of its models and of models that user code called. It is
+/// kept however a step ends.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddedUsage(Arc<Added>);
 
 #[derive(Debug, Default)]
 struct Added {
     used: Mutex<Usage>,
-    /// The run that this one is part of: it counts the same.
+    /// The usage of the run around this one.
     outer: Option<AddedUsage>,
 }
 
 impl AddedUsage {
-    /// For a run that is part of the run of `outer`.
+    /// For a run inside the run of `outer`.
     pub(crate) fn within(outer: Self) -> Self {
         Self(Arc::new(Added {
             used: Mutex::default(),
@@ -70,7 +70,7 @@ impl AddedUsage {
 }
 
 impl<C> RunContext<C> {
-    /// A context around the application's state, as a run would make it.
+    /// Creates a context as a run would.
     pub fn new(state: impl Into<Arc<C>>) -> Self {
         Self::with_usage(state.into(), Usage::default(), AddedUsage::default())
     }
@@ -83,24 +83,23 @@ impl<C> RunContext<C> {
         }
     }
 
-    /// The shared state, for keeping it longer than the callback.
+    /// The application's state, to keep it longer than the callback.
     pub fn state(&self) -> &Arc<C> {
         &self.state
     }
 
-    /// What the models of this run had used when this context was made.
+    /// The usage of the run when this context was made.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Counts as part of the run what a model has used that user code asked by itself: in a tool, a
-    /// filter, a guardrail, a callback. It counts also where that code then fails or is cancelled;
-    /// the run's result has it, and so has every context made later.
+    /// Counts usage of a model that user code called itself, in a tool, a filter, a guardrail or a
+    /// callback. It is counted also if that code fails or is cancelled later.
     pub fn add_usage(&self, usage: Usage) {
         self.added.add(usage);
     }
 
-    /// What a run that is part of this one reports to.
+    /// The usage that a run inside this one reports to.
     pub(crate) fn added(&self) -> &AddedUsage {
         &self.added
     }

@@ -1,4 +1,4 @@
-//! Whether something is offered to a model.
+//! Conditions of tools and handoffs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 
-/// Whether a tool or a handoff is offered to the model.
+/// The condition under which a tool or a handoff is offered to the model.
 pub(crate) enum Enabled<C> {
     Always,
     Never,
@@ -26,7 +26,7 @@ impl<C> Enabled<C> {
         }))
     }
 
-    /// The answer, with `agent` the one whose model would be offered it.
+    /// Evaluates the condition for the agent whose model would be offered it.
     pub(crate) async fn check(
         &self,
         ctx: &RunContext<C>,

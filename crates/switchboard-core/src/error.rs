@@ -1,20 +1,19 @@
-//! What can go wrong in a run.
+//! The error of a run.
 
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::callback::BoxError;
 use crate::guardrail::GuardrailResult;
 use crate::model::ModelResponse;
 use crate::run::Run;
 
-/// Why a run ended without a result.
+/// The error of a run.
 ///
-/// It says what happened, to which agent and handoff, and what to do about it; and it carries
-/// the run as far as it got ([`Error::run`]), so that nothing is lost: the run stands where it
-/// stood before the step that failed, and can be looked at, stored, or resumed.
-///
-/// There is one error type. Finer ones would have to follow every step of the engine, and
-/// nobody branches on more than [`Error::kind`] tells.
+/// Its message says what happened, to which agent and handoff, and what to do about it. It carries
+/// the run ([`Error::run`]) as it was before the step that failed, so that nothing is lost: the run
+/// can be inspected, stored, or resumed.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -28,12 +27,13 @@ struct Inner {
     run: Option<Box<Run>>,
 }
 
-/// What kind of thing went wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// The kinds of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The model did something it must not: it called a tool that is not there, sent a payload of
-    /// the wrong form, used a call id twice, gave an answer not in the form asked for.
+    /// The model broke a rule: it called a tool that does not exist, sent an invalid payload, used a
+    /// call id twice, or gave an answer that does not match the output type.
     ModelBehavior,
     /// The model refused to answer.
     ModelRefusal,
@@ -41,7 +41,7 @@ pub enum ErrorKind {
     Model,
     /// The agents or the run are configured in a way that cannot work.
     Configuration,
-    /// The run took more turns than it may.
+    /// The run reached the limit of turns.
     MaxTurns,
     /// An input guardrail tripped.
     InputGuardrail,
@@ -101,13 +101,13 @@ impl Error {
         self
     }
 
-    /// What kind of thing went wrong.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What user code, a provider or a store returned as its error, to downcast. Its text is part
-    /// of this error's own, so [`source`](std::error::Error::source) goes on behind it.
+    /// The error of user code, a provider or a store, to downcast. Its text is part of this error's
+    /// message, so [`source`](std::error::Error::source) starts with its source.
     pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.0.source.as_deref()
     }
@@ -122,62 +122,62 @@ impl Error {
         self.0.handoff.as_deref()
     }
 
-    /// What the guardrail that tripped said.
+    /// The result of the guardrail that tripped.
     pub fn guardrail(&self) -> Option<&GuardrailResult> {
         self.0.guardrail.as_ref()
     }
 
-    /// The run as far as it got; `None` where it had not begun.
+    /// The run as it was before the step that failed; `None` where it had not begun.
     pub fn run(&self) -> Option<&Run> {
         self.0.run.as_deref()
     }
 
-    /// The run as far as it got, to keep.
+    /// Converts into that run.
     pub fn into_run(self) -> Option<Run> {
         self.0.run.map(|run| *run)
     }
 
-    /// Whether the model did something it must not.
+    /// Returns `true` if the model broke a rule.
     pub fn is_model_behavior(&self) -> bool {
         self.0.kind == ErrorKind::ModelBehavior
     }
 
-    /// Whether the run took more turns than it may.
+    /// Returns `true` if the run reached the limit of turns.
     pub fn is_max_turns(&self) -> bool {
         self.0.kind == ErrorKind::MaxTurns
     }
 
-    /// Whether the agents or the run are configured in a way that cannot work.
+    /// Returns `true` if the agents or the run are configured in a way that cannot work.
     pub fn is_configuration(&self) -> bool {
         self.0.kind == ErrorKind::Configuration
     }
 
-    /// Whether the model refused to answer.
+    /// Returns `true` if the model refused to answer.
     pub fn is_model_refusal(&self) -> bool {
         self.0.kind == ErrorKind::ModelRefusal
     }
 
-    /// Whether the model or its provider failed.
+    /// Returns `true` if the model or its provider failed.
     pub fn is_model(&self) -> bool {
         self.0.kind == ErrorKind::Model
     }
 
-    /// Whether code of the application failed.
+    /// Returns `true` if code of the application failed.
     pub fn is_user_code(&self) -> bool {
         self.0.kind == ErrorKind::UserCode
     }
 
-    /// Whether the session could not be read or written.
+    /// Returns `true` if the session could not be read or written.
     pub fn is_session(&self) -> bool {
         self.0.kind == ErrorKind::Session
     }
 
-    /// The answer of the model that could not be taken, where that is what went wrong.
+    /// The model response that was rejected, if that is the error.
     pub fn rejected_response(&self) -> Option<&ModelResponse> {
         self.0.rejected.as_ref()
     }
 
-    /// Whether a guardrail tripped.
+    /// Returns `true` if a guardrail tripped.
     pub fn is_guardrail(&self) -> bool {
         matches!(
             self.0.kind,

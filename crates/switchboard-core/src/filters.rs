@@ -1,10 +1,11 @@
-//! Filters: what the next agent sees of the conversation.
+//! Filters, which change what the next agent sees of the conversation.
 //!
 //! A filter takes the [`HandoffInputData`] of a handoff and returns a changed one. Any function
-//! that does so is one, sync or async, fallible or not; [`Filter::then`] chains them.
+//! that does so is a filter, sync or async, fallible or not; [`Filter::then`] chains them.
 //!
 //! ```
-//! use switchboard_core::{Agent, HandoffInputData, filters, handoff};
+//! use switchboard_core::handoff::HandoffInputData;
+//! use switchboard_core::{Agent, filters, handoff};
 //!
 //! let billing: Agent = Agent::new("Billing");
 //! let triage = Agent::new("Triage")
@@ -13,39 +14,41 @@
 //!     ));
 //! ```
 //!
-//! The filters here keep whole what belongs together: none leaves a call without its output, an output
-//! without its call, or reasoning without the item it led to. [`Filter::allow_orphans`] lets them.
+//! The filters here leave no orphans: no call without its output, no output without its call, and no
+//! reasoning without the item it led to. [`Filter::allow_orphans`] lets them.
 //!
-//! What a filter of yours returns is passed on as given. The handoff fails where nothing is left of
-//! what was said, or where an item that the filter made has neither a type nor a role. A call without
-//! its output is warned of and does not get into a session;
-//! [`Runner::drop_orphaned_calls`](crate::Runner::drop_orphaned_calls) keeps it from the model as well.
+//! The result of your own filter is passed on unchanged. The handoff fails if it is empty, or if an
+//! item that the filter made has neither a type nor a role. A call without its output causes a warning
+//! and is not stored in a session;
+//! [`Runner::drop_orphaned_calls`](crate::Runner::drop_orphaned_calls) hides it from the model as well.
 
-mod carried;
-mod compose;
+mod note;
 mod redact;
+mod summarize;
 mod trim;
+mod visible_items;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use compose::{note, summarize, when};
+pub use note::note;
 pub use redact::{InvalidPattern, Redaction, redact_pii};
+pub use summarize::summarize;
 pub use trim::{
-    drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, token_budget, token_budget_by,
+    drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, remove_all_tools,
+    token_budget, token_budget_by,
 };
 
 use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome, call};
-use crate::handoff::{Halves, HandoffInputData, HistoryMarkers, nest_handoff_history};
-use crate::items::{Input, RunItem, RunItems};
+use crate::handoff::{HandoffInputData, HistoryMarkers, Orphans, nest_handoff_history};
 
-/// Changes what the next agent sees.
+/// A function that changes what the next agent sees.
 pub struct Filter<C = ()>(Arc<Apply<C>>);
 
 type Apply<C> = dyn Fn(HandoffInputData<C>) -> Outcome<HandoffInputData<C>> + Send + Sync;
 
 impl<C> Filter<C> {
-    /// A filter from a function.
+    /// Creates a filter from a function.
     pub fn new<F, R, M>(filter: F) -> Self
     where
         F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
@@ -54,7 +57,7 @@ impl<C> Filter<C> {
         Self(Arc::new(move |data| filter(data).into_outcome()))
     }
 
-    /// This filter, then the other one on what it returned.
+    /// Applies another filter to the result of this one.
     #[must_use]
     pub fn then<M>(self, next: impl IntoFilter<C, M>) -> Self
     where
@@ -64,23 +67,23 @@ impl<C> Filter<C> {
         Self(Arc::new(move |data| match (self.0)(data) {
             Outcome::Ready(Ok(data)) => (next.0)(data),
             Outcome::Ready(Err(error)) => Outcome::Ready(Err(error)),
-            Outcome::Later(first) => {
+            Outcome::Pending(first) => {
                 let next = next.clone();
-                Outcome::Later(Box::pin(async move { next.apply(first.await?).await }))
+                Outcome::Pending(Box::pin(async move { next.apply(first.await?).await }))
             }
         }))
     }
 
-    /// This filter, leaving what it takes apart: a call may lose its output, an output its call,
-    /// reasoning the item it led to.
+    /// Lets this filter leave orphans: a call without its output, an output without its call, or
+    /// reasoning without the item it led to.
     ///
-    /// By itself a filter of the library also drops what it would leave without its other half, as
-    /// most providers refuse that. It does the same with halves left by an earlier filter, so a chain
-    /// is best told as a whole: `a.then(b).allow_orphans()`. A call of the run itself that has no output
-    /// is not shown in any case.
+    /// By default a filter of the library also drops the orphans, as most providers reject them. It
+    /// does the same with orphans left by an earlier filter, so this is best called on a whole chain:
+    /// `a.then(b).allow_orphans()`. A call of the run itself that has no output is never shown.
     ///
     /// ```
-    /// use switchboard_core::{HandoffInputData, Item, RunContext, filters};
+    /// use switchboard_core::handoff::HandoffInputData;
+    /// use switchboard_core::{Item, RunContext, filters};
     ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let history = vec![
@@ -94,9 +97,9 @@ impl<C> Filter<C> {
     /// assert_eq!(whole.history_items().len(), 1);
     /// let exact = filters::keep_last(2).allow_orphans().apply(data()).await?;
     /// assert_eq!(exact.history_items().len(), 2);
-    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// # Ok::<(), switchboard_core::callback::BoxError>(())
     /// # })?;
-    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// # Ok::<(), switchboard_core::callback::BoxError>(())
     /// ```
     #[must_use]
     pub fn allow_orphans(self) -> Self
@@ -104,12 +107,13 @@ impl<C> Filter<C> {
         C: Send + Sync + 'static,
     {
         Self(Arc::new(move |data| {
-            let before = data.halves();
-            match (self.0)(data.with_halves(Halves::Stay)) {
-                Outcome::Ready(done) => Outcome::Ready(done.map(|data| data.with_halves(before))),
-                Outcome::Later(done) => Outcome::Later(Box::pin(async move {
-                    done.await.map(|data| data.with_halves(before))
-                })),
+            let previous = data.orphans();
+            let restore = move |data: HandoffInputData<C>| data.with_orphans(previous);
+            match (self.0)(data.with_orphans(Orphans::Keep)) {
+                Outcome::Ready(result) => Outcome::Ready(result.map(restore)),
+                Outcome::Pending(result) => {
+                    Outcome::Pending(Box::pin(async move { result.await.map(restore) }))
+                }
             }
         }))
     }
@@ -117,7 +121,7 @@ impl<C> Filter<C> {
     /// Applies the filter.
     ///
     /// # Errors
-    /// What the filter's own code returned as its error.
+    /// Returns the error of the filter's own code.
     pub async fn apply(&self, data: HandoffInputData<C>) -> Result<HandoffInputData<C>, BoxError> {
         call(|| (self.0)(data)).await
     }
@@ -135,11 +139,11 @@ impl<C> fmt::Debug for Filter<C> {
     }
 }
 
-/// What can be used as a filter: a [`Filter`], or a function from data to data, sync or async.
+/// A type that can be used as a filter: a [`Filter`], or a function from data to data, sync or async.
 ///
-/// `M` only tells the forms apart and is always inferred.
+/// `M` distinguishes the two and is always inferred.
 pub trait IntoFilter<C, M> {
-    /// The filter.
+    /// Converts this into a filter.
     fn into_filter(self) -> Filter<C>;
 }
 
@@ -159,39 +163,22 @@ where
     }
 }
 
-/// Drops everything that belongs to the use of tools: calls and outputs, the provider's own
-/// tools, reasoning, and handoffs.
-///
-/// Like the reference's, and unlike the other filters here, it drops them from the new items as
-/// well, so that a session does not keep them.
-pub fn remove_all_tools<C: 'static>() -> Filter<C> {
-    Filter::new(|data: HandoffInputData<C>| {
-        let was_empty = data.shows_nothing();
-        let history = match data.input_history() {
-            Input::Text(text) => Input::Text(text.clone()),
-            Input::Items(items) => {
-                let kept = items.iter().filter(|item| !item.kind().is_tool_use());
-                Input::Items(kept.cloned().collect())
-            }
-        };
-        let before = without_tools(data.pre_handoff_items());
-        let now = without_tools(data.new_items());
-        let instead = data.input_items().map(without_tools);
-        let data = data
-            .with_input_history(history)
-            .with_pre_handoff_items(before)
-            .with_new_items(now);
-        let data = match instead {
-            Some(items) => data.with_input_items(items),
-            None => data,
-        };
-        data.left_by_library(was_empty)
-    })
-}
-
-fn without_tools(items: &RunItems) -> Vec<RunItem> {
-    let kept = items.iter().filter(|made| !made.kind().is_tool_use());
-    kept.cloned().collect()
+/// Applies a filter only if `condition` returns `true` for the data.
+pub fn when<C, M>(
+    condition: impl Fn(&HandoffInputData<C>) -> bool + Send + Sync + 'static,
+    filter: impl IntoFilter<C, M>,
+) -> Filter<C>
+where
+    C: Send + Sync + 'static,
+{
+    let filter = filter.into_filter();
+    Filter(Arc::new(move |data| {
+        if condition(&data) {
+            (filter.0)(data)
+        } else {
+            Outcome::Ready(Ok(data))
+        }
+    }))
 }
 
 /// Puts the conversation into a nested summary, as [`nest_handoff_history`] does, with the
@@ -200,7 +187,7 @@ pub fn nest_history<C: 'static>() -> Filter<C> {
     nest_history_between(HistoryMarkers::default())
 }
 
-/// The same with markers of your own.
+/// Like [`nest_history`], with markers of your own.
 pub fn nest_history_between<C: 'static>(markers: HistoryMarkers) -> Filter<C> {
     Filter::new(move |data: HandoffInputData<C>| nest_handoff_history(data, None, &markers))
 }

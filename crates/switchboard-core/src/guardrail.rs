@@ -1,4 +1,11 @@
-//! Checks on what goes into a run, what comes out of it, and what happens on the way.
+//! Guardrails: checks on the input and the output of a run, on tool calls and on handoffs.
+//!
+//! | guardrail | checks | verdict |
+//! | --- | --- | --- |
+//! | [`InputGuardrail`] | the user's input | [`InputVerdict`] |
+//! | [`OutputGuardrail`] | the final output | [`OutputVerdict`] |
+//! | [`ToolGuardrail`] | a tool's call or its output | [`ToolVerdict`] |
+//! | [`HandoffGuardrail`] | a handoff | [`HandoffVerdict`] |
 
 mod handoff;
 mod tool;
@@ -10,9 +17,9 @@ use std::sync::Arc;
 pub use handoff::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
 pub(crate) use tool::ToolCheck;
 pub use tool::ToolGuardrail;
-pub(crate) use verdict::Said;
+pub(crate) use verdict::Decision;
 pub use verdict::{
-    GuardrailOutcome, GuardrailResult, GuardrailVerdict, InputVerdict, OutputVerdict, ToolVerdict,
+    GuardrailKind, GuardrailOutcome, GuardrailResult, InputVerdict, OutputVerdict, ToolVerdict,
     Verdict,
 };
 
@@ -22,102 +29,110 @@ use crate::context::RunContext;
 use crate::items::Input;
 use crate::output::FinalOutput;
 
-type InputCheck<C, V> = Arc<dyn Fn(RunContext<C>, Agent<C>, Input) -> Outcome<V> + Send + Sync>;
-type OutputCheck<C, V> =
-    Arc<dyn Fn(RunContext<C>, Agent<C>, FinalOutput) -> Outcome<V> + Send + Sync>;
+type InputCheck<C> = dyn Fn(RunContext<C>, Agent<C>, Input) -> Outcome<InputVerdict> + Send + Sync;
+type OutputCheck<C> =
+    dyn Fn(RunContext<C>, Agent<C>, FinalOutput) -> Outcome<OutputVerdict> + Send + Sync;
 
-/// A check on what the user said, run for the first agent of a run.
+/// A check on the user's input, for the first agent of a run.
 ///
-/// There are three. One that [replaces](Self::replacing) comes first: those of the agent and then
-/// those of the run, each given what the one before it made of the words. One that only checks runs
-/// after them and [before the model](Self::new), so that nothing is spent and no tool runs on input
-/// that must not pass; or [beside the first model call](Self::beside_model), which is faster, and the
-/// call is cancelled when it trips. Those that only check run side by side.
+/// There are three modes. Guardrails that [replace](Self::replacing) run first, one after the other,
+/// each with the input as the one before it left it: the agent's, then the run's. Guardrails that
+/// only check run concurrently: after them and [before the model](Self::new), so that nothing is
+/// spent and no tool runs on rejected input, or [beside the first model call](Self::beside_model),
+/// which is faster, and which cancels the call when one trips.
 ///
-/// Each is given the whole input, also what a session had already; [`Input::last_words`] are those
-/// that nobody has answered yet. A session is given the words once all that may replace them have
-/// let them pass, also where one that only checks then trips. One that has replaced them is not
-/// asked again when the run is resumed.
+/// Each gets the whole input, including the session's history; [`Input::last_words`] is the message
+/// that has not been answered yet. The session gets the message once all guardrails that may replace
+/// it have run, even if one that only checks then trips. A guardrail that has replaced the input is
+/// not asked again when the run is resumed.
 ///
 /// ```
 /// use switchboard_core::filters::Redaction;
-/// use switchboard_core::{Agent, Input, InputGuardrail};
+/// use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
+/// use switchboard_core::{Agent, Input};
 ///
 /// let no_mail = Redaction::new().emails();
 /// let agent: Agent = Agent::new("Triage")
 ///     .input_guardrail(InputGuardrail::replacing("no_mail", move |_ctx, _agent, input: Input| {
 ///         input.last_words().map(|words| no_mail.text(&words).into_owned())
 ///     }))
-///     .input_guardrail(InputGuardrail::new("no_secrets", |_ctx, _agent, input| {
-///         input.items().iter().any(|item| item.as_json().contains("SECRET"))
+///     .input_guardrail(InputGuardrail::new("no_secrets", |_ctx, _agent, input: Input| {
+///         let has_secret = input.items().iter().any(|item| item.as_json().contains("SECRET"));
+///         InputVerdict::trip_if(has_secret, "a secret")
 ///     }));
 /// ```
 ///
-/// One that uses the application's state is made with its type, which the compiler cannot guess
-/// inside a closure:
+/// A guardrail that uses the application's context names its type, which a closure cannot infer:
 ///
 /// ```
-/// use switchboard_core::{Agent, InputGuardrail};
+/// use switchboard_core::Agent;
+/// use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
 ///
 /// struct App { banned: Vec<String> }
 ///
 /// let banned = InputGuardrail::<App>::new("banned", |ctx, _agent, input| {
 ///     let words = input.last_words().unwrap_or_default();
-///     ctx.banned.iter().any(|banned| words.contains(banned.as_str()))
+///     let is_banned = ctx.banned.iter().any(|banned| words.contains(banned.as_str()));
+///     InputVerdict::trip_if(is_banned, "a banned word")
 /// });
 /// let agent = Agent::new("Triage").input_guardrail(banned);
 /// ```
 pub struct InputGuardrail<C = ()> {
     name: Arc<str>,
-    kind: InputKind<C>,
+    mode: InputMode,
+    check: Arc<InputCheck<C>>,
 }
 
-pub(crate) enum InputKind<C> {
-    Replacing(InputCheck<C, InputVerdict>),
-    BeforeModel(InputCheck<C, GuardrailVerdict>),
-    BesideModel(InputCheck<C, GuardrailVerdict>),
+/// The time at which an input guardrail runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputMode {
+    Replacing,
+    BeforeModel,
+    BesideModel,
 }
 
 impl<C> InputGuardrail<C> {
-    /// A check before the model is asked. `check` returns a [`GuardrailVerdict`] or a `bool` (`true`
-    /// trips), a `Result` of one, or a future of either.
+    /// Creates a check that runs before the model is asked.
+    ///
+    /// `check` returns an [`InputVerdict`] or `()` (which allows), a `Result` of one, or a future of
+    /// either. To replace the input, use [`InputGuardrail::replacing`]: a replacement returned here
+    /// is an error.
     pub fn new<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
-        R: IntoOutcome<GuardrailVerdict, M>,
+        R: IntoOutcome<InputVerdict, M>,
     {
-        let check = move |ctx, agent, input| check(ctx, agent, input).into_outcome();
-        Self {
-            name: name.into(),
-            kind: InputKind::BeforeModel(Arc::new(check)),
-        }
+        Self::with_mode(InputMode::BeforeModel, name, check)
     }
 
-    /// A check beside the first model call; otherwise as [`InputGuardrail::new`].
+    /// Creates a check that runs beside the first model call; otherwise as [`InputGuardrail::new`].
     pub fn beside_model<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
-        R: IntoOutcome<GuardrailVerdict, M>,
+        R: IntoOutcome<InputVerdict, M>,
     {
-        let check = move |ctx, agent, input| check(ctx, agent, input).into_outcome();
-        Self {
-            name: name.into(),
-            kind: InputKind::BesideModel(Arc::new(check)),
-        }
+        Self::with_mode(InputMode::BesideModel, name, check)
     }
 
-    /// A check that may put other words in place of what the user says now. `check` returns an
-    /// [`InputVerdict`], an `Option` of the words or `()` (which allows), a `Result` of one, or a
-    /// future of either.
+    /// Creates a check that may replace the user's message. `check` returns an [`InputVerdict`], an
+    /// `Option` of the new text or `()` (which allows), a `Result` of one, or a future of either.
     pub fn replacing<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
         R: IntoOutcome<InputVerdict, M>,
     {
-        let check = move |ctx, agent, input| check(ctx, agent, input).into_outcome();
+        Self::with_mode(InputMode::Replacing, name, check)
+    }
+
+    fn with_mode<F, R, M>(mode: InputMode, name: impl Into<Arc<str>>, check: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
+        R: IntoOutcome<InputVerdict, M>,
+    {
         Self {
             name: name.into(),
-            kind: InputKind::Replacing(Arc::new(check)),
+            mode,
+            check: Arc::new(move |ctx, agent, input| check(ctx, agent, input).into_outcome()),
         }
     }
 
@@ -130,8 +145,17 @@ impl<C> InputGuardrail<C> {
         &self.name
     }
 
-    pub(crate) fn kind(&self) -> &InputKind<C> {
-        &self.kind
+    pub(crate) fn mode(&self) -> InputMode {
+        self.mode
+    }
+
+    pub(crate) fn check(
+        &self,
+        ctx: RunContext<C>,
+        agent: Agent<C>,
+        input: Input,
+    ) -> Outcome<InputVerdict> {
+        (self.check)(ctx, agent, input)
     }
 }
 
@@ -139,11 +163,8 @@ impl<C> Clone for InputGuardrail<C> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
-            kind: match &self.kind {
-                InputKind::Replacing(check) => InputKind::Replacing(check.clone()),
-                InputKind::BeforeModel(check) => InputKind::BeforeModel(check.clone()),
-                InputKind::BesideModel(check) => InputKind::BesideModel(check.clone()),
-            },
+            mode: self.mode,
+            check: self.check.clone(),
         }
     }
 }
@@ -154,60 +175,55 @@ impl<C> fmt::Debug for InputGuardrail<C> {
     }
 }
 
-/// A check on the final output, run for the last agent of a run.
+/// A check on the final output, for the last agent of a run.
 ///
-/// One that [replaces](Self::replacing) comes before those that only check, and is given what the
-/// one before it made of the output; those that only check run side by side. The raw responses of a
-/// run still hold what the model said, and a streamed run and hooks were told of it before any
-/// guardrail was asked.
-///
-/// One that uses the application's state is made with its type:
+/// Guardrails that [replace](Self::replacing) run first, one after the other, each with the output
+/// as the one before it left it; those that only check run concurrently. The raw responses of a run
+/// still hold what the model said, and hooks and the stream were notified of it before any guardrail
+/// ran.
 ///
 /// ```
-/// use switchboard_core::{Agent, OutputGuardrail};
+/// use switchboard_core::Agent;
+/// use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
 ///
 /// struct App { codename: String }
 ///
 /// let secret = OutputGuardrail::<App>::new("secret", |ctx, _agent, output| {
-///     output.text().contains(&ctx.codename)
+///     OutputVerdict::trip_if(output.text().contains(&ctx.codename), "the codename")
 /// });
 /// let agent = Agent::new("Support").output_guardrail(secret);
 /// ```
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
-    kind: OutputKind<C>,
-}
-
-pub(crate) enum OutputKind<C> {
-    Replacing(OutputCheck<C, OutputVerdict>),
-    Checking(OutputCheck<C, GuardrailVerdict>),
+    may_replace: bool,
+    check: Arc<OutputCheck<C>>,
 }
 
 impl<C> OutputGuardrail<C> {
-    /// A check; see [`InputGuardrail::new`] for what `check` may return.
+    /// Creates a check. `check` returns an [`OutputVerdict`] or `()` (which allows), a `Result` of
+    /// one, or a future of either. To replace the output, use [`OutputGuardrail::replacing`]: a
+    /// replacement returned here is an error.
     pub fn new<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
-        R: IntoOutcome<GuardrailVerdict, M>,
+        R: IntoOutcome<OutputVerdict, M>,
     {
-        let check = move |ctx, agent, output| check(ctx, agent, output).into_outcome();
-        Self {
-            name: name.into(),
-            kind: OutputKind::Checking(Arc::new(check)),
-        }
+        Self::with_replacement(false, name, check)
     }
 
-    /// A check that may put another output in place of the agent's. `check` returns an
-    /// [`OutputVerdict`], an `Option` of the output or of its words, or `()` (which allows), a `Result`
-    /// of one, or a future of either.
+    /// Creates a check that may replace the output. `check` returns an [`OutputVerdict`], an
+    /// `Option` of the new output or its text, or `()` (which allows), a `Result` of one, or a
+    /// future of either.
     ///
     /// ```
-    /// use switchboard_core::{Agent, FinalOutput, OutputGuardrail, OutputVerdict};
+    /// use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+    /// use switchboard_core::{Agent, FinalOutput};
     ///
     /// let masked = OutputGuardrail::replacing("masked", |_ctx, _agent, output: FinalOutput| {
-    ///     match output.text().contains("password") {
-    ///         true => OutputVerdict::replace("I cannot say that."),
-    ///         false => OutputVerdict::Allow,
+    ///     if output.text().contains("password") {
+    ///         OutputVerdict::replace("I cannot say that.")
+    ///     } else {
+    ///         OutputVerdict::Allow
     ///     }
     /// });
     /// let agent: Agent = Agent::new("Support").output_guardrail(masked);
@@ -217,10 +233,18 @@ impl<C> OutputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
         R: IntoOutcome<OutputVerdict, M>,
     {
-        let check = move |ctx, agent, output| check(ctx, agent, output).into_outcome();
+        Self::with_replacement(true, name, check)
+    }
+
+    fn with_replacement<F, R, M>(may_replace: bool, name: impl Into<Arc<str>>, check: F) -> Self
+    where
+        F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
+        R: IntoOutcome<OutputVerdict, M>,
+    {
         Self {
             name: name.into(),
-            kind: OutputKind::Replacing(Arc::new(check)),
+            may_replace,
+            check: Arc::new(move |ctx, agent, output| check(ctx, agent, output).into_outcome()),
         }
     }
 
@@ -233,8 +257,17 @@ impl<C> OutputGuardrail<C> {
         &self.name
     }
 
-    pub(crate) fn kind(&self) -> &OutputKind<C> {
-        &self.kind
+    pub(crate) fn may_replace(&self) -> bool {
+        self.may_replace
+    }
+
+    pub(crate) fn check(
+        &self,
+        ctx: RunContext<C>,
+        agent: Agent<C>,
+        output: FinalOutput,
+    ) -> Outcome<OutputVerdict> {
+        (self.check)(ctx, agent, output)
     }
 }
 
@@ -242,10 +275,8 @@ impl<C> Clone for OutputGuardrail<C> {
     fn clone(&self) -> Self {
         Self {
             name: self.name.clone(),
-            kind: match &self.kind {
-                OutputKind::Replacing(check) => OutputKind::Replacing(check.clone()),
-                OutputKind::Checking(check) => OutputKind::Checking(check.clone()),
-            },
+            may_replace: self.may_replace,
+            check: self.check.clone(),
         }
     }
 }

@@ -1,13 +1,10 @@
-//! Passing the conversation to another agent.
+//! Handoffs: passing the conversation to another agent.
 
 mod builder;
 mod data;
 mod filter_check;
-pub(crate) mod history;
-mod names;
-pub(crate) mod owned;
-mod python;
-mod summary;
+mod nested_history;
+mod tool_names;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +12,21 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use builder::{HandoffBuilder, IntoHandoff, IntoTarget, handoff};
+pub use builder::{
+    Custom, HandoffBuilder, IntoHandoff, IntoTarget, JsonPayload, NoPayload, TypedPayload,
+    WithCallback, handoff,
+};
 pub use data::HandoffInputData;
-pub(crate) use data::{Halves, Parts};
-pub use history::{HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history};
+pub(crate) use data::{Orphans, Parts};
+pub(crate) use filter_check::{FilterInput, InvalidResult};
+pub use nested_history::{
+    HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history,
+};
+pub(crate) use nested_history::{history_links, transcript};
+pub(crate) use tool_names::MAX_NAME_LEN;
+pub use tool_names::{ToolNames, default_tool_name};
 
-pub(crate) use filter_check::{Given, Unsound};
-pub(crate) use names::LONGEST_NAME;
-pub use names::{ToolNames, default_tool_name};
+pub use crate::prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
@@ -32,12 +36,12 @@ use crate::filters::Filter;
 use crate::guardrail::HandoffGuardrail;
 use crate::json;
 use crate::model::HandoffSpec;
-use crate::schema::{InvalidPayload, Payload};
+use crate::schema::{InvalidPayload, ParsedPayload, Payload};
 
-/// An edge to another agent: a tool the model calls to pass the conversation on.
+/// An edge to another agent: a tool that the model calls to pass the conversation on.
 ///
-/// Made with [`handoff()`], or with [`Handoff::custom`] where code picks the agent at call time.
-/// Clones are the same handoff.
+/// Created with [`handoff()`], or with [`Handoff::custom`] where code picks the agent at call time.
+/// Clones share it.
 pub struct Handoff<C = ()>(Arc<Inner<C>>);
 
 struct Inner<C> {
@@ -45,8 +49,8 @@ struct Inner<C> {
     tool_name_given: bool,
     description_given: bool,
     target: Target<C>,
-    /// The payload's schema as it was given, before it was made strict.
-    described: Option<Value>,
+    /// The payload's schema as given, before it was made strict.
+    schema: Option<Value>,
     payload: Option<Payload>,
     callback: Callback<C>,
     filter: Option<Filter<C>>,
@@ -57,7 +61,7 @@ struct Inner<C> {
     problem: Option<String>,
 }
 
-/// Who gets the conversation.
+/// The agent that gets the conversation.
 pub(crate) enum Target<C> {
     /// This agent.
     Agent(Agent<C>),
@@ -65,19 +69,19 @@ pub(crate) enum Target<C> {
     Name(Arc<str>),
     /// The team's agent at this place, once the team is built.
     Member(usize),
-    /// Whom code picks.
-    Custom(Custom<C>),
+    /// The agent that code picks.
+    Custom(CustomTarget<C>),
 }
 
 /// Code that picks an agent, and the agents it may pick.
-pub(crate) struct Custom<C> {
+pub(crate) struct CustomTarget<C> {
     pick: Arc<Pick<C>>,
     candidates: Vec<Agent<C>>,
 }
 
 type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
 
-impl<C> Custom<C> {
+impl<C> CustomTarget<C> {
     pub(crate) fn pick(&self, ctx: RunContext<C>, arguments: String) -> Outcome<Agent<C>> {
         (self.pick)(ctx, arguments)
     }
@@ -87,7 +91,7 @@ impl<C> Custom<C> {
     }
 }
 
-impl<C> Clone for Custom<C> {
+impl<C> Clone for CustomTarget<C> {
     fn clone(&self) -> Self {
         Self {
             pick: self.pick.clone(),
@@ -96,25 +100,28 @@ impl<C> Clone for Custom<C> {
     }
 }
 
-/// What runs when the handoff is taken.
+/// The code that runs when the handoff is taken.
 pub(crate) enum Callback<C> {
     None,
     Plain(Arc<dyn Fn(RunContext<C>) -> Outcome<HandoffDecision> + Send + Sync>),
-    WithPayload(Arc<dyn Fn(RunContext<C>, Value) -> Outcome<HandoffDecision> + Send + Sync>),
+    WithPayload(
+        Arc<dyn Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync>,
+    ),
 }
 
-/// What a handoff's callback decides. `()` converts into it and lets the handoff go on.
+/// The decision of a handoff's callback. `()` converts into [`HandoffDecision::Proceed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandoffDecision {
     /// The handoff takes place.
     Proceed,
-    /// It does not: the model is told why, and goes on as the same agent.
+    /// The handoff does not take place: the model gets this reason, and the agent keeps the
+    /// conversation.
     Refuse(String),
 }
 
 impl HandoffDecision {
-    /// Refuses the handoff; the model is told why, and goes on as the same agent.
+    /// Refuses the handoff; the model gets the reason.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Self::Refuse(reason.into())
     }
@@ -127,12 +134,12 @@ impl From<()> for HandoffDecision {
 }
 
 impl<C> Handoff<C> {
-    /// A handoff whose own code picks the agent when the model calls it.
+    /// Creates a handoff whose code picks the agent when the model calls it.
     ///
-    /// `agent_name` is what traces and errors call the target, and what the tool is named after.
-    /// `pick` gets the arguments as the model wrote them and returns an agent, a `Result` of one, or
-    /// a future of either. Say with [`HandoffBuilder::candidate`] whom it may pick: a run that
-    /// was stored after such a handoff finds its agent again only among those.
+    /// `agent_name` names the target in traces, errors and the tool's name. `pick` gets the
+    /// arguments as the model wrote them and returns an agent, a `Result` of one, or a future of
+    /// either. List the agents it may pick with [`HandoffBuilder::candidate`]: a stored run finds
+    /// its agent again only among those.
     ///
     /// ```
     /// use switchboard_core::{Agent, Handoff};
@@ -147,19 +154,16 @@ impl<C> Handoff<C> {
     /// .candidate(&night);
     /// # let _: Agent = Agent::new("Triage").handoff(handoff);
     /// ```
-    pub fn custom<F, R, M>(
-        agent_name: impl Into<Arc<str>>,
-        pick: F,
-    ) -> HandoffBuilder<C, builder::Picked>
+    pub fn custom<F, R, M>(agent_name: impl Into<Arc<str>>, pick: F) -> HandoffBuilder<C, Custom>
     where
         F: Fn(RunContext<C>, String) -> R + Send + Sync + 'static,
         R: IntoOutcome<Agent<C>, M>,
     {
-        let custom = Custom {
+        let custom = CustomTarget {
             pick: Arc::new(move |ctx, args| pick(ctx, args).into_outcome()),
             candidates: Vec::new(),
         };
-        builder::begin(Target::Custom(custom), agent_name.into(), None).becomes()
+        builder::begin(Target::Custom(custom), agent_name.into(), None).with_state()
     }
 
     /// The name of the tool that stands for the handoff.
@@ -167,32 +171,32 @@ impl<C> Handoff<C> {
         &self.0.spec.tool_name
     }
 
-    /// What the model is told of it.
+    /// The description of that tool.
     pub fn tool_description(&self) -> &str {
         &self.0.spec.tool_description
     }
 
-    /// The JSON schema of the payload, as the model is given it.
+    /// The JSON schema of the payload, as the model gets it.
     pub fn input_json_schema(&self) -> &RawValue {
         &self.0.spec.input_json_schema
     }
 
-    /// Whether the model must keep to the schema.
+    /// Returns `true` if the model must keep to the schema.
     pub fn strict_json_schema(&self) -> bool {
         self.0.spec.strict
     }
 
     /// The name of the agent that would get the conversation.
     pub fn agent_name(&self) -> &str {
-        &self.0.spec.agent_name
+        &self.0.spec.to
     }
 
-    /// The filter on what that agent sees.
+    /// The filter on what that agent gets.
     pub fn input_filter(&self) -> Option<&Filter<C>> {
         self.0.filter.as_ref()
     }
 
-    /// Whether the history is nested for that agent; `None` leaves it to the run.
+    /// Set if the history is nested for that agent, or not; `None` leaves it to the run.
     pub fn nest_history(&self) -> Option<bool> {
         self.0.nest_history
     }
@@ -202,19 +206,19 @@ impl<C> Handoff<C> {
         &self.0.spec
     }
 
-    /// Whether it is offered only under a condition.
+    /// Returns `true` if the handoff has a condition.
     pub fn is_conditional(&self) -> bool {
         matches!(self.0.enabled, Enabled::When(_))
     }
 
-    /// What the condition is called, where it was given a name.
+    /// The name of the condition, where it was given one.
     pub fn condition_name(&self) -> Option<&str> {
         self.0.condition_name.as_deref()
     }
 
-    /// What the payload is called: its type's name, or `JSON`; `None` where there is none.
+    /// The name of the payload: its type's name, or `JSON`; `None` where there is none.
     pub fn payload_name(&self) -> Option<&str> {
-        let title = self.0.described.as_ref()?.get("title");
+        let title = self.0.schema.as_ref()?.get("title");
         Some(title.and_then(Value::as_str).unwrap_or("JSON"))
     }
 
@@ -222,7 +226,7 @@ impl<C> Handoff<C> {
         self.0.description_given
     }
 
-    /// Whether the tool's name was given rather than made from the agent's.
+    /// Returns `true` if the tool's name was given, not derived from the agent's.
     pub(crate) fn has_given_name(&self) -> bool {
         self.0.tool_name_given
     }
@@ -243,7 +247,7 @@ impl<C> Handoff<C> {
         &self.0.callback
     }
 
-    /// What is wrong with how the handoff was built.
+    /// The problem with how the handoff was built.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(problem) = &self.0.problem {
             return Some(problem.clone());
@@ -251,11 +255,19 @@ impl<C> Handoff<C> {
         self.0.payload.as_ref()?.check_schema().err()
     }
 
-    /// The payload in a call's arguments, checked; `None` where the handoff takes none.
-    pub(crate) fn parse_payload(&self, arguments: &str) -> Result<Option<Value>, InvalidPayload> {
+    /// Returns `true` if the handoff takes a payload.
+    pub(crate) fn takes_payload(&self) -> bool {
+        self.0.payload.is_some()
+    }
+
+    /// Parses the arguments of a call. Where the handoff takes a payload, they are checked.
+    pub(crate) fn parse_payload(&self, arguments: &str) -> Result<ParsedPayload, InvalidPayload> {
         match &self.0.payload {
-            Some(payload) => payload.check(arguments).map(Some),
-            None => Ok(None),
+            Some(payload) => payload.parse(arguments),
+            None => Ok(ParsedPayload {
+                value: json::arguments_value(arguments),
+                typed: None,
+            }),
         }
     }
 
@@ -268,7 +280,7 @@ impl<C> Handoff<C> {
     ) -> Self {
         let mut inner = self.0.copy();
         inner.target = Target::Member(index);
-        inner.spec.agent_name = name.clone();
+        inner.spec.to = name.clone();
         if !inner.tool_name_given {
             inner.spec.tool_name = default_tool_name(name).into();
         }
@@ -286,7 +298,7 @@ impl<C> Inner<C> {
             tool_name_given: self.tool_name_given,
             description_given: self.description_given,
             target: self.target.clone(),
-            described: self.described.clone(),
+            schema: self.schema.clone(),
             payload: self.payload.clone(),
             callback: self.callback.clone(),
             filter: self.filter.clone(),
@@ -332,18 +344,13 @@ impl<C> fmt::Debug for Handoff<C> {
     }
 }
 
-/// What a model is told of a handoff unless it is given other words.
+/// The description of a handoff's tool, unless another one is given.
 pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> String {
     let description = description.unwrap_or_default();
     format!("Handoff to the {agent_name} agent to handle the request. {description}")
 }
 
-/// A conversation as text, a numbered record each item.
-pub(crate) fn transcript(items: &crate::items::Items) -> String {
-    summary::transcript(items)
-}
-
-/// What the call of a handoff is answered with.
+/// The output of a handoff's call.
 pub fn transfer_message(agent_name: &str) -> String {
     let mut message = String::with_capacity(agent_name.len() + 20);
     message.push_str("{\"assistant\": ");

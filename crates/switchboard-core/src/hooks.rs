@@ -1,16 +1,21 @@
-//! Being told what happens in a run, as it happens.
+//! Hooks: user code that is called as a run proceeds.
 
+use std::fmt;
 use std::future::ready;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::RunContext;
+use crate::handle::{handle_itself, into_handle};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
 use crate::run::HandoffCall;
 use crate::tool::{Tool, ToolContext, ToolOutput};
 
-/// What a hook returns: an error stops the run.
+/// The result of a hook: an error stops the run.
 pub type HookResult = Result<(), BoxError>;
 
 macro_rules! hooks {
@@ -30,7 +35,7 @@ macro_rules! hooks {
             })*
         }
 
-        /// The same behind a pointer.
+        /// The same trait as a trait object.
         pub(crate) trait $dyn<C>: Send + Sync {
             $(fn $dyn_method<'a>(
                 &'a self,
@@ -54,72 +59,130 @@ macro_rules! hooks {
 hooks! {
     /// Hooks of a whole run, over all its agents.
     ///
-    /// Every method has a default that does nothing; write the ones you need.
+    /// Every method has a default that does nothing; implement the ones you need.
     ///
     /// ```
-    /// use switchboard_core::{Agent, HandoffCall, HookResult, RunContext, RunHooks};
+    /// use switchboard_core::RunContext;
+    /// use switchboard_core::hooks::{HookResult, RunHooks, Transfer};
     ///
     /// struct PrintHandoffs;
     ///
     /// impl RunHooks<()> for PrintHandoffs {
-    ///     async fn on_handoff(
-    ///         &self,
-    ///         _ctx: &RunContext<()>,
-    ///         from: &Agent,
-    ///         to: &Agent,
-    ///         _call: &HandoffCall,
-    ///     ) -> HookResult {
-    ///         println!("{} → {}", from.name(), to.name());
+    ///     async fn on_handoff(&self, _ctx: &RunContext<()>, transfer: &Transfer<'_>) -> HookResult {
+    ///         println!("{} → {}", transfer.from.name(), transfer.to.name());
     ///         Ok(())
     ///     }
     /// }
     /// ```
     RunHooks, DynRunHooks {
-        /// An agent has got the conversation.
+        /// Called when an agent has got the conversation.
         on_agent_start / agent_start(agent: &Agent<C>);
-        /// An agent has the final output.
+        /// Called when an agent has the final output.
         on_agent_end / agent_end(agent: &Agent<C>, output: &FinalOutput);
-        /// The model is about to be asked.
+        /// Called before the model is asked.
         on_llm_start / llm_start(agent: &Agent<C>, request: &ModelRequest);
-        /// The model has answered.
+        /// Called when the model has responded.
         on_llm_end / llm_end(agent: &Agent<C>, response: &ModelResponse);
-        /// A tool is about to run.
+        /// Called before a tool runs.
         on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>, call: &ToolContext<C>);
-        /// A tool has run.
+        /// Called when a tool has run.
         on_tool_end / tool_end(
             agent: &Agent<C>,
             tool: &Tool<C>,
             call: &ToolContext<C>,
             output: &ToolOutput
         );
-        /// A handoff took place; the callback of the handoff has run. The call holds the payload.
-        on_handoff / handoff(from: &Agent<C>, to: &Agent<C>, call: &HandoffCall);
+        /// Called when a handoff is taken, after its callback.
+        on_handoff / handoff(transfer: &Transfer<'_, C>);
     }
 }
 
 hooks! {
     /// Hooks of one agent.
     ///
-    /// Every method has a default that does nothing; write the ones you need.
+    /// Every method has a default that does nothing; implement the ones you need.
     AgentHooks, DynAgentHooks {
-        /// The agent has got the conversation.
+        /// Called when the agent has got the conversation.
         on_start / start(agent: &Agent<C>);
-        /// The agent has the final output.
+        /// Called when the agent has the final output.
         on_end / end(agent: &Agent<C>, output: &FinalOutput);
-        /// The model is about to be asked.
+        /// Called before the model is asked.
         on_llm_start / llm_start(agent: &Agent<C>, request: &ModelRequest);
-        /// The model has answered.
+        /// Called when the model has responded.
         on_llm_end / llm_end(agent: &Agent<C>, response: &ModelResponse);
-        /// A tool is about to run.
+        /// Called before a tool runs.
         on_tool_start / tool_start(agent: &Agent<C>, tool: &Tool<C>, call: &ToolContext<C>);
-        /// A tool has run.
+        /// Called when a tool has run.
         on_tool_end / tool_end(
             agent: &Agent<C>,
             tool: &Tool<C>,
             call: &ToolContext<C>,
             output: &ToolOutput
         );
-        /// The agent, `source`, has handed the conversation to `agent`.
-        on_handoff / handoff(agent: &Agent<C>, source: &Agent<C>, call: &HandoffCall);
+        /// Called when the agent, `transfer.from`, hands the conversation over.
+        on_handoff / handoff(transfer: &Transfer<'_, C>);
     }
 }
+
+/// A handoff that is being taken.
+#[non_exhaustive]
+pub struct Transfer<'a, C = ()> {
+    /// The agent that had the conversation.
+    pub from: &'a Agent<C>,
+    /// The agent that gets it.
+    pub to: &'a Agent<C>,
+    /// The model's call.
+    pub call: &'a HandoffCall,
+    /// The arguments of the call; an empty object where there are none.
+    pub payload: &'a Value,
+}
+
+impl<C> fmt::Debug for Transfer<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transfer({} → {})", self.from.name(), self.to.name())
+    }
+}
+
+/// A handle to the hooks of a run; clones share them.
+pub struct HooksHandle<C>(pub(crate) Arc<dyn DynRunHooks<C>>);
+
+/// A handle to the hooks of an agent; clones share them.
+pub struct AgentHooksHandle<C>(pub(crate) Arc<dyn DynAgentHooks<C>>);
+
+macro_rules! hooks_handle {
+    ($handle:ident, $hooks:ident) => {
+        impl<C: Send + Sync + 'static> $handle<C> {
+            /// Creates a handle.
+            pub fn new(hooks: impl $hooks<C>) -> Self {
+                Self::from_arc(Arc::new(hooks))
+            }
+
+            fn from_arc(hooks: Arc<impl $hooks<C>>) -> Self {
+                Self(hooks)
+            }
+        }
+
+        impl<C> Clone for $handle<C> {
+            fn clone(&self) -> Self {
+                Self(self.0.clone())
+            }
+        }
+
+        impl<C> fmt::Debug for $handle<C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($handle))
+            }
+        }
+
+        into_handle! {
+            impl[C: Send + Sync + 'static, H: $hooks<C>] IntoHandle for $handle<C>, made of H
+        }
+
+        handle_itself! {
+            impl[C] IntoHandle for $handle<C>
+        }
+    };
+}
+
+hooks_handle!(HooksHandle, RunHooks);
+hooks_handle!(AgentHooksHandle, AgentHooks);

@@ -1,8 +1,10 @@
-//! The entries of a conversation, and those a run makes.
+//! The items of a conversation, and those that a run makes.
 
-mod head;
+mod builder;
+mod fields;
 mod item;
 mod item_cache;
+pub(crate) mod item_table;
 mod kind;
 mod pairing;
 mod run_item;
@@ -10,43 +12,43 @@ mod run_item;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use item::{Building, InvalidItem, Item};
-pub use item_cache::Fact;
+pub use builder::ItemBuilder;
+pub use item::{InvalidItem, Item};
 pub(crate) use item_cache::{Search, Summary};
 pub use kind::ItemKind;
 pub(crate) use pairing::Pairing;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 use serde::{Deserialize, Serialize};
 
-use crate::seq::Seq;
+pub use crate::seq::{Chunk, Seq};
 
 /// A list of items that shares its storage.
 pub type Items = Seq<Item>;
 
-/// What a run starts from: the user's words, or a whole conversation.
+/// The input of a run: a text of the user, or a whole conversation.
 ///
-/// It is also what an agent's history is during a handoff: text while it is still the words the
+/// It is also the history of an agent during a handoff: text as long as it is only the text that the
 /// run began with, items otherwise.
 ///
 /// ```
 /// use switchboard_core::{Input, Item};
 ///
-/// let words: Input = "My bill is wrong".into();
+/// let text: Input = "My bill is wrong".into();
 /// let conversation: Input = vec![Item::user("Hi"), Item::assistant("Hello!")].into();
-/// assert_eq!(words.items().len(), 1);
+/// assert_eq!(text.items().len(), 1);
 /// assert_eq!(conversation.items().len(), 2);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// The words of the user.
+    /// A text of the user.
     Text(Arc<str>),
     /// A conversation.
     Items(Items),
 }
 
 impl Input {
-    /// What the user said last, where there is text and nothing but instructions comes after it:
-    /// what was answered already, or acted upon, belongs to an earlier turn.
+    /// The text of the user's last message, if only instructions follow it. A message that was already
+    /// answered belongs to an earlier turn.
     ///
     /// ```
     /// use switchboard_core::{Input, Item};
@@ -72,10 +74,10 @@ impl Input {
         last?.text()
     }
 
-    /// The input as items: text becomes one message of the user.
+    /// The input as items; text becomes one message of the user.
     pub fn items(&self) -> Items {
         match self {
-            Self::Text(text) => vec![Item::words_of_user(text)].into(),
+            Self::Text(text) => vec![Item::input_message(text)].into(),
             Self::Items(items) => items.clone(),
         }
     }

@@ -1,78 +1,162 @@
-//! Small helpers over JSON text: quoting, lenient unquoting, compacting.
-//!
-//! Items keep the bytes they arrived in, so most of this works on text and never builds a tree.
+//! Helpers over JSON text: quoting, unquoting, compacting.
 
-mod blocks;
-mod plain;
+mod byte_search;
 mod quote;
+mod scalars;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fmt::Write as _;
 
+pub(crate) use byte_search::{any_byte, first_byte};
+pub(crate) use quote::{Quoted, quote_ascii_into, quote_into};
+pub(crate) use scalars::Scalars;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-pub(crate) use blocks::{any_byte, first_byte};
-pub(crate) use plain::{maybe_end_in, plain_len};
-pub use quote::quote_into;
-pub(crate) use quote::{Quoted, quote_ascii_into};
-
-/// The text of a JSON string token, or `None` where `token` is not a string.
-///
-/// A lone surrogate, which JSON allows and a Rust string cannot hold, becomes U+FFFD.
-pub(crate) fn unquote(token: &str) -> Option<Cow<'_, str>> {
+/// The text of a JSON string token, or `None` if `token` is not a string. Lone surrogates become
+/// U+FFFD.
+pub fn unquote(token: &str) -> Option<Cow<'_, str>> {
     let inner = token.strip_prefix('"')?.strip_suffix('"')?;
     if !any_byte(inner.as_bytes(), |byte| byte == b'\\') {
         return Some(Cow::Borrowed(inner));
     }
-    match serde_json::from_str::<String>(token) {
+    match serde_json::from_str(token) {
         Ok(text) => Some(Cow::Owned(text)),
-        Err(_) => Some(Cow::Owned(unescape_lossy(inner))),
+        Err(_) => {
+            let text = serde_json::from_str(&replace_lone_surrogates(token)).ok()?;
+            Some(Cow::Owned(text))
+        }
     }
 }
 
-fn unescape_lossy(inner: &str) -> String {
-    let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let escape = rest[at + 1..].chars().next().unwrap_or('\\');
-        let mut used = at + 1 + escape.len_utf8();
-        match escape {
-            'n' => out.push('\n'),
-            'r' => out.push('\r'),
-            't' => out.push('\t'),
-            'b' => out.push('\u{8}'),
-            'f' => out.push('\u{c}'),
-            'u' => {
-                let high = hex_unit(rest, used);
-                used = (used + 4).min(rest.len());
-                let low = rest[used..]
-                    .starts_with("\\u")
-                    .then(|| hex_unit(rest, used + 2))
-                    .flatten();
-                match (high, low) {
-                    (Some(high @ 0xd800..=0xdbff), Some(low @ 0xdc00..=0xdfff)) => {
-                        let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                        out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
-                        used = (used + 6).min(rest.len());
+/// Replaces the escapes of lone surrogates, which JSON allows and a Rust string cannot hold, by the
+/// escape of U+FFFD.
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let (mut copied, mut at) = (0, 0);
+    while let Some(backslash) = json[at..].find('\\') {
+        at += backslash;
+        let (length, is_lone) = match (escaped_unit(json, at), escaped_unit(json, at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, false),
+            (Some(0xd800..=0xdfff), _) => (6, true),
+            (Some(_), _) => (6, false),
+            (None, _) => (2, false),
+        };
+        if is_lone {
+            out.push_str(&json[copied..at]);
+            out.push_str("\\ufffd");
+            copied = at + length;
+        }
+        at += length;
+        if !json.is_char_boundary(at) {
+            // A backslash that begins no escape: this is not JSON.
+            break;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(out + &json[copied..])
+}
+
+/// The UTF-16 code unit of an escape such as `\ud800` at `at`.
+fn escaped_unit(json: &str, at: usize) -> Option<u32> {
+    let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+/// The fields of a JSON object in order, each with the JSON of its value.
+pub(crate) fn object_fields(json: &str) -> serde_json::Result<Vec<(Cow<'_, str>, &str)>> {
+    struct Fields;
+    impl<'de> Visitor<'de> for Fields {
+        type Value = Vec<(Cow<'de, str>, &'de str)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = Vec::new();
+            // As raw values, since a key may hold a lone surrogate.
+            while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+                fields.push((unquote(key.get()).unwrap_or_default(), value.get()));
+            }
+            Ok(fields)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let fields = deserializer.deserialize_map(Fields)?;
+    deserializer.end()?;
+    Ok(fields)
+}
+
+/// The JSON of the fields with these names. The last of repeated fields counts.
+pub fn select_fields<'a, const N: usize>(
+    json: &'a str,
+    names: &[&str; N],
+) -> serde_json::Result<[Option<&'a str>; N]> {
+    struct Fields<'n, const N: usize>(&'n [&'n str; N]);
+    impl<'de, const N: usize> Visitor<'de> for Fields<'_, N> {
+        type Value = [Option<&'de str>; N];
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a JSON object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut fields = [None; N];
+            while let Some(index) = map.next_key_seed(IndexIn(self.0))? {
+                match index {
+                    Some(index) => fields[index] = Some(map.next_value::<&'de RawValue>()?.get()),
+                    None => {
+                        map.next_value::<IgnoredAny>()?;
                     }
-                    (Some(unit), _) => out.push(char::from_u32(unit).unwrap_or('\u{fffd}')),
-                    (None, _) => out.push('\u{fffd}'),
                 }
             }
-            other => out.push(other),
+            Ok(fields)
         }
-        rest = &rest[used..];
     }
-    out.push_str(rest);
-    out
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let selected = deserializer.deserialize_map(Fields(names));
+    match selected.and_then(|fields| deserializer.end().map(|()| fields)) {
+        Ok(fields) => Ok(fields),
+        // A key may hold a lone surrogate.
+        Err(_) => {
+            let fields = object_fields(json)?;
+            let last = |name: &&str| fields.iter().rfind(|(key, _)| key == name);
+            Ok(names
+                .each_ref()
+                .map(|name| last(name).map(|(_, json)| *json)))
+        }
+    }
 }
 
-fn hex_unit(text: &str, at: usize) -> Option<u32> {
-    u32::from_str_radix(text.get(at..at + 4)?, 16).ok()
+/// Deserializes a string as its index in a list.
+struct IndexIn<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for IndexIn<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
 }
 
-/// `raw` on one line: white space between tokens goes when there is a line break among it.
+impl Visitor<'_> for IndexIn<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.iter().position(|name| *name == text))
+    }
+}
+
+/// Puts `raw` on one line: if it holds a line break, all white space between tokens is removed.
 pub(crate) fn on_one_line(raw: &str) -> Cow<'_, str> {
     if !raw.contains(['\n', '\r']) {
         return Cow::Borrowed(raw);
@@ -94,8 +178,17 @@ pub(crate) fn on_one_line(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Stores a value as a document of its own, so that it may be as deep as any and not only as deep
-/// as what it is part of leaves room for. What is deeper than can be read comes back as its text.
+/// The arguments of a call as a value: an empty object where there are none, and a string where they
+/// are not JSON.
+pub(crate) fn arguments_value(arguments: &str) -> Value {
+    match arguments.trim() {
+        "" => Value::Object(serde_json::Map::new()),
+        json => serde_json::from_str(json).unwrap_or_else(|_| Value::from(arguments)),
+    }
+}
+
+/// Serializes a value as a document of its own, so that the document around it does not count towards
+/// the recursion limit. A value past the limit is read back as the text of its JSON.
 pub(crate) mod on_its_own {
     use serde::de::Deserialize as _;
     use serde::{Deserializer, Serialize as _, Serializer};
@@ -119,7 +212,7 @@ pub(crate) mod on_its_own {
     }
 }
 
-/// A value in the form of Python's `json.dumps(.., ensure_ascii=False)`: a space after each comma
+/// Formats a value like Python's `json.dumps(.., ensure_ascii=False)`: with a space after each comma
 /// and colon.
 pub(crate) fn as_python_writes(value: &Value) -> String {
     let mut out = String::new();
@@ -157,110 +250,6 @@ fn write_as_python(out: &mut String, value: &Value) {
     }
 }
 
-/// The strings and numbers of a JSON text, with where they stand.
-pub(crate) struct Scalars<'a> {
-    raw: &'a str,
-    at: usize,
-    /// For each open container: whether it is an object, and its current key.
-    open: Vec<(bool, Option<&'a str>)>,
-    expects_key: bool,
-}
-
-/// One string or number of a JSON text.
-pub(crate) struct Scalar<'a> {
-    pub(crate) token: &'a str,
-    pub(crate) at: usize,
-    pub(crate) is_key: bool,
-    /// How many containers it is in.
-    pub(crate) depth: usize,
-    /// The key it is the value of, as it is written.
-    pub(crate) key: Option<&'a str>,
-}
-
-impl<'a> Scalars<'a> {
-    /// `raw` must be JSON.
-    pub(crate) fn new(raw: &'a str) -> Self {
-        Self {
-            raw,
-            at: 0,
-            open: Vec::new(),
-            expects_key: false,
-        }
-    }
-
-    pub(crate) fn next_scalar(&mut self) -> Option<Scalar<'a>> {
-        let bytes = self.raw.as_bytes();
-        while let Some(byte) = bytes.get(self.at) {
-            match byte {
-                b'{' | b'[' => {
-                    self.open.push((*byte == b'{', None));
-                    self.expects_key = *byte == b'{';
-                }
-                b'}' | b']' => {
-                    self.open.pop();
-                    self.expects_key = false;
-                }
-                b',' => {
-                    self.expects_key = self.open.last().is_some_and(|(is_object, _)| *is_object)
-                }
-                b'"' => return self.string(),
-                b'-' | b'0'..=b'9' => return self.number(),
-                _ => {}
-            }
-            self.at += 1;
-        }
-        None
-    }
-
-    fn number(&mut self) -> Option<Scalar<'a>> {
-        let start = self.at;
-        let rest = &self.raw[start..];
-        let ends = |c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9');
-        let token = &rest[..rest.find(ends).unwrap_or(rest.len())];
-        self.at = start + token.len();
-        Some(Scalar {
-            token,
-            at: start,
-            is_key: false,
-            depth: self.open.len(),
-            key: self.open.last().and_then(|(_, key)| *key),
-        })
-    }
-
-    fn string(&mut self) -> Option<Scalar<'a>> {
-        let start = self.at;
-        let bytes = self.raw.as_bytes();
-        let mut end = start + 1;
-        loop {
-            end += first_byte(bytes.get(end..)?, |byte| (byte == b'"') | (byte == b'\\'));
-            match bytes.get(end)? {
-                b'"' => break,
-                _ => end += 2,
-            }
-        }
-        self.at = end + 1;
-        let token = self.raw.get(start..=end)?;
-        let is_key = self.expects_key;
-        self.expects_key = false;
-        let depth = self.open.len();
-        let key = match self.open.last_mut() {
-            Some((true, key)) if is_key => {
-                *key = token.get(1..token.len() - 1);
-                None
-            }
-            Some((_, key)) => *key,
-            None => None,
-        };
-        Some(Scalar {
-            token,
-            at: start,
-            is_key,
-            depth,
-            key,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -268,27 +257,60 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lone_surrogate_becomes_the_replacement_character() {
-        assert_eq!(unquote(r#""a\ud800b""#).unwrap(), "a\u{fffd}b");
+    fn only_lone_surrogates_are_replaced() {
+        for (json, expected) in [
+            (r#""a\ud800b""#, "a\u{fffd}b"),
+            (r#""\ud83d\ude00\ude00""#, "\u{1f600}\u{fffd}"),
+            (r#""\ud83d\ud83d\ude00\n""#, "\u{fffd}\u{1f600}\n"),
+            (r#""\\ud800 \u00e9""#, "\\ud800 é"),
+        ] {
+            assert_eq!(unquote(json).as_deref(), Some(expected), "{json}");
+        }
+        let pair = r#""\ud83d\ude00""#;
+        assert!(matches!(replace_lone_surrogates(pair), Cow::Borrowed(_)));
+        assert_eq!(unquote(r#""\ud8"#), None);
+    }
+
+    #[test]
+    fn the_fields_of_an_object_are_listed_in_order() {
+        let fields = object_fields(r#" {"a":1,"\ud800":[2],"a":"x","\u0062":null} "#).unwrap();
+        let fields: Vec<(&str, &str)> = fields.iter().map(|(key, json)| (&**key, *json)).collect();
         assert_eq!(
-            unquote(r#""\ud83d\ude00 \udc00\n""#).unwrap(),
-            "😀 \u{fffd}\n"
+            fields,
+            [
+                ("a", "1"),
+                ("\u{fffd}", "[2]"),
+                ("a", "\"x\""),
+                ("b", "null")
+            ]
         );
+        for other in ["1", "ping", "[]", "{} {}", ""] {
+            assert!(object_fields(other).is_err(), "{other}");
+            assert!(select_fields(other, &["a"]).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_repeated_fields_is_selected() {
+        for odd_key in ["x", r"\ud800"] {
+            let json = format!(r#"{{"a":1,"{odd_key}":2,"a":"x","\u0062":null}}"#);
+            let fields = select_fields(&json, &["b", "a", "c"]).unwrap();
+            assert_eq!(fields, [Some("null"), Some("\"x\""), None]);
+        }
     }
 
     proptest! {
         #[test]
-        fn every_string_is_found_where_it_stands(
-            texts in prop::collection::vec("([ -~]{0,20}|[\"\\\\\n账]){0,4}", 0..5),
-        ) {
-            let raw = serde_json::to_string(&texts).unwrap();
-            let mut scalars = Scalars::new(&raw);
-            for text in &texts {
-                let scalar = scalars.next_scalar().unwrap();
-                prop_assert_eq!(unquote(scalar.token).unwrap(), text.as_str());
-                prop_assert!(raw[scalar.at..].starts_with(scalar.token));
-            }
-            prop_assert!(scalars.next_scalar().is_none());
+        fn text_without_lone_surrogates_is_unchanged(text in any::<String>()) {
+            let json = serde_json::to_string(&text).unwrap();
+            prop_assert_eq!(&*replace_lone_surrogates(&json), &*json);
+            let _ = replace_lone_surrogates(&text);
+        }
+
+        #[test]
+        fn any_escapes_become_text(inner in "(\\\\u(d83d|de00|0041|D800)|\\\\\\\\|\\\\n|a|é){0,20}") {
+            let json = format!("\"{inner}\"");
+            prop_assert!(unquote(&json).is_some());
         }
     }
 

@@ -1,17 +1,18 @@
-//! What an agent knows beside its instructions.
+//! Facts that an agent can answer from, beside its instructions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing an agent knows: a question or a title, and what to say about it.
+/// A fact that an agent can answer from: a question or a title, and the answer.
 ///
-/// A model over the wire reads it after the instructions; the offline model of
-/// `switchboard-models` answers from it.
+/// Remote models get it after the instructions; the offline model of `switchboard-models` answers
+/// from it.
 ///
 /// ```
-/// use switchboard_core::{Agent, Knowledge};
+/// use switchboard_core::agent::Knowledge;
+/// use switchboard_core::Agent;
 ///
 /// let billing: Agent = Agent::new("Billing")
 ///     .knowledge(Knowledge::new("When is my bill due?", "Bills are due on the 5th of the month."));
@@ -19,14 +20,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Knowledge {
-    /// What it is about: a question, a title, keywords.
+    /// The subject: a question, a title, keywords.
     pub title: Arc<str>,
-    /// What to say about it.
+    /// The answer.
     pub text: Arc<str>,
 }
 
 impl Knowledge {
-    /// One thing to know.
+    /// Creates an entry.
     pub fn new(title: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Self {
             title: title.into(),
@@ -35,8 +36,8 @@ impl Knowledge {
     }
 }
 
-/// Instructions with what the agent knows behind them.
-pub(crate) fn after(instructions: Option<&str>, knowledge: &[Knowledge]) -> String {
+/// Returns the instructions followed by the knowledge.
+pub(crate) fn append_to(instructions: Option<&str>, knowledge: &[Knowledge]) -> String {
     let mut text = instructions.unwrap_or_default().to_owned();
     if !text.is_empty() {
         text.push_str("\n\n");

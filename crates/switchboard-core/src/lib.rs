@@ -26,80 +26,79 @@
 //! # }).unwrap().unwrap();
 //! ```
 //!
+//! The names that most programs use are here; the modules hold the rest, each with its subject.
+//!
 //! This crate does no I/O. Models, sessions and tracers come through the traits [`Model`],
-//! [`Session`] and [`Tracer`].
+//! [`Session`] and [`Tracer`](trace::Tracer).
 
-mod agent;
 mod agent_tool;
-mod callback;
 mod context;
 mod enabled;
-mod error;
-mod exchange;
-pub mod filters;
-mod guardrail;
-mod handoff;
-mod hooks;
-mod items;
 mod json;
 mod knowledge;
-mod model;
 mod offer;
-mod output;
 mod prompt;
-mod run;
-mod scan;
-pub mod schema;
+mod reference_json;
 mod seq;
-mod session;
-mod team;
-pub mod testing;
-mod tool;
-mod trace;
 
-pub use agent::{Agent, ToolResult, ToolUseBehavior};
-pub use agent_tool::AgentTool;
-pub use callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
+pub mod agent;
+pub mod callback;
+pub mod error;
+pub mod filters;
+pub mod guardrail;
+pub mod handle;
+pub mod handoff;
+pub mod hooks;
+pub mod items;
+pub mod model;
+pub mod output;
+pub mod run;
+pub mod schema;
+pub mod session;
+pub mod team;
+pub mod testing;
+pub mod tool;
+pub mod trace;
+
+/// Streamed runs and their events.
+pub mod stream {
+    pub use crate::run::stream::{
+        EventKind, HandoffEvent, HandoffStatus, ItemEvent, RunStream, STREAM_VERSION, StopHandle,
+        StreamEvent,
+    };
+}
+
+pub use agent::Agent;
 pub use context::RunContext;
 pub use error::{Error, ErrorKind};
-pub use guardrail::{
-    GuardrailOutcome, GuardrailResult, GuardrailVerdict, HandoffGuardrail, HandoffRequest,
-    HandoffVerdict, InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail,
-    ToolVerdict, Verdict,
-};
-pub use handoff::{
-    Handoff, HandoffBuilder, HandoffDecision, HandoffInputData, HistoryMapper, HistoryMarkers,
-    IntoHandoff, IntoTarget, ToolNames, default_history_mapper, default_tool_description,
-    default_tool_name, handoff, nest_handoff_history, transfer_message,
-};
-pub use hooks::{AgentHooks, HookResult, RunHooks};
-pub use items::{Input, InvalidItem, Item, ItemKind, Items, RunItem, RunItemKind, RunItems};
-pub use knowledge::Knowledge;
-pub use model::{
-    HandoffSpec, Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelRetry,
-    ModelSettings, RawEvent, Reasoning, ServerState, ToolChoice, ToolSpec, Usage,
-};
-pub use output::{FinalOutput, OutputType};
-pub use prompt::{HANDOFF_PROMPT, with_handoff_prompt};
-pub use run::{
-    ContextSource, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, HandoffCall, HandoffOutcome,
-    HandoffRecord, HooksHandle, ModelFilter, NameCollision, NoContext, Recovery, Run, RunConfig,
-    RunItemEvent, RunProblem, RunResult, RunStatus, RunStream, Runner, ServerHistory, Step,
-    StopHandle, StreamEvent, ToolCall, UnknownTool, WithContext,
-};
-pub use seq::{Iter as SeqIter, Seq};
-pub use session::{MemorySession, Session, SessionHandle};
-pub use team::{Finding, FindingCode, Graph, Severity, Team, TeamBuilder};
-pub use tool::{Json, Tool, ToolBuilder, ToolContext, ToolOutput, tool};
-pub use trace::{MemoryTracer, Span, SpanData, SpanError, Tracer, Tracing};
+pub use handoff::{Handoff, handoff};
+pub use items::{Input, Item};
+pub use model::{Model, ModelRequest, ModelResponse, ModelSettings};
+pub use output::FinalOutput;
+pub use run::{Run, RunConfig, RunResult, Runner, Step};
+pub use session::{MemorySession, Session};
+pub use stream::{EventKind, RunStream, StreamEvent};
+pub use team::Team;
+pub use tool::{Json, Tool, ToolContext, tool};
 
-/// What the code that `#[tool]` writes needs, so that its users need not depend on it themselves,
-/// and what models over the wire need of items. Not part of the public API.
+/// Dependencies of the code that `#[tool]` generates, and JSON helpers that the crates of Switchboard
+/// share. Not part of the public API.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::items::{Building, Fact};
-    pub use crate::json::quote_into;
-    pub use crate::scan::{Scanner, detail, fill, keep, object};
-    pub use crate::seq::{Chunk, Form, Usual};
+    pub use crate::json::{replace_lone_surrogates, select_fields, unquote};
     pub use {schemars, serde};
+
+    use crate::callback::{BoxError, BoxFuture, IntoOutcome, Outcome};
+    use crate::tool::ToolOutput;
+
+    /// Converts the value of an async function. The type of the future does not depend on the
+    /// value, so the compiler reports a value that cannot be converted only once.
+    pub fn tool_output<M>(
+        value: impl IntoOutcome<ToolOutput, M>,
+    ) -> BoxFuture<'static, Result<ToolOutput, BoxError>> {
+        match value.into_outcome() {
+            Outcome::Ready(result) => Box::pin(std::future::ready(result)),
+            Outcome::Pending(future) => future,
+        }
+    }
 }

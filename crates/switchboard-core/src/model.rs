@@ -1,4 +1,4 @@
-//! What answers: the model, what it is asked and what it says.
+//! Models: the trait, requests, responses and their pieces.
 
 mod settings;
 mod usage;
@@ -20,17 +20,19 @@ pub use usage::Usage;
 
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::AddedUsage;
+use crate::handle::{handle_itself, into_handle};
 use crate::items::{Item, Items};
 use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
 
-/// Something that answers a conversation.
+/// A model that answers conversations.
 ///
 /// Implement [`Model::respond`]; a model that can send its answer piece by piece implements
 /// [`Model::stream`] as well.
 ///
 /// ```
-/// use switchboard_core::{BoxError, Item, Model, ModelRequest, ModelResponse};
+/// use switchboard_core::callback::BoxError;
+/// use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 ///
 /// struct Parrot;
 ///
@@ -42,13 +44,13 @@ use crate::output::OutputType;
 /// }
 /// ```
 pub trait Model: Send + Sync + 'static {
-    /// Answers a request as a whole.
+    /// Answers a request.
     fn respond(
         &self,
         request: ModelRequest,
     ) -> impl Future<Output = Result<ModelResponse, BoxError>> + Send;
 
-    /// Answers a request piece by piece. The last event is [`ModelEvent::Completed`].
+    /// Answers a request in pieces. The last event is [`ModelEvent::Completed`].
     fn stream(
         &self,
         request: ModelRequest,
@@ -62,45 +64,45 @@ pub trait Model: Send + Sync + 'static {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The agent the model answers for; `None` where the request is not an agent's.
+    /// The agent that asks; `None` where the request is not an agent's.
     pub agent: Option<Arc<str>>,
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
-    /// The conversation so far. Keeping it costs a reference, not a copy.
+    /// The conversation so far. Cloning it costs a reference count.
     pub input: Items,
-    /// How to answer.
+    /// The settings of the call.
     pub settings: Arc<ModelSettings>,
     /// The tools the model may call.
     pub tools: Arc<[ToolSpec]>,
-    /// The handoffs the model may ask for; to the model they are tools as well.
+    /// The handoffs the model may ask for; to the model they are tools.
     pub handoffs: Arc<[HandoffSpec]>,
-    /// The form of a final answer, where it is not plain text.
+    /// The type of the final answer, where it is not plain text.
     pub output: Option<OutputType>,
-    /// What the agent knows beside its instructions.
+    /// The agent's knowledge beside its instructions.
     pub knowledge: Arc<[Knowledge]>,
-    /// Where the provider keeps the conversation, so that `input` holds only what is new.
+    /// The conversation at the provider, so that `input` holds only new items.
     pub server: Option<ServerState>,
-    /// Where the run counts what was used.
+    /// The counter of the run's usage.
     pub(crate) added: AddedUsage,
 }
 
-/// Where a provider keeps a conversation.
+/// A conversation that the provider keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerState {
-    /// In the conversation of this identifier.
+    /// The conversation with this identifier.
     Conversation(Arc<str>),
-    /// Behind the response of this identifier.
+    /// The conversation up to the response with this identifier.
     PreviousResponse(Arc<str>),
 }
 
 impl ModelRequest {
-    /// A request that is only a conversation; the other fields can be set on it.
+    /// Creates a request with only a conversation; set the other fields on it.
     pub fn new(input: impl Into<Items>) -> Self {
         Self {
             agent: None,
@@ -116,72 +118,75 @@ impl ModelRequest {
         }
     }
 
-    /// Counts as part of the run what an answer has used that does not come: one that was cut, or
-    /// broke off. What an answer has used that does come is [`ModelResponse::usage`].
+    /// Counts the usage of a response that is not returned because it was cut off. The usage of a
+    /// response that is returned is [`ModelResponse::usage`].
     pub fn add_usage(&self, usage: Usage) {
         self.added.add(usage);
     }
 
-    /// The instructions, with what the agent knows behind them.
+    /// The instructions, followed by the agent's knowledge.
     pub fn full_instructions(&self) -> Option<Cow<'_, str>> {
         let instructions = self.instructions.as_deref();
         if self.knowledge.is_empty() {
             instructions.map(Cow::Borrowed)
         } else {
-            Some(Cow::Owned(knowledge::after(instructions, &self.knowledge)))
+            Some(Cow::Owned(knowledge::append_to(
+                instructions,
+                &self.knowledge,
+            )))
         }
     }
 }
 
-/// A tool as a model sees it.
+/// A tool as the model sees it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolSpec {
     /// The name the model calls it by.
     pub name: Arc<str>,
-    /// What it is for.
+    /// The description.
     pub description: Arc<str>,
     /// The JSON schema of its arguments.
     pub parameters: Arc<RawValue>,
-    /// Whether the model must keep to the schema.
+    /// Set if the model must keep to the schema.
     pub strict: bool,
 }
 
-/// A handoff as a model sees it.
+/// A handoff as the model sees it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HandoffSpec {
     /// The name of the tool that stands for the handoff.
     pub tool_name: Arc<str>,
-    /// When to use it.
+    /// The description of that tool.
     pub tool_description: Arc<str>,
     /// The JSON schema of the payload.
     pub input_json_schema: Arc<RawValue>,
-    /// Whether the model must keep to the schema.
+    /// Set if the model must keep to the schema.
     pub strict: bool,
-    /// The agent the conversation would go to.
-    pub agent_name: Arc<str>,
+    /// The agent that would get the conversation.
+    pub to: Arc<str>,
 }
 
-/// What a model answered.
+/// A response of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelResponse {
-    /// The items of the answer.
+    /// The items of the response.
     pub output: Vec<Item>,
-    /// What the answer cost.
+    /// The usage of the response.
     #[serde(default)]
     pub usage: Usage,
-    /// The provider's identifier of the answer.
+    /// The provider's identifier of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<Arc<str>>,
-    /// The provider's identifier of the request, for its support.
+    /// The provider's identifier of the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Arc<str>>,
 }
 
 impl ModelResponse {
-    /// An answer of these items.
+    /// Creates a response of these items.
     pub fn new(output: impl IntoIterator<Item = Item>) -> Self {
         Self {
             output: output.into_iter().collect(),
@@ -189,7 +194,7 @@ impl ModelResponse {
         }
     }
 
-    /// The same answer with its cost.
+    /// Sets the usage.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
@@ -197,13 +202,13 @@ impl ModelResponse {
     }
 }
 
-/// A piece of a streamed answer.
+/// A piece of a streamed response.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelEvent {
     /// More of a message's text.
     TextDelta {
-        /// The item that grows, by its identifier or by a name of its own within the answer.
+        /// Identifies the item within the response.
         item: Arc<str>,
         /// The piece.
         text: String,
@@ -230,12 +235,12 @@ pub enum ModelEvent {
     Retry(ModelRetry),
     /// An event of the provider's protocol, as it came.
     Raw(RawEvent),
-    /// The whole answer; nothing follows.
+    /// The complete response. Nothing follows it.
     Completed(ModelResponse),
 }
 
 impl ModelEvent {
-    /// A piece of the text of the item that goes by this name.
+    /// Creates a [`ModelEvent::TextDelta`].
     pub fn text_delta(item: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
         Self::TextDelta {
             item: item.into(),
@@ -250,14 +255,14 @@ impl ModelEvent {
 pub struct ModelRetry {
     /// The number of the attempt that comes next; the first retry is attempt 2.
     pub attempt: u32,
-    /// How long the model waits before it.
+    /// The pause before it.
     pub delay: Duration,
-    /// Why the attempt before it failed.
+    /// The reason the attempt before it failed.
     pub reason: String,
 }
 
 impl ModelRetry {
-    /// A retry.
+    /// Creates a retry.
     pub fn new(attempt: u32, delay: Duration, reason: impl Into<String>) -> Self {
         Self {
             attempt,
@@ -268,21 +273,21 @@ impl ModelRetry {
 }
 
 /// An event of a provider's protocol, as it came.
-#[derive(Clone)]
-pub struct RawEvent(Arc<str>);
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RawEvent(#[serde(with = "raw_json")] Arc<str>);
 
 impl RawEvent {
-    /// An event from its JSON.
+    /// Parses an event.
     ///
     /// # Errors
-    /// Where `json` is not JSON.
+    /// An error if `json` is not JSON.
     pub fn from_json(json: String) -> Result<Self, serde_json::Error> {
         let raw: &RawValue = serde_json::from_str(&json)?;
         Ok(Self(raw.get().into()))
     }
 
-    /// An event from JSON that was read already: it is not looked at again, which spares a tenth of
-    /// what a streamed run costs.
+    /// Creates an event from text that is known to be JSON.
     #[doc(hidden)]
     pub fn from_read(json: Arc<str>) -> Self {
         Self(json)
@@ -306,16 +311,19 @@ impl fmt::Debug for RawEvent {
     }
 }
 
-/// A model behind a cheap handle.
-///
-/// Anything that is a [`Model`] converts into it, also in an [`Arc`].
+/// A handle to a model; clones share it.
 #[derive(Clone)]
 pub struct ModelHandle(Arc<dyn DynModel>);
 
 impl ModelHandle {
-    /// A handle of `model`.
+    /// Creates a handle.
     pub fn new(model: impl Model) -> Self {
-        Self::from(Arc::new(model))
+        Self::from_arc(Arc::new(model))
+    }
+
+    fn from_arc(model: Arc<impl Model>) -> Self {
+        let name = OnceLock::new();
+        Self(Arc::new(Named { model, name }))
     }
 
     /// The model's name.
@@ -323,7 +331,7 @@ impl ModelHandle {
         self.0.name_dyn()
     }
 
-    /// The model's name, to be kept: made once, not for every span.
+    /// The model's name, shared by all spans.
     pub(crate) fn shared_name(&self) -> Arc<str> {
         let name = self.name();
         match self.0.noted_name().get_or_init(|| name.into()) {
@@ -332,12 +340,12 @@ impl ModelHandle {
         }
     }
 
-    /// Answers a request as a whole; for models made of other models.
+    /// See [`Model::respond`]; for models that wrap other models.
     pub fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
         self.0.respond_dyn(request)
     }
 
-    /// Answers a request piece by piece; for models made of other models.
+    /// See [`Model::stream`]; for models that wrap other models.
     pub fn stream(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
         self.0.stream_dyn(request)
     }
@@ -349,17 +357,12 @@ impl<M: Model> From<M> for ModelHandle {
     }
 }
 
-impl<M: Model> From<Arc<M>> for ModelHandle {
-    fn from(model: Arc<M>) -> Self {
-        let name = OnceLock::new();
-        Self(Arc::new(Named { model, name }))
-    }
+into_handle! {
+    impl[M: Model] IntoHandle for ModelHandle, made of M
 }
 
-impl From<&Self> for ModelHandle {
-    fn from(handle: &Self) -> Self {
-        handle.clone()
-    }
+handle_itself! {
+    impl[] IntoHandle for ModelHandle
 }
 
 impl fmt::Debug for ModelHandle {
@@ -368,7 +371,7 @@ impl fmt::Debug for ModelHandle {
     }
 }
 
-/// [`Model`] behind a pointer.
+/// [`Model`] as a trait object.
 trait DynModel: Send + Sync {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
@@ -397,5 +400,28 @@ impl<M: Model> DynModel for Named<M> {
 
     fn noted_name(&self) -> &OnceLock<Arc<str>> {
         &self.name
+    }
+}
+
+/// Writes JSON text as it is.
+mod raw_json {
+    use std::sync::Arc;
+
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, ser};
+    use serde_json::value::RawValue;
+
+    pub(super) fn serialize<S: Serializer>(
+        json: &Arc<str>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(json).map_err(ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<str>, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(raw.get().into())
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent's model is offered in a turn: tools and handoffs, each name once.
+//! The tools and handoffs that a model is offered in a turn, each name once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -20,30 +20,29 @@ pub(crate) struct Offer(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) handoffs: Arc<[HandoffSpec]>,
-    /// Where each of them stands in the agent's own lists.
+    /// The index of each in the agent's own lists.
     tool_at: Vec<usize>,
     handoff_at: Vec<usize>,
-    /// The names of all handoffs of the agent, offered or not.
-    names: Vec<Arc<str>>,
-    /// What two of them share a name, in words.
+    /// The tool names of all handoffs of the agent, enabled or not.
+    handoff_names: Vec<Arc<str>>,
+    /// A description of two that share a name.
     collision: Option<String>,
-    /// What is wrong with how the agent was built.
+    /// The problem with how the agent was built.
     problem: Option<String>,
-    told: OnceLock<Told>,
+    names: OnceLock<(Names, Names)>,
 }
 
-/// The agents that handoffs lead to, and the names of the tools, for traces.
-type Told = (Arc<[Arc<str>]>, Arc<[Arc<str>]>);
+type Names = Arc<[Arc<str>]>;
 
 impl Offer {
-    /// What `agent`'s model is always offered, where no condition is involved.
+    /// The cached offer of an agent; `None` if it depends on conditions or on the team.
     pub(crate) fn cached<C>(agent: &Agent<C>, names: ToolNames) -> Option<Self> {
         let always = agent.tools().iter().all(|tool| tool.enabled().is_always())
             && agent
                 .handoffs()
                 .iter()
                 .all(|edge| edge.enabled().is_always());
-        // What a name leads to is the team's to say, and an agent may be in several.
+        // A name is resolved by the team, and an agent may be in several.
         let by_name = |edge: &Handoff<C>| matches!(edge.target(), Target::Name(_));
         if !always || agent.handoffs().iter().any(by_name) {
             return None;
@@ -51,13 +50,13 @@ impl Offer {
         let offer = agent.cached_offer(names).get_or_init(|| {
             let tools = 0..agent.tools().len();
             let handoffs = 0..agent.handoffs().len();
-            Self::resolve(agent, names, tools.collect(), handoffs.collect())
+            Self::new(agent, names, tools.collect(), handoffs.collect())
         });
         Some(offer.clone())
     }
 
-    /// What `agent`'s model is offered now; conditions are asked.
-    pub(crate) async fn made<C>(
+    /// Evaluates the conditions and resolves the offer for this turn.
+    pub(crate) async fn resolve<C>(
         agent: &Agent<C>,
         ctx: RunContext<C>,
         names: ToolNames,
@@ -75,11 +74,11 @@ impl Offer {
                 handoffs.push(index);
             }
         }
-        Ok(Self::resolve(agent, names, tools, handoffs))
+        Ok(Self::new(agent, names, tools, handoffs))
     }
 
-    /// Gives each name to one owner: handoffs before tools, later ones before earlier ones.
-    fn resolve<C>(
+    /// Assigns each name to one owner: handoffs before tools, later ones before earlier ones.
+    fn new<C>(
         agent: &Agent<C>,
         policy: ToolNames,
         mut tools: Vec<usize>,
@@ -121,34 +120,35 @@ impl Offer {
             handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,
-            problem: lost_handoff(agent, &names)
+            problem: unresolved_handoff(agent, &names)
                 .or_else(|| agent.problems(policy).first().map(ToString::to_string)),
-            names,
+            handoff_names: names,
             collision,
-            told: OnceLock::new(),
+            names: OnceLock::new(),
         }))
     }
 
-    /// What traces tell of it, made once where a run is traced.
-    pub(crate) fn told(&self) -> &Told {
-        self.told.get_or_init(|| {
-            let agents = self.handoffs.iter().map(|spec| spec.agent_name.clone());
+    /// The agents that handoffs lead to, and the names of the tools, for traces.
+    pub(crate) fn names(&self) -> (Names, Names) {
+        let names = self.names.get_or_init(|| {
+            let agents = self.handoffs.iter().map(|spec| spec.to.clone());
             let tools = self.tools.iter().map(|spec| spec.name.clone());
             (agents.collect(), tools.collect())
-        })
+        });
+        names.clone()
     }
 
-    /// What shares a name with what, in words.
+    /// A description of two tools or handoffs that share a name.
     pub(crate) fn collision(&self) -> Option<&str> {
         self.collision.as_deref()
     }
 
-    /// What is wrong with how the agent was built.
+    /// The problem with how the agent was built.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// The tool that a call of `name` goes to. A call may have been made when more was on offer.
+    /// The tool with this name, also one that was enabled when the call was made.
     pub(crate) fn tool<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Tool<C>> {
         match self.tools.iter().position(|spec| &*spec.name == name) {
             Some(at) => agent.tools().get(*self.tool_at.get(at)?),
@@ -156,13 +156,12 @@ impl Offer {
         }
     }
 
-    /// Whether a call of `name` asks for a handoff.
+    /// Returns `true` if a call of `name` is a handoff.
     pub(crate) fn is_handoff(&self, name: &str) -> bool {
         self.handoffs.iter().any(|spec| *spec.tool_name == *name)
     }
 
-    /// The handoff that a call of `name` asks for. A call may have been made when more was on
-    /// offer.
+    /// The handoff with this tool name, also one that was enabled when the call was made.
     pub(crate) fn handoff<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Handoff<C>> {
         let offered = self.handoffs.iter();
         let at = match offered
@@ -170,20 +169,23 @@ impl Offer {
             .position(|spec| &*spec.tool_name == name)
         {
             Some(at) => *self.handoff_at.get(at)?,
-            None => self.names.iter().rposition(|known| &**known == name)?,
+            None => self
+                .handoff_names
+                .iter()
+                .rposition(|known| &**known == name)?,
         };
         agent.handoffs().get(at)
     }
 }
 
-/// A handoff of the agent whose name leads nowhere, in words.
-fn lost_handoff<C>(agent: &Agent<C>, names: &[Arc<str>]) -> Option<String> {
-    let is_lost = |handoff: &Handoff<C>| {
+/// A description of a handoff by name whose agent is in no team.
+fn unresolved_handoff<C>(agent: &Agent<C>, names: &[Arc<str>]) -> Option<String> {
+    let is_unresolved = |handoff: &Handoff<C>| {
         matches!(handoff.target(), Target::Name(_))
             && !matches!(handoff.enabled(), Enabled::Never)
             && targets(agent, handoff).is_empty()
     };
-    let at = agent.handoffs().iter().position(is_lost)?;
+    let at = agent.handoffs().iter().position(is_unresolved)?;
     Some(format!(
         "handoff \"{}\" leads to \"{}\" by name, and the agent is in no team with an agent of that \
          name; put both into a Team",
@@ -192,7 +194,7 @@ fn lost_handoff<C>(agent: &Agent<C>, names: &[Arc<str>]) -> Option<String> {
     ))
 }
 
-/// The handoff as a model sees it, with the words of the agent that its name leads to.
+/// The handoff as the model sees it, with the description of the agent that its name resolves to.
 fn spec_of<C>(agent: &Agent<C>, handoff: &Handoff<C>) -> HandoffSpec {
     let mut spec = handoff.spec().clone();
     if let (Target::Name(name), false) = (handoff.target(), handoff.has_given_description())

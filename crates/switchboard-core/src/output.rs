@@ -1,4 +1,4 @@
-//! What a run comes to: text, or a value of the user's type.
+//! The final output of a run: text, or JSON that matches the user's type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use crate::schema::{self, InvalidPayload, Payload, StrictSchemaError};
 
-/// What a run came to.
+/// The final output of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinalOutput {
-    /// An answer in words.
+    /// Plain text.
     Text(Arc<str>),
-    /// An answer in the form the agent was asked for, or the value of a tool the run stopped at.
+    /// JSON in the agent's [`OutputType`], or the output of a tool the run stopped at.
     Json(#[serde(with = "crate::json::on_its_own")] Value),
 }
 
 impl FinalOutput {
-    /// The answer as text: words as they are, a value as JSON.
+    /// Returns the output as text; JSON is serialized.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -31,10 +31,10 @@ impl FinalOutput {
         }
     }
 
-    /// The answer as a value of `T`.
+    /// Deserializes the output to a `T`.
     ///
     /// # Errors
-    /// Where the answer is not one.
+    /// If the output does not deserialize to a `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         match self {
             Self::Text(text) => serde_json::from_str(text),
@@ -42,7 +42,7 @@ impl FinalOutput {
         }
     }
 
-    /// The answer as JSON: words become a string.
+    /// Returns the output as JSON; text becomes a string.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(&**text),
@@ -69,7 +69,7 @@ impl From<Value> for FinalOutput {
     }
 }
 
-/// The form of an agent's final answer where it is not plain text.
+/// The type of an agent's final output if it is not plain text.
 #[derive(Clone)]
 pub struct OutputType(Arc<Inner>);
 
@@ -77,29 +77,29 @@ struct Inner {
     name: String,
     schema: Arc<RawValue>,
     payload: Payload,
-    /// Whether the value is inside an object, because the type is none: models answer in objects.
+    /// Set if the type is no object, so that the model has to send it inside of one.
     is_wrapped: bool,
 }
 
-/// The field a value that is no object is put into.
+/// The field that holds a wrapped value.
 const WRAPPER: &str = "response";
 
 impl OutputType {
-    /// The type `T` as the form of the answer. A type that is no object (a list, a number, an enum)
-    /// is put into one for the model, and taken out of it again.
+    /// Creates the output type of `T`. A type that is no object (a list, a number, an enum) is
+    /// wrapped in one for the model, and unwrapped again.
     ///
     /// # Errors
-    /// Where `T`'s schema cannot be made strict.
+    /// If the schema of `T` cannot be made strict.
     pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
         let mut schema = schema::of::<T>();
         let is_wrapped = schema["type"] != "object";
         let payload = if is_wrapped {
-            schema = wrapped(schema);
+            schema = wrap(schema);
             Payload::new(schema.clone(), |value| {
-                T::deserialize(&value[WRAPPER]).map(drop)
+                T::deserialize(&value[WRAPPER]).map(|_| None)
             })
         } else {
-            Payload::typed::<T>()
+            Payload::new(schema.clone(), |value| T::deserialize(value).map(|_| None))
         };
         Ok(Self(Arc::new(Inner {
             name: T::schema_name().into_owned(),
@@ -109,17 +109,17 @@ impl OutputType {
         })))
     }
 
-    /// The type's name.
+    /// Returns the name of the type.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The JSON schema the model is given.
+    /// Returns the JSON schema that is sent to the model.
     pub fn schema(&self) -> &Arc<RawValue> {
         &self.0.schema
     }
 
-    /// A model's text as an answer in this form.
+    /// Parses the text of a model as an output of this type.
     pub(crate) fn validate(&self, text: &str) -> Result<FinalOutput, InvalidPayload> {
         let mut value = self.0.payload.check(text)?;
         if self.0.is_wrapped {
@@ -128,20 +128,20 @@ impl OutputType {
         Ok(FinalOutput::Json(value))
     }
 
-    /// An answer of the application as one in this form. It is not inside an object where the
-    /// model's would be; words are the value itself where that may be a string, and JSON otherwise.
+    /// Validates an output that the application set. Unlike a model's it is never wrapped; a text is
+    /// taken as a string if the type allows one, and parsed as JSON otherwise.
     pub(crate) fn accept(&self, output: &FinalOutput) -> Result<FinalOutput, InvalidPayload> {
         match output {
             FinalOutput::Text(text) if !self.0.is_wrapped => self.validate(text),
             FinalOutput::Text(text) => self
-                .validate(&self.written(output))
+                .validate(&self.to_model_text(output))
                 .or_else(|_| self.validate(&format!(r#"{{"{WRAPPER}":{text}}}"#))),
-            FinalOutput::Json(_) => self.validate(&self.written(output)),
+            FinalOutput::Json(_) => self.validate(&self.to_model_text(output)),
         }
     }
 
-    /// An answer as a model would have written it.
-    pub(crate) fn written(&self, output: &FinalOutput) -> String {
+    /// Returns an output as the model would have written it.
+    pub(crate) fn to_model_text(&self, output: &FinalOutput) -> String {
         let value = output.to_value();
         if self.0.is_wrapped {
             json!({WRAPPER: value}).to_string()
@@ -151,8 +151,8 @@ impl OutputType {
     }
 }
 
-/// An object with one field that keeps to `schema`.
-fn wrapped(mut schema: Value) -> Value {
+/// Returns the schema of an object whose only field matches `schema`.
+fn wrap(mut schema: Value) -> Value {
     let definitions = schema
         .as_object_mut()
         .and_then(|schema| schema.shift_remove("$defs"));

@@ -1,7 +1,8 @@
-//! JSON schemas of payloads and answers: made from types, made strict, checked.
+//! JSON schemas of payloads and final outputs: derived from types, made strict, validated against.
 
 mod strict;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use serde_json::value::RawValue;
 
 pub use strict::{StrictSchemaError, strict};
 
-/// The schema of a type, as schemars sees it.
+/// Returns the JSON schema of a type, as schemars derives it.
 pub fn of<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12()
         .into_generator()
@@ -21,79 +22,95 @@ pub fn of<T: JsonSchema>() -> Value {
         .to_value()
 }
 
-/// A schema as the text that goes to a model.
+/// Serializes a schema to the text that is sent to a model.
 pub(crate) fn raw(schema: &Value) -> Arc<RawValue> {
-    // A value always serialises; the fallback is the empty schema.
+    // Serializing a `Value` does not fail.
     serde_json::value::to_raw_value(schema)
         .unwrap_or_else(|_| RawValue::NULL.to_owned())
         .into()
 }
 
-/// What a model's JSON is checked against before anybody acts on it.
+/// The schema, and possibly the type, of JSON that a model has to send.
 #[derive(Clone)]
 pub(crate) struct Payload(Arc<Inner>);
 
 struct Inner {
     schema: Value,
     validator: OnceLock<Result<jsonschema::Validator, String>>,
-    deserializes: fn(&Value) -> Result<(), serde_json::Error>,
+    deserialize: Deserialize,
+}
+
+/// Deserializes a valid payload. Returns `None` if there is no type, or only its check matters.
+type Deserialize = fn(&Value) -> Result<Option<Box<dyn Any + Send>>, serde_json::Error>;
+
+/// A payload that is valid.
+pub(crate) struct ParsedPayload {
+    pub(crate) value: Value,
+    /// The deserialized `T` of [`Payload::typed`].
+    #[allow(
+        dead_code,
+        reason = "read by the handoff once it takes the typed payload"
+    )]
+    pub(crate) typed: Option<Box<dyn Any + Send>>,
 }
 
 impl Payload {
-    /// JSON that is a `T`.
-    pub(crate) fn typed<T: JsonSchema + DeserializeOwned>() -> Self {
-        Self::new(of::<T>(), |value| T::deserialize(value).map(drop))
+    /// A payload that deserializes to a `T`.
+    pub(crate) fn typed<T: JsonSchema + DeserializeOwned + Send + 'static>() -> Self {
+        Self::new(of::<T>(), |value| {
+            Ok(Some(Box::new(T::deserialize(value)?)))
+        })
     }
 
-    /// JSON that keeps to a schema.
+    /// A payload that only has to match a schema.
     pub(crate) fn described_by(schema: Value) -> Self {
-        Self::new(schema, |_| Ok(()))
+        Self::new(schema, |_| Ok(None))
     }
 
-    pub(crate) fn new(
-        schema: Value,
-        deserializes: fn(&Value) -> Result<(), serde_json::Error>,
-    ) -> Self {
+    pub(crate) fn new(schema: Value, deserialize: Deserialize) -> Self {
         Self(Arc::new(Inner {
             schema,
             validator: OnceLock::new(),
-            deserializes,
+            deserialize,
         }))
     }
 
-    /// Whether the schema itself can be used.
+    /// Fails if the schema itself is invalid.
     pub(crate) fn check_schema(&self) -> Result<(), String> {
-        self.validator().as_ref().map(drop).map_err(Clone::clone)
+        self.validator().map(drop).map_err(ToOwned::to_owned)
     }
 
-    /// The value in `json`, which must be an object that keeps to the schema and the type.
-    pub(crate) fn check(&self, json: &str) -> Result<Value, InvalidPayload> {
+    /// Parses `json` once. It must be an object that matches the schema and deserializes to the type.
+    pub(crate) fn parse(&self, json: &str) -> Result<ParsedPayload, InvalidPayload> {
         let value: Value =
             serde_json::from_str(json).map_err(|error| InvalidPayload(error.to_string()))?;
         if !value.is_object() {
             return Err(InvalidPayload("it is not a JSON object".to_owned()));
         }
-        let validator = self.validator().as_ref();
-        let validator = validator.map_err(|error| InvalidPayload(error.clone()))?;
-        if let Err(error) = validator.validate(&value) {
+        let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
+        validator.validate(&value).map_err(|error| {
             let path = error.instance_path().as_str();
-            let at = if path.is_empty() { "/" } else { path };
-            return Err(InvalidPayload(format!("at {at}: {}", error.masked())));
-        }
-        // What serde says may quote the value.
-        (self.0.deserializes)(&value).map_err(|_| {
-            InvalidPayload(
-                "it keeps to the schema, but does not make a value of the type".to_owned(),
-            )
+            let path = if path.is_empty() { "/" } else { path };
+            InvalidPayload(format!("at {path}: {}", error.masked()))
         })?;
-        Ok(value)
+        // The error of serde may quote the value, so it is not passed on.
+        let typed = (self.0.deserialize)(&value).map_err(|_| {
+            InvalidPayload("it matches the schema, but does not deserialize to the type".to_owned())
+        })?;
+        Ok(ParsedPayload { value, typed })
     }
 
-    fn validator(&self) -> &Result<jsonschema::Validator, String> {
-        self.0.validator.get_or_init(|| {
+    /// Like [`parse`](Self::parse), for callers that need only the value.
+    pub(crate) fn check(&self, json: &str) -> Result<Value, InvalidPayload> {
+        self.parse(json).map(|parsed| parsed.value)
+    }
+
+    fn validator(&self) -> Result<&jsonschema::Validator, &str> {
+        let validator = self.0.validator.get_or_init(|| {
             jsonschema::validator_for(&self.0.schema)
                 .map_err(|error| format!("its JSON schema cannot be used: {error}"))
-        })
+        });
+        validator.as_ref().map_err(String::as_str)
     }
 }
 
@@ -103,7 +120,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// Why a model's JSON was not what was asked for. Values are left out: they may be private.
+/// The reason why a payload is invalid. It quotes no values: they may be private.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidPayload(String);
 
@@ -121,16 +138,14 @@ mod tests {
 
     use super::*;
 
-    #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "read by serde and schemars only")]
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Order {
         id: i64,
         lines: Vec<Line>,
         note: Option<String>,
     }
 
-    #[derive(Deserialize, JsonSchema)]
-    #[expect(dead_code, reason = "read by serde and schemars only")]
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
     struct Line {
         sku: String,
     }
@@ -138,11 +153,15 @@ mod tests {
     #[test]
     fn a_payload_is_an_object_of_the_right_types() {
         let payload = Payload::typed::<Order>();
-        assert!(
-            payload
-                .check(r#"{"id":1,"lines":[{"sku":"a"}],"more":true}"#)
-                .is_ok()
-        );
+        let json = r#"{"id":1,"lines":[{"sku":"a"}],"more":true}"#;
+        let parsed = payload.parse(json).unwrap();
+        assert_eq!(parsed.value.to_string(), json);
+        let order = Order {
+            id: 1,
+            lines: vec![Line { sku: "a".into() }],
+            note: None,
+        };
+        assert_eq!(*parsed.typed.unwrap().downcast::<Order>().unwrap(), order);
         for bad in [
             "",
             "{}",
@@ -157,12 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_does_not_repeat_the_value() {
+    fn an_error_does_not_quote_the_value() {
         let payload = Payload::typed::<Order>();
-        let error = payload
-            .check(r#"{"id":"4111111111111111","lines":[]}"#)
-            .unwrap_err();
-        assert!(!error.to_string().contains("4111"), "{error}");
-        assert!(error.to_string().contains("/id"), "{error}");
+        let error = payload.check(r#"{"id":"4111111111111111","lines":[]}"#);
+        let message = error.unwrap_err().to_string();
+        assert!(!message.contains("4111"), "{message}");
+        assert!(message.contains("/id"), "{message}");
     }
 }

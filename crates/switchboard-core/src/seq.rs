@@ -6,18 +6,18 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use chunks::Identities;
-use chunks::Known;
-pub use chunks::{Chunk, Form, Usual};
+use chunks::Caches;
+pub use chunks::Chunk;
+pub(crate) use chunks::IdentityIndex;
 
 /// An immutable list whose clones and extensions share their elements.
 ///
-/// Cloning costs one reference count. Extending costs what is added, also while older clones are
-/// alive: they keep seeing what they saw. That is what lets a run hand its whole history to the
-/// model each turn, and lets somebody keep every request, without copying the history once.
+/// Cloning costs one reference count. Extending costs what is added, even while older clones are
+/// alive; they do not see the new elements. So a run hands its whole history to the model each turn,
+/// and every request can be kept, without copying the history once.
 ///
 /// ```
-/// use switchboard_core::Seq;
+/// use switchboard_core::items::Seq;
 ///
 /// let mut list: Seq<u32> = Seq::from(vec![1, 2]);
 /// let before = list.clone();
@@ -33,46 +33,42 @@ pub struct Seq<T> {
 struct Segment<T> {
     before: Option<Arc<Segment<T>>>,
     elements: Vec<T>,
-    /// How many segments lie before this one, so that iteration allocates once.
+    /// The number of segments before this one.
     depth: usize,
-    known: Known,
+    caches: Caches,
 }
 
 impl<T> Seq<T> {
-    /// An empty list.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self { last: None, len: 0 }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Returns `true` if the list has no elements.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The elements from first to last; `rev` goes the other way.
+    /// Iterates over the elements from first to last.
     pub fn iter(&self) -> Iter<'_, T> {
-        let mut at = self.last.as_deref();
-        let mut front: &[T] = &[];
-        let mut between = VecDeque::new();
-        if let Some(last) = at.filter(|last| last.depth > 0) {
-            between.reserve_exact(last.depth);
-        }
-        while let Some(segment) = at {
+        let mut front = [].iter();
+        // A list of one segment needs no allocation.
+        let mut slices = VecDeque::with_capacity(self.last.as_ref().map_or(0, |last| last.depth));
+        for segment in self.segments() {
             if segment.before.is_some() {
-                between.push_front(segment.elements.as_slice());
+                slices.push_front(segment.elements.as_slice());
             } else {
-                front = &segment.elements;
+                front = segment.elements.iter();
             }
-            at = segment.before.as_deref();
         }
         Iter {
-            front: front.iter(),
-            between,
+            front,
+            slices,
             back: [].iter(),
             left: self.len,
         }
@@ -86,26 +82,22 @@ impl<T> Seq<T> {
     /// The element at `index`.
     pub fn get(&self, index: usize) -> Option<&T> {
         let mut end = self.len;
-        let mut at = self.last.as_deref();
-        if index >= end {
-            return None;
-        }
-        while let Some(segment) = at {
+        for segment in self.segments().take_while(|_| index < self.len) {
             let start = end - segment.elements.len();
             if index >= start {
                 return segment.elements.get(index - start);
             }
             end = start;
-            at = segment.before.as_deref();
         }
         None
     }
 
-    /// Whether both are the same list in memory, not merely equal.
+    /// Returns `true` if both are the same list in memory, not merely equal.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
-        let ends = (self.last.as_ref(), other.last.as_ref());
-        match ends {
-            (Some(end), Some(other_end)) => self.len == other.len && Arc::ptr_eq(end, other_end),
+        match (&self.last, &other.last) {
+            (Some(last), Some(other_last)) => {
+                self.len == other.len && Arc::ptr_eq(last, other_last)
+            }
             (None, None) => true,
             _ => false,
         }
@@ -115,19 +107,18 @@ impl<T> Seq<T> {
     pub(crate) fn tail(&self, start: usize) -> Vec<&T> {
         let mut tail = Vec::with_capacity(self.len.saturating_sub(start));
         let mut end = self.len;
-        let mut at = self.last.as_deref();
-        while let Some(segment) = at.filter(|_| end > start) {
-            let first = end - segment.elements.len();
-            let wanted = &segment.elements[start.saturating_sub(first)..];
-            tail.extend(wanted.iter().rev());
-            end = first;
-            at = segment.before.as_deref();
+        for segment in self.segments() {
+            if end <= start {
+                break;
+            }
+            end -= segment.elements.len();
+            tail.extend(segment.elements[start.saturating_sub(end)..].iter().rev());
         }
         tail.reverse();
         tail
     }
 
-    /// The elements from `start` on, without the ones before.
+    /// The elements from `start` on, as a list of their own.
     pub fn skip(&self, start: usize) -> Self
     where
         T: Clone,
@@ -138,7 +129,8 @@ impl<T> Seq<T> {
         self.iter().skip(start).cloned().collect()
     }
 
-    /// This list and then `other`. This one's storage is shared; the other's elements are cloned.
+    /// This list followed by `other`. This list's storage is shared; the elements of `other` are
+    /// cloned.
     pub fn concat(&self, other: &Self) -> Self
     where
         T: Clone,
@@ -150,14 +142,19 @@ impl<T> Seq<T> {
         joined.extend(other.iter().cloned());
         joined
     }
+
+    /// The segments from last to first.
+    fn segments(&self) -> impl Iterator<Item = &Segment<T>> {
+        std::iter::successors(self.last.as_deref(), |segment| segment.before.as_deref())
+    }
 }
 
 impl<T> Extend<T> for Seq<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        // While nobody else looks at the last segment it grows in place, like a vector.
+        // A last segment that no other list shares grows in place.
         if let Some(segment) = self.last.as_mut().and_then(Arc::get_mut) {
             let before = segment.elements.len();
-            segment.known.grows();
+            segment.caches.on_grow();
             segment.elements.extend(elements);
             self.len += segment.elements.len() - before;
             return;
@@ -172,13 +169,13 @@ impl<T> Extend<T> for Seq<T> {
             depth: before.as_ref().map_or(0, |segment| segment.depth + 1),
             before,
             elements,
-            known: Known::default(),
+            caches: Caches::default(),
         }));
     }
 }
 
 impl<T> Drop for Segment<T> {
-    /// Unlinks a long chain step by step: dropping it recursively would use a stack frame each.
+    /// Unlinks a long chain in a loop: dropping it recursively could overflow the stack.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(segment) = next {
@@ -199,10 +196,10 @@ impl<T> Clone for Seq<T> {
     }
 }
 
-/// The element at a place.
+/// Returns the element at `index`.
 ///
 /// # Panics
-/// Where there is none; [`Seq::get`] asks without panicking.
+/// If `index` is out of bounds; [`Seq::get`] does not panic.
 impl<T> std::ops::Index<usize> for Seq<T> {
     type Output = T;
 
@@ -249,7 +246,7 @@ impl<T> From<Vec<T>> for Seq<T> {
                 before: None,
                 elements,
                 depth: 0,
-                known: Known::default(),
+                caches: Caches::default(),
             })
         });
         Self { last, len }
@@ -271,11 +268,12 @@ impl<'a, T> IntoIterator for &'a Seq<T> {
     }
 }
 
-/// Goes through a [`Seq`] from first to last, or from both ends.
+/// An iterator over the elements of a [`Seq`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a, T> {
     front: std::slice::Iter<'a, T>,
-    between: VecDeque<&'a [T]>,
+    /// The segments between the front and the back.
+    slices: VecDeque<&'a [T]>,
     back: std::slice::Iter<'a, T>,
     left: usize,
 }
@@ -289,8 +287,8 @@ impl<'a, T> Iterator for Iter<'a, T> {
             if let Some(element) = self.front.next() {
                 return Some(element);
             }
-            match self.between.pop_front() {
-                Some(segment) => self.front = segment.iter(),
+            match self.slices.pop_front() {
+                Some(slice) => self.front = slice.iter(),
                 None => return self.back.next(),
             }
         }
@@ -300,11 +298,11 @@ impl<'a, T> Iterator for Iter<'a, T> {
         (self.left, Some(self.left))
     }
 
-    /// Goes over whole segments at once, for those who come back to where they were.
+    /// Skips whole segments at once.
     fn nth(&mut self, mut count: usize) -> Option<&'a T> {
         if count >= self.left {
             self.front = [].iter();
-            self.between.clear();
+            self.slices.clear();
             self.back = [].iter();
             self.left = 0;
             return None;
@@ -312,8 +310,8 @@ impl<'a, T> Iterator for Iter<'a, T> {
         self.left -= count + 1;
         while count >= self.front.len() {
             count -= self.front.len();
-            match self.between.pop_front() {
-                Some(segment) => self.front = segment.iter(),
+            match self.slices.pop_front() {
+                Some(slice) => self.front = slice.iter(),
                 None => {
                     self.front = [].iter();
                     return self.back.nth(count);
@@ -331,8 +329,8 @@ impl<'a, T> DoubleEndedIterator for Iter<'a, T> {
             if let Some(element) = self.back.next_back() {
                 return Some(element);
             }
-            match self.between.pop_back() {
-                Some(segment) => self.back = segment.iter(),
+            match self.slices.pop_back() {
+                Some(slice) => self.back = slice.iter(),
                 None => return self.front.next_back(),
             }
         }
@@ -351,7 +349,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_gone_through_from_both_ends_as_a_vector_is(
+        fn it_is_iterated_from_both_ends_like_a_vector(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4), 0..6),
             from_back in prop::collection::vec(any::<bool>(), 0..30),
         ) {
@@ -365,7 +363,11 @@ mod tests {
             let (mut ours, mut theirs) = (list.iter(), plain.iter());
             for from_back in from_back {
                 prop_assert_eq!(ours.len(), theirs.len());
-                if from_back { prop_assert_eq!(ours.next_back(), theirs.next_back()) } else { prop_assert_eq!(ours.next(), theirs.next()) }
+                if from_back {
+                    prop_assert_eq!(ours.next_back(), theirs.next_back());
+                } else {
+                    prop_assert_eq!(ours.next(), theirs.next());
+                }
             }
             let far = ours.len() * 2 / 3;
             prop_assert_eq!(ours.nth(far), theirs.nth(far));
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_leaves_older_clones_as_they_were() {
+    fn an_extension_does_not_change_older_clones() {
         let mut list = Seq::new();
         let mut snapshots = Vec::new();
         for n in 0..100 {

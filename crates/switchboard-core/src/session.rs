@@ -1,31 +1,32 @@
-//! Where a conversation is kept between runs.
+//! Sessions: stores of a conversation between runs.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::callback::{BoxError, BoxFuture};
+use crate::handle::{handle_itself, into_handle};
 use crate::items::{Item, Items};
 
-/// Where a conversation is kept between runs.
+/// The store of one conversation.
 ///
-/// A run loads the conversation when it starts, appends the user's message, and then appends
-/// once per turn: a crash loses at most the turn in flight, and what is stored are whole turns.
+/// A run loads the conversation when it starts, appends the user's message, and then appends once
+/// per turn: a crash loses at most the turn in progress, and only whole turns are stored.
 pub trait Session: Send + Sync + 'static {
-    /// The conversation so far, oldest first. With a limit, the latest `limit` items.
+    /// Returns the conversation, oldest item first; with a limit, the latest `limit` items.
     fn load(&self, limit: Option<usize>) -> impl Future<Output = Result<Items, BoxError>> + Send;
 
-    /// Adds items at the end, all or none of them.
+    /// Appends items, all or none of them.
     fn append(&self, items: &[Item]) -> impl Future<Output = Result<(), BoxError>> + Send;
 
-    /// Takes the last item out.
+    /// Removes and returns the last item.
     fn pop(&self) -> impl Future<Output = Result<Option<Item>, BoxError>> + Send;
 
-    /// Forgets the conversation.
+    /// Removes all items.
     fn clear(&self) -> impl Future<Output = Result<(), BoxError>> + Send;
 }
 
-/// A session in memory. Clones are the same session.
+/// A session in memory. Clones share it.
 ///
 /// ```
 /// use switchboard_core::{Item, MemorySession, Session};
@@ -34,25 +35,25 @@ pub trait Session: Send + Sync + 'static {
 /// let session = MemorySession::new();
 /// session.append(&[Item::user("Hi")]).await?;
 /// assert_eq!(session.load(None).await?.len(), 1);
-/// # Ok::<(), switchboard_core::BoxError>(())
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// # }).unwrap().unwrap();
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemorySession(Arc<Mutex<Items>>);
 
 impl MemorySession {
-    /// An empty session.
+    /// Creates an empty session.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What it holds.
+    /// The items of the conversation.
     pub fn items(&self) -> Items {
         self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Items> {
-        // Nothing panics while the lock is held, so a poisoned lock still guards whole items.
+        // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,22 +84,24 @@ impl Session for MemorySession {
     }
 }
 
-/// A session behind a cheap handle.
-///
-/// A reference to any [`Session`] that can be cloned converts into it, as does an [`Arc`] of one.
+/// A handle to a session; clones share it.
 #[derive(Clone)]
 pub struct SessionHandle(Arc<dyn DynSession>);
 
 impl SessionHandle {
-    /// A handle of `session`.
+    /// Creates a handle.
     pub fn new(session: impl Session) -> Self {
-        Self(Arc::new(session))
+        Self::from_arc(Arc::new(session))
+    }
+
+    fn from_arc(session: Arc<impl Session>) -> Self {
+        Self(session)
     }
 
     /// See [`Session::load`].
     ///
     /// # Errors
-    /// What the session returned as its error.
+    /// The session's error.
     pub async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
         self.0.load_dyn(limit).await
     }
@@ -106,7 +109,7 @@ impl SessionHandle {
     /// See [`Session::append`].
     ///
     /// # Errors
-    /// What the session returned as its error.
+    /// The session's error.
     pub async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
         self.0.append_dyn(items).await
     }
@@ -114,7 +117,7 @@ impl SessionHandle {
     /// See [`Session::pop`].
     ///
     /// # Errors
-    /// What the session returned as its error.
+    /// The session's error.
     pub async fn pop(&self) -> Result<Option<Item>, BoxError> {
         self.0.pop_dyn().await
     }
@@ -122,22 +125,24 @@ impl SessionHandle {
     /// See [`Session::clear`].
     ///
     /// # Errors
-    /// What the session returned as its error.
+    /// The session's error.
     pub async fn clear(&self) -> Result<(), BoxError> {
         self.0.clear_dyn().await
     }
 }
 
-impl<S: Session + Clone> From<&S> for SessionHandle {
-    fn from(session: &S) -> Self {
-        Self::new(session.clone())
+impl<S: Session> From<S> for SessionHandle {
+    fn from(session: S) -> Self {
+        Self::new(session)
     }
 }
 
-impl<S: Session> From<Arc<S>> for SessionHandle {
-    fn from(session: Arc<S>) -> Self {
-        Self(session)
-    }
+into_handle! {
+    impl[S: Session] IntoHandle for SessionHandle, made of S
+}
+
+handle_itself! {
+    impl[] IntoHandle for SessionHandle
 }
 
 impl fmt::Debug for SessionHandle {
@@ -146,7 +151,7 @@ impl fmt::Debug for SessionHandle {
     }
 }
 
-/// [`Session`] behind a pointer.
+/// [`Session`] as a trait object.
 trait DynSession: Send + Sync {
     fn load_dyn(&self, limit: Option<usize>) -> BoxFuture<'_, Result<Items, BoxError>>;
     fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>>;

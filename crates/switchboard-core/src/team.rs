@@ -1,9 +1,9 @@
 //! Agents that refer to each other by name.
 
 mod check;
-mod circles;
+mod connections;
+mod cycles;
 mod graph;
-mod map;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use check::{Finding, FindingCode, Severity};
 pub use graph::Graph;
 
-use map::Map;
+use connections::Connections;
 
 use crate::agent::{Agent, Definition};
 use crate::error::{Error, ErrorKind};
@@ -33,15 +33,15 @@ use crate::handoff::{Handoff, Target, ToolNames};
 /// ```
 pub struct Team<C = ()> {
     agents: Vec<Agent<C>>,
-    /// The same agents as they were given: those who use them as tools know them so.
-    given: Vec<Agent<C>>,
-    by_name: HashMap<Arc<str>, usize>,
+    /// The agents before their handoffs were resolved: agents used as tools are known by these.
+    originals: Members<C>,
 }
 
-/// What the members of a team know of each other.
+/// The definitions of a team's members, shared by all of them.
 ///
-/// Agents hold the registry and the registry holds definitions, which name other members by
-/// their place: there is no way from a definition back to an agent, so no cycle can leak.
+/// Agents hold the registry and the registry holds definitions, which refer to other members by
+/// index. A definition never holds an agent of its own team, so a team that hands off in a cycle
+/// does not leak.
 pub(crate) struct Registry<C> {
     definitions: Vec<Arc<Definition<C>>>,
     by_name: HashMap<Arc<str>, usize>,
@@ -59,23 +59,23 @@ impl<C> Registry<C> {
 }
 
 impl<C> Team<C> {
-    /// Begins a team.
-    #[expect(clippy::new_ret_no_self, reason = "a team is only had by building it")]
+    /// Returns a builder for a team.
+    #[expect(clippy::new_ret_no_self, reason = "a team is made by its builder")]
     pub fn new() -> TeamBuilder<C> {
         TeamBuilder { agents: Vec::new() }
     }
 
-    /// The agent of this name.
+    /// Returns the agent of this name.
     pub fn get(&self, name: &str) -> Option<&Agent<C>> {
-        self.agents.get(*self.by_name.get(name)?)
+        self.agents.get(*self.originals.by_name.get(name)?)
     }
 
-    /// Looks the team over: what cannot work, what is probably not meant, and what may be. The
-    /// worst comes first. The conversation is taken to begin with the first agent. Agents that
-    /// others use as tools are looked over as well.
+    /// Checks the team, and the agents it uses as tools, for mistakes. The most severe findings
+    /// come first. The conversation is assumed to begin with the first agent.
     ///
     /// ```
-    /// use switchboard_core::{Agent, FindingCode, Team};
+    /// use switchboard_core::team::FindingCode;
+    /// use switchboard_core::{Agent, Team};
     ///
     /// let team: Team = Team::new()
     ///     .agent(Agent::new("Triage").handoff("Billing"))
@@ -90,27 +90,28 @@ impl<C> Team<C> {
         self.check_with(ToolNames::default())
     }
 
-    /// The same for runs that name tools in another way; see
+    /// Like [`check`](Self::check), for runs with this
     /// [`RunConfig::tool_names`](crate::RunConfig::tool_names).
     pub fn check_with(&self, names: ToolNames) -> Vec<Finding> {
-        check::check(&self.map(), names)
+        check::check(&self.connections(), names)
     }
 
-    /// The team as a drawing.
+    /// Returns the team as a graph, to be drawn.
     pub fn graph(&self) -> Graph {
         self.graph_with(ToolNames::default())
     }
 
-    /// The same for runs that name tools in another way.
+    /// Like [`graph`](Self::graph), for runs with this
+    /// [`RunConfig::tool_names`](crate::RunConfig::tool_names).
     pub fn graph_with(&self, names: ToolNames) -> Graph {
-        Graph::of(&self.map(), names)
+        Graph::of(&self.connections(), names)
     }
 
-    fn map(&self) -> Map<C> {
-        Map::of(&self.agents, &self.given)
+    fn connections(&self) -> Connections<C> {
+        Connections::of(&self.agents, &self.originals.agents)
     }
 
-    /// All agents, in the order they were added.
+    /// Returns all agents, in the order they were added.
     pub fn agents(&self) -> &[Agent<C>] {
         &self.agents
     }
@@ -119,15 +120,13 @@ impl<C> Team<C> {
 impl<C> Index<&str> for Team<C> {
     type Output = Agent<C>;
 
-    /// The agent of this name.
+    /// Returns the agent of this name.
     ///
     /// # Panics
-    /// Where the team has none; [`Team::get`] asks without panicking.
+    /// If the team has no such agent; [`Team::get`] returns an option instead.
     fn index(&self, name: &str) -> &Agent<C> {
-        match self.get(name) {
-            Some(agent) => agent,
-            None => panic!("{}", no_such_agent(name, self.by_name.keys())),
-        }
+        self.get(name)
+            .unwrap_or_else(|| panic!("{}", self.originals.no_such_agent(name)))
     }
 }
 
@@ -139,164 +138,160 @@ impl<C> fmt::Debug for Team<C> {
     }
 }
 
-/// A team in the making; see [`Team::new`].
+/// Builds a [`Team`]; see [`Team::new`].
 #[derive(Debug)]
 pub struct TeamBuilder<C = ()> {
     agents: Vec<Agent<C>>,
 }
 
 impl<C> TeamBuilder<C> {
-    /// Adds an agent. The agents it hands off to by value come along. Those it uses as tools do not,
-    /// but may hand off to members by name.
+    /// Adds an agent, and the agents it hands off to by value. Agents it uses as tools do not
+    /// become members, but may hand off to members by name.
     #[must_use]
     pub fn agent(mut self, agent: Agent<C>) -> Self {
         self.agents.push(agent);
         self
     }
 
-    /// The team, if every name leads somewhere.
+    /// Builds the team.
     ///
     /// # Errors
-    /// Where two agents share a name, a handoff names an agent the team does not have (also a handoff
-    /// of an agent that is used as a tool), or an agent was built in a way that cannot work. All that is wrong is in the one message.
+    /// If two agents share a name, a handoff names an agent that the team does not have (also a
+    /// handoff of an agent used as a tool), or an agent has an invalid schema. The message lists
+    /// all problems.
     pub fn build(self) -> Result<Team<C>, Error> {
-        let (members, by_name, mut problems) = collect(self.agents);
-        let definitions: Vec<Arc<Definition<C>>> = members
-            .iter()
-            .map(|agent| {
-                let mut definition = (**agent.def()).clone();
-                for handoff in &mut definition.handoffs {
-                    match linked(handoff, &members, &by_name) {
-                        Ok(linked) => *handoff = linked,
-                        Err(name) => problems.push(format!(
-                            "agent \"{}\" hands off to \"{name}\": {}",
-                            agent.name(),
-                            no_such_agent(&name, by_name.keys())
-                        )),
-                    }
+        let mut problems = Vec::new();
+        let members = Members::collect(self.agents, &mut problems);
+        let mut definitions: Vec<Arc<Definition<C>>> = Vec::with_capacity(members.agents.len());
+        for agent in &members.agents {
+            let mut definition = (**agent.def()).clone();
+            for handoff in &mut definition.handoffs {
+                match members.resolve(handoff) {
+                    Ok(resolved) => *handoff = resolved,
+                    Err(unknown) => problems.push(format!(
+                        "agent \"{}\" hands off to \"{unknown}\": {}",
+                        agent.name(),
+                        members.no_such_agent(&unknown)
+                    )),
                 }
-                Arc::new(definition)
-            })
-            .collect();
-        problems.extend(lost_in_tools(&members, &by_name));
-        for agent in &members {
-            let found = agent.problems(ToolNames::default());
-            let found = found.iter();
-            problems.extend(found.map(|problem| format!("agent \"{}\": {problem}", agent.name())));
+            }
+            definitions.push(Arc::new(definition));
+        }
+        members.check_agents_used_as_tools(&mut problems);
+        for agent in &members.agents {
+            for problem in agent.problems(ToolNames::default()) {
+                problems.push(format!("agent \"{}\": {problem}", agent.name()));
+            }
         }
         if !problems.is_empty() {
             let message = format!("this team cannot work: {}", problems.join("; "));
             return Err(Error::new(ErrorKind::Configuration, message));
         }
-        let count = definitions.len();
         let registry = Arc::new(Registry {
             definitions,
-            by_name: by_name.clone(),
+            by_name: members.by_name.clone(),
         });
-        let agents = (0..count).filter_map(|index| registry.member(index));
+        let agents = (0..members.agents.len()).filter_map(|index| registry.member(index));
         Ok(Team {
             agents: agents.collect(),
-            given: members,
-            by_name,
+            originals: members,
         })
     }
 }
 
-type Collected<C> = (Vec<Agent<C>>, HashMap<Arc<str>, usize>, Vec<String>);
+/// The agents of a team before their handoffs are resolved.
+struct Members<C> {
+    agents: Vec<Agent<C>>,
+    by_name: HashMap<Arc<str>, usize>,
+}
 
-/// The agents given and those they hand off to by value, each once.
-fn collect<C>(given: Vec<Agent<C>>) -> Collected<C> {
-    let mut members: Vec<Agent<C>> = Vec::new();
-    let mut by_name: HashMap<Arc<str>, usize> = HashMap::new();
-    let mut problems = Vec::new();
-    // Agents given come first, in their order; those they lead to follow.
-    let mut waiting: VecDeque<Agent<C>> = given.into();
-    while let Some(agent) = waiting.pop_front() {
-        match by_name.get(agent.name_arc()) {
-            Some(at) if members[*at].ptr_eq(&agent) => continue,
-            Some(_) => {
-                problems.push(format!(
-                    "two different agents are named \"{}\"; give each its own name",
-                    agent.name()
-                ));
+impl<C> Members<C> {
+    /// Collects the agents and those they hand off to by value, each once.
+    fn collect(agents: Vec<Agent<C>>, problems: &mut Vec<String>) -> Self {
+        let mut members = Self {
+            agents: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        let mut queue: VecDeque<Agent<C>> = agents.into();
+        while let Some(agent) = queue.pop_front() {
+            if let Some(index) = members.by_name.get(agent.name_arc()) {
+                if !members.agents[*index].ptr_eq(&agent) {
+                    problems.push(format!(
+                        "two different agents are named \"{}\"; give each its own name",
+                        agent.name()
+                    ));
+                }
                 continue;
             }
-            None => by_name.insert(agent.name_arc().clone(), members.len()),
-        };
-        for handoff in agent.handoffs() {
-            match handoff.target() {
-                Target::Agent(target) => waiting.push_back(target.clone()),
-                Target::Member(index) => {
-                    let member = agent.team().and_then(|team| team.member(*index));
-                    waiting.extend(member);
+            for handoff in agent.handoffs() {
+                match handoff.target() {
+                    Target::Agent(target) => queue.push_back(target.clone()),
+                    Target::Member(index) => {
+                        queue.extend(agent.team().and_then(|team| team.member(*index)));
+                    }
+                    Target::Custom(custom) => queue.extend(custom.candidates().iter().cloned()),
+                    Target::Name(_) => {}
                 }
-                Target::Custom(custom) => waiting.extend(custom.candidates().iter().cloned()),
-                Target::Name(_) => {}
             }
+            let index = members.agents.len();
+            members.by_name.insert(agent.name_arc().clone(), index);
+            members.agents.push(agent);
         }
-        members.push(agent);
+        members
     }
-    (members, by_name, problems)
-}
 
-/// The handoff with its target found in the team; `Err` with the name that is not there.
-fn linked<C>(
-    handoff: &Handoff<C>,
-    members: &[Agent<C>],
-    by_name: &HashMap<Arc<str>, usize>,
-) -> Result<Handoff<C>, Arc<str>> {
-    if let Target::Custom(_) = handoff.target() {
-        return Ok(handoff.clone());
-    }
-    let name = &handoff.spec().agent_name;
-    let Some(&at) = by_name.get(name) else {
-        return Err(name.clone());
-    };
-    let target = &members[at];
-    Ok(handoff.to_member(at, target.name_arc(), target.description()))
-}
-
-/// What is wrong with the names that agents used as tools hand off to, and those they lead to.
-fn lost_in_tools<C>(members: &[Agent<C>], by_name: &HashMap<Arc<str>, usize>) -> Vec<String> {
-    let mut seen: HashSet<*const Definition<C>> = HashSet::new();
-    seen.extend(members.iter().map(|member| Arc::as_ptr(member.def())));
-    let mut waiting: VecDeque<Agent<C>> = members.iter().flat_map(asked_by).collect();
-    let mut problems = Vec::new();
-    while let Some(agent) = waiting.pop_front() {
-        // An agent of another team finds its names there.
-        if !seen.insert(Arc::as_ptr(agent.def())) || agent.team().is_some() {
-            continue;
+    /// Returns the handoff with the index of its target, or the name that is not in the team.
+    fn resolve(&self, handoff: &Handoff<C>) -> Result<Handoff<C>, Arc<str>> {
+        if let Target::Custom(_) = handoff.target() {
+            return Ok(handoff.clone());
         }
-        for handoff in agent.handoffs() {
-            match handoff.target() {
-                Target::Name(name) if !by_name.contains_key(name) => problems.push(format!(
-                    "agent \"{}\", used as a tool, hands off to \"{name}\": {}",
-                    agent.name(),
-                    no_such_agent(name, by_name.keys())
-                )),
-                Target::Agent(target) => waiting.push_back(target.clone()),
-                Target::Custom(custom) => waiting.extend(custom.candidates().iter().cloned()),
-                Target::Name(_) | Target::Member(_) => {}
+        let name = &handoff.spec().to;
+        let index = *self.by_name.get(name).ok_or_else(|| name.clone())?;
+        let target = &self.agents[index];
+        Ok(handoff.to_member(index, target.name_arc(), target.description()))
+    }
+
+    /// Checks that agents used as tools, and the agents they lead to, hand off to known names.
+    fn check_agents_used_as_tools(&self, problems: &mut Vec<String>) {
+        let members = self.agents.iter();
+        let mut seen: HashSet<_> = members.map(|agent| Arc::as_ptr(agent.def())).collect();
+        let mut queue: VecDeque<_> = self.agents.iter().flat_map(agents_used_as_tools).collect();
+        while let Some(agent) = queue.pop_front() {
+            // The names in an agent of another team were resolved there.
+            if !seen.insert(Arc::as_ptr(agent.def())) || agent.team().is_some() {
+                continue;
             }
+            for handoff in agent.handoffs() {
+                match handoff.target() {
+                    Target::Name(name) if !self.by_name.contains_key(name) => {
+                        problems.push(format!(
+                            "agent \"{}\", used as a tool, hands off to \"{name}\": {}",
+                            agent.name(),
+                            self.no_such_agent(name)
+                        ));
+                    }
+                    Target::Agent(target) => queue.push_back(target.clone()),
+                    Target::Custom(custom) => queue.extend(custom.candidates().iter().cloned()),
+                    Target::Name(_) | Target::Member(_) => {}
+                }
+            }
+            queue.extend(agents_used_as_tools(&agent));
         }
-        waiting.extend(asked_by(&agent));
     }
-    problems
+
+    fn no_such_agent(&self, name: &str) -> String {
+        let mut known: Vec<_> = self
+            .by_name
+            .keys()
+            .map(|name| format!("\"{name}\""))
+            .collect();
+        known.sort();
+        let known = known.join(", ");
+        format!("the team has no agent \"{name}\", only {known}")
+    }
 }
 
-/// The agents that an agent uses as tools.
-fn asked_by<C>(agent: &Agent<C>) -> impl Iterator<Item = Agent<C>> {
-    agent
-        .tools()
-        .iter()
-        .filter_map(|tool| tool.agent().cloned())
-}
-
-fn no_such_agent<'a>(name: &str, known: impl Iterator<Item = &'a Arc<str>>) -> String {
-    let mut known: Vec<String> = known.map(|name| format!("\"{name}\"")).collect();
-    known.sort();
-    format!(
-        "the team has no agent \"{name}\", only {}",
-        known.join(", ")
-    )
+fn agents_used_as_tools<C>(agent: &Agent<C>) -> impl Iterator<Item = Agent<C>> {
+    let agents = agent.tools().iter().filter_map(|tool| tool.agent());
+    agents.cloned()
 }

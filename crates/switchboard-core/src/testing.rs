@@ -1,8 +1,8 @@
-//! Testing agents without a provider.
+//! Tools for testing agents without a provider.
 //!
-//! [`ScriptedModel`] answers from a script and keeps what it was asked. [`Report`] tells who did
-//! what in a run, asserts on it, and prints as a golden transcript. [`Recorder`] turns a live run
-//! into a script.
+//! [`ScriptedModel`] answers from a script and keeps its requests. [`Report`] lists what each agent
+//! did in a run, has assertions on it, and prints as a transcript for golden files. [`Recorder`]
+//! turns a live run into a script.
 //!
 //! ```
 //! use switchboard_core::testing::{Report, ScriptedModel};
@@ -44,8 +44,8 @@ pub use recorder::{Recorder, Recording};
 pub use report::{Report, ToolUsed};
 pub use scripted::ScriptedModel;
 
-/// An item in a line or so, as a person would want to read it: `user: Hi`, `call lookup {"id": 1}`,
-/// `output 42`, and its type where it is something else.
+/// Describes an item in short: `user: Hi`, `call lookup {"id": 1}`, `output 42`, or its type if it
+/// is something else.
 ///
 /// ```
 /// use switchboard_core::Item;
@@ -63,8 +63,8 @@ pub fn describe_item(item: &Item) -> String {
     }
 }
 
-/// Those of the requests that were made for this agent.
-fn of_agent(requests: &[ModelRequest], agent: &str) -> Vec<ModelRequest> {
-    let is_its_own = |request: &&ModelRequest| request.agent.as_deref() == Some(agent);
-    requests.iter().filter(is_its_own).cloned().collect()
+/// Returns the requests that were made for this agent.
+fn requests_of(requests: &[ModelRequest], agent: &str) -> Vec<ModelRequest> {
+    let is_of_agent = |request: &&ModelRequest| request.agent.as_deref() == Some(agent);
+    requests.iter().filter(is_of_agent).cloned().collect()
 }

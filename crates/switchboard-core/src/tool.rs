@@ -1,4 +1,4 @@
-//! What agents can do besides talking.
+//! Tools: functions that an agent's model can call.
 
 mod builder;
 mod context;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use builder::{ToolBuilder, tool};
-pub(crate) use context::ThisCall;
 pub use context::ToolContext;
+pub(crate) use context::{CallInfo, ProgressReporter};
 pub use output::{Json, ToolOutput};
 
 use crate::agent::Agent;
-use crate::callback::{BoxError, Outcome, caught};
+use crate::callback::{BoxError, Outcome, catch_panic_sync};
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
 use crate::schema::InvalidPayload;
 
-/// What the model is told when a tool fails and says nothing else about it.
+/// The default failure text for the model.
 pub(crate) const DEFAULT_FAILURE: &str =
     "An error occurred while running the tool. Please try again.";
 
-/// A function an agent's model may call.
+/// A function that an agent's model can call. Clones share it.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -60,22 +60,22 @@ struct Inner<C> {
 }
 
 impl<C> Tool<C> {
-    /// The name the model calls it by.
+    /// The tool's name.
     pub fn name(&self) -> &str {
         &self.0.spec.name
     }
 
-    /// What it is for, as the model is told.
+    /// The tool's description.
     pub fn description(&self) -> &str {
         &self.0.spec.description
     }
 
-    /// The tool as a model sees it.
+    /// The tool as the model sees it.
     pub fn spec(&self) -> &ToolSpec {
         &self.0.spec
     }
 
-    /// The agent that answers, where the tool is one; see [`Agent::as_tool`].
+    /// The agent behind the tool, where it is one; see [`Agent::as_tool`].
     pub fn agent(&self) -> Option<&Agent<C>> {
         self.0.agent.as_ref()
     }
@@ -84,7 +84,7 @@ impl<C> Tool<C> {
         &self.0.enabled
     }
 
-    /// What is wrong with how the tool was built.
+    /// The problem with how the tool was built.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.0.problem.as_deref()
     }
@@ -101,18 +101,18 @@ impl<C> Tool<C> {
         &self.0.guardrails
     }
 
-    /// What the model is told of a failure: what the tool says about it, unless that fails too.
+    /// The failure text for the model: the tool's own, or a default that reveals nothing.
     pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
         if let Some(failure) = &self.0.failure {
-            match caught(|| failure(ctx, error)) {
+            match catch_panic_sync(|| failure(ctx, error)) {
                 Ok(text) => return text,
                 Err(_) => tracing::warn!(
                     tool = self.name(),
-                    "the text about a tool's failure could not be made; the model is told the usual"
+                    "the failure text of a tool panicked; the model gets the default"
                 ),
             }
         }
-        // That a tool took too long is nobody's secret, nor what is wrong with arguments, told without them.
+        // These two messages hold no private data.
         if error.is::<TimedOut>() || error.is::<InvalidPayload>() {
             error.to_string()
         } else {
@@ -133,7 +133,7 @@ impl<C> fmt::Debug for Tool<C> {
     }
 }
 
-/// A tool that took longer than it may.
+/// A tool exceeded its timeout.
 #[derive(Debug)]
 pub(crate) struct TimedOut {
     pub(crate) tool: Arc<str>,

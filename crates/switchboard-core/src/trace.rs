@@ -1,9 +1,9 @@
-//! What happened in a run, as spans.
+//! Tracing: the spans of a run.
 //!
 //! A run makes a span for each agent, turn, model call, tool, handoff and guardrail. They go to a
-//! [`Tracer`]: by default to the `tracing` crate, so that any subscriber sees them; to memory with
-//! a [`MemoryTracer`]; or wherever an own tracer takes them. What a trace holds never enters a
-//! conversation.
+//! [`Tracer`]: by default to the `tracing` crate, nested under the caller's current span and entered
+//! while user code runs; to memory with a [`MemoryTracer`]; or to a tracer of your own. The content
+//! of a trace never enters a conversation.
 
 mod memory;
 mod subscriber;
@@ -12,39 +12,40 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 pub use memory::MemoryTracer;
 use serde::Serialize;
 use serde_json::Value;
 use subscriber::SubscriberTracer;
+use tracing::Instrument as _;
+use tracing::instrument::Instrumented;
 
-use crate::callback::caught;
+use crate::callback::catch_panic_sync;
 use crate::guardrail::GuardrailOutcome;
 use crate::items::Item;
 use crate::model::Usage;
 
-/// Takes the spans of runs.
+/// Receives the spans of runs.
 ///
-/// Both methods are called from within runs and must not block. One that panics is ignored, with a
-/// warning.
+/// Both methods are called during runs and must not block. A panic in one is logged and ignored.
 pub trait Tracer: Send + Sync + 'static {
-    /// A span begins. Some of its data is only known later.
+    /// Called when a span begins. Some of its data is only known later.
     fn start(&self, span: &Span);
 
-    /// A span has ended, with all its data, which is the tracer's to keep.
+    /// Called when a span has ended, with all its data.
     fn end(&self, span: Span);
 }
 
-/// Where the spans of a run go.
+/// The destination of spans.
 #[derive(Clone, Default)]
 pub enum Tracing {
-    /// To the `tracing` crate, where a subscriber wants them; nothing is made where none does.
+    /// The `tracing` crate; no spans are made if no subscriber is interested.
     #[default]
     Subscriber,
-    /// Nowhere.
+    /// No spans are made.
     Off,
-    /// To this tracer.
+    /// This tracer.
     To(Arc<dyn Tracer>),
 }
 
@@ -58,103 +59,106 @@ impl fmt::Debug for Tracing {
     }
 }
 
-/// One stretch of a run.
-///
-/// What the engine does by itself, between calls of models, tools and other code, takes microseconds and
-/// counts as one moment: a span may begin when the one before it ends.
+/// A part of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Span {
     /// The span's number, unique in this process.
     pub id: u64,
-    /// The span it is part of.
+    /// The span it belongs to.
     pub parent: Option<u64>,
     /// The run it belongs to.
     pub trace: u64,
-    /// When it began.
+    /// The time it began.
     pub started: SystemTime,
-    /// When it ended.
+    /// The time it ended.
     pub ended: Option<SystemTime>,
-    /// What it is.
+    /// The details.
     pub data: SpanData,
-    /// What went wrong in it.
+    /// The error in it.
     pub error: Option<Box<SpanError>>,
 }
 
-/// What went wrong in a span.
+/// An error in a span.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SpanError {
-    /// In words.
+    /// The message.
     pub message: String,
-    /// The agents asked for, where there were several handoffs at once.
+    /// The agents that were asked for, where the model asked for several handoffs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requested_agents: Vec<Arc<str>>,
 }
 
-/// What a span is.
+/// The details of a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SpanData {
-    /// An agent has the conversation.
+    /// The time during which an agent has the conversation.
+    #[non_exhaustive]
     Agent {
-        /// Its name.
+        /// The agent's name.
         name: Arc<str>,
         /// The agents it can hand off to.
         handoffs: Arc<[Arc<str>]>,
         /// Its tools.
         tools: Arc<[Arc<str>]>,
-        /// The form of its answer.
+        /// The type of its output.
         output_type: Cow<'static, str>,
     },
     /// One model call and what follows from it.
+    #[non_exhaustive]
     Turn {
-        /// Which turn of the run.
+        /// The number of the turn.
         turn: u32,
-        /// Whose.
+        /// The agent.
         agent: Arc<str>,
     },
-    /// A model answers.
+    /// A model call.
+    #[non_exhaustive]
     Generation {
         /// The model's name.
         model: Arc<str>,
-        /// How many items it was given.
+        /// The number of input items.
         input_items: usize,
-        /// What it cost.
+        /// The usage of the call.
         usage: Usage,
-        /// What it answered, unless sensitive data is left out.
+        /// Its response, unless sensitive data is excluded.
         output: Option<Vec<Item>>,
     },
-    /// A tool runs.
+    /// A tool call.
+    #[non_exhaustive]
     Function {
         /// The tool's name.
         name: Arc<str>,
-        /// Its arguments, unless sensitive data is left out.
+        /// Its arguments, unless sensitive data is excluded.
         input: Option<Arc<str>>,
-        /// What it returned, unless sensitive data is left out.
+        /// Its output, unless sensitive data is excluded.
         output: Option<String>,
-        /// Whether it failed and the model was told so.
+        /// Set if it failed.
         failed: bool,
     },
-    /// The conversation passes to another agent.
+    /// A handoff.
+    #[non_exhaustive]
     Handoff {
-        /// Who had it.
-        from_agent: Arc<str>,
-        /// Who gets it; absent where it never came to that.
-        to_agent: Option<Arc<str>>,
-        /// What the model sent along, unless sensitive data is left out.
+        /// The agent that had the conversation.
+        from: Arc<str>,
+        /// The agent that gets it; `None` if the handoff failed before that was known.
+        to: Option<Arc<str>>,
+        /// The payload, unless sensitive data is excluded.
         payload: Option<Value>,
-        /// How many items the next agent sees.
+        /// The number of items the next agent gets.
         carried_items: Option<usize>,
     },
-    /// A guardrail checks.
+    /// A guardrail.
+    #[non_exhaustive]
     Guardrail {
         /// Its name.
         name: Arc<str>,
-        /// Whether it tripped.
+        /// Set if it tripped.
         triggered: bool,
-        /// What came of it.
+        /// The outcome.
         outcome: GuardrailOutcome,
     },
 }
@@ -173,181 +177,123 @@ impl SpanData {
     }
 }
 
-/// The bits of nanoseconds.
-const NANOS: u64 = (1 << 30) - 1;
-
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// A run's way to its tracer.
+/// The trace of a run.
 pub(crate) struct Trace {
-    tracer: Option<Arc<dyn Tracer>>,
+    sink: Option<Sink>,
     id: u64,
-    /// What the clock said last: seconds since 1970, and below them 30 bits of nanoseconds; 0 where
-    /// time may have passed since.
-    moment: AtomicU64,
+}
+
+#[derive(Clone)]
+enum Sink {
+    Subscriber(Arc<SubscriberTracer>),
+    Tracer(Arc<dyn Tracer>),
+}
+
+impl Sink {
+    fn tracer(&self) -> &dyn Tracer {
+        match self {
+            Self::Subscriber(tracer) => &**tracer,
+            Self::Tracer(tracer) => &**tracer,
+        }
+    }
 }
 
 impl Trace {
     pub(crate) fn new(tracing: &Tracing) -> Self {
-        let tracer: Option<Arc<dyn Tracer>> = match tracing {
+        let sink = match tracing {
             Tracing::Off => None,
-            Tracing::To(tracer) => Some(tracer.clone()),
+            Tracing::To(tracer) => Some(Sink::Tracer(tracer.clone())),
             Tracing::Subscriber => {
-                let tracer = SubscriberTracer::if_wanted();
-                tracer.map(|tracer| Arc::new(tracer) as Arc<dyn Tracer>)
+                SubscriberTracer::if_enabled().map(|tracer| Sink::Subscriber(Arc::new(tracer)))
             }
         };
-        let id = match &tracer {
+        let id = match &sink {
             Some(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),
             None => 0,
         };
-        Self {
-            tracer,
-            id,
-            moment: AtomicU64::new(0),
-        }
+        Self { sink, id }
     }
 
-    /// To be called before anybody else has the floor: a model, a session, who listens, code of users.
-    pub(crate) fn time_passes(&self) {
-        self.moment.store(0, Ordering::Relaxed);
-    }
-
-    /// What time it is. What the engine does by itself is one moment, a few microseconds long: a run
-    /// with one handoff looks at the clock three times and not ten, at 30 ns each.
-    fn now(&self) -> SystemTime {
-        let known = self.moment.load(Ordering::Relaxed);
-        if known != 0 {
-            let nanos = (known & NANOS) as u32;
-            return SystemTime::UNIX_EPOCH + Duration::new(known >> 30, nanos);
-        }
-        let now = SystemTime::now();
-        let since = now.duration_since(SystemTime::UNIX_EPOCH);
-        // Before 1970 and after 2514 it is looked up each time.
-        let moment = match since {
-            Ok(since) if since.as_secs() < 1 << 34 => {
-                since.as_secs() << 30 | u64::from(since.subsec_nanos())
-            }
-            _ => 0,
-        };
-        self.moment.store(moment, Ordering::Relaxed);
-        now
-    }
-
-    /// Begins a span; `data` is only made where somebody wants it.
+    /// Begins a span; `data` is only called if spans are made.
     pub(crate) fn span(&self, parent: Option<u64>, data: impl FnOnce() -> SpanData) -> OpenSpan {
-        let mut span = OpenSpan::default();
-        self.begin(&mut span, parent, data);
-        span
-    }
-
-    /// Begins a span where another one was, which is over.
-    pub(crate) fn begin(
-        &self,
-        place: &mut OpenSpan,
-        parent: Option<u64>,
-        data: impl FnOnce() -> SpanData,
-    ) {
-        let Some(tracer) = &self.tracer else {
-            return;
+        let Some(sink) = &self.sink else {
+            return OpenSpan::default();
         };
-        self.end([place]);
-        let open = place.0.get_or_insert_with(|| {
-            let tracer = tracer.clone();
-            Box::new(Open { tracer, span: None })
-        });
-        let span = open.span.insert(Span {
+        let span = Span {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             parent,
             trace: self.id,
-            started: self.now(),
+            started: SystemTime::now(),
             ended: None,
             data: data(),
             error: None,
-        });
-        ignoring_panics(|| tracer.start(span));
+        };
+        ignore_panic(|| sink.tracer().start(&span));
+        OpenSpan(Some(Box::new((sink.clone(), span))))
     }
 
-    /// Ends spans that are open, in this order.
-    pub(crate) fn end<const N: usize>(&self, spans: [&mut OpenSpan; N]) {
-        if spans.iter().any(|span| span.is_open()) {
-            let now = self.now();
-            for span in spans {
-                span.end(now);
-            }
-        }
+    /// Runs user code within the `tracing` span that stands for `span`.
+    pub(crate) fn within<F: Future>(&self, span: Option<u64>, future: F) -> Instrumented<F> {
+        let entered = match (&self.sink, span) {
+            (Some(Sink::Subscriber(tracer)), Some(id)) => tracer.tracing_span(id),
+            _ => tracing::Span::none(),
+        };
+        future.instrument(entered)
     }
 }
 
-/// A span that ends when this is dropped, also when a run is cancelled. The next one can begin in the
-/// same place.
+/// A span that ends when this is dropped, also when a run is cancelled.
 #[derive(Default)]
-pub(crate) struct OpenSpan(Option<Box<Open>>);
-
-struct Open {
-    tracer: Arc<dyn Tracer>,
-    /// None once it has ended.
-    span: Option<Span>,
-}
+pub(crate) struct OpenSpan(Option<Box<(Sink, Span)>>);
 
 impl OpenSpan {
-    fn span(&self) -> Option<&Span> {
-        self.0.as_ref()?.span.as_ref()
-    }
-
-    fn span_mut(&mut self) -> Option<&mut Span> {
-        self.0.as_mut()?.span.as_mut()
-    }
-
     pub(crate) fn id(&self) -> Option<u64> {
-        self.span().map(|span| span.id)
+        self.0.as_ref().map(|open| open.1.id)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.span().is_some()
+        self.0.is_some()
     }
 
     pub(crate) fn update(&mut self, change: impl FnOnce(&mut SpanData)) {
-        if let Some(span) = self.span_mut() {
-            change(&mut span.data);
+        if let Some(open) = &mut self.0 {
+            change(&mut open.1.data);
         }
     }
 
-    fn end(&mut self, now: SystemTime) {
-        if let Some(span) = self.span_mut() {
-            span.ended = Some(now);
-            // Taken out in there, since a closure that held it would be copied on the way.
-            ignoring_panics(|| {
-                if let Some(open) = &mut self.0
-                    && let Some(span) = open.span.take()
-                {
-                    open.tracer.end(span);
-                }
-            });
-        }
+    pub(crate) fn fail(&mut self, message: &str) {
+        self.fail_with(message, Vec::new());
     }
 
-    pub(crate) fn fail(&mut self, message: &str, requested_agents: Vec<Arc<str>>) {
-        if let Some(span) = self.span_mut() {
-            span.error = Some(Box::new(SpanError {
+    pub(crate) fn fail_with(&mut self, message: &str, requested_agents: Vec<Arc<str>>) {
+        if let Some(open) = &mut self.0 {
+            open.1.error = Some(Box::new(SpanError {
                 message: message.to_owned(),
                 requested_agents,
             }));
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        if let Some(open) = self.0.take() {
+            let (sink, mut span) = *open;
+            span.ended = Some(SystemTime::now());
+            ignore_panic(|| sink.tracer().end(span));
         }
     }
 }
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if self.is_open() {
-            self.end(SystemTime::now());
-        }
+        self.end();
     }
 }
 
-/// A run does not fail because who watches it does.
-fn ignoring_panics(told: impl FnOnce()) {
-    if let Err(error) = caught(told) {
-        tracing::warn!(%error, "a tracer failed; the run goes on");
+/// A panic of a tracer must not end the run.
+fn ignore_panic(code: impl FnOnce()) {
+    if let Err(error) = catch_panic_sync(code) {
+        tracing::warn!(%error, "a tracer panicked; the run continues");
     }
 }

@@ -1,4 +1,4 @@
-//! The function that gives the tool, with the written one inside it.
+//! Expands `#[tool]` to a function that returns the tool, with the user's function inside it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -8,25 +8,25 @@ use syn::{Attribute, Ident, LitStr, ReturnType, Signature};
 
 use crate::function::{Function, doc_text, is_for_callers};
 use crate::options::Options;
-use crate::parameters::{Argument, Parameters, all_or};
+use crate::parameters::{Argument, Parameters, ok_unless};
 
 pub(crate) fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
     let function: Function = match syn::parse2(function) {
         Ok(function) => function,
         Err(problem) => return problem.into_compile_error(),
     };
-    let stand_in = stand_in(&function);
+    let placeholder = placeholder(&function);
     match syn::parse2(options).and_then(|options| expand(&options, function)) {
         Ok(expanded) => expanded,
         Err(problem) => {
             let problem = problem.into_compile_error();
-            quote!(#problem #stand_in)
+            quote!(#problem #placeholder)
         }
     }
 }
 
-/// A function of the same name, so that a mistake in one tool is not also told at its every use.
-fn stand_in(function: &Function) -> TokenStream {
+/// A function of the same name, so that a mistake in a tool is not also reported at each use of it.
+fn placeholder(function: &Function) -> TokenStream {
     let Function {
         attributes,
         visibility,
@@ -55,8 +55,7 @@ fn expand(options: &Options, function: Function) -> syn::Result<TokenStream> {
 
     let mut problems = Vec::new();
     problems.extend(check_signature(&signature).err());
-    let parameters = Parameters::take(&mut signature.inputs);
-    let parameters = parameters.unwrap_or_else(|problem| {
+    let parameters = Parameters::take(&mut signature.inputs).unwrap_or_else(|problem| {
         problems.push(problem);
         Parameters::default()
     });
@@ -64,15 +63,15 @@ fn expand(options: &Options, function: Function) -> syn::Result<TokenStream> {
         problems.push(problem);
         String::new()
     });
-    let description = match &options.description {
-        Some(description) => Ok(description.value()),
-        None => doc_text(&for_callers),
-    };
+    let description = options
+        .description
+        .as_ref()
+        .map_or_else(|| doc_text(&for_callers), |text| Ok(text.value()));
     let description = description.unwrap_or_else(|problem| {
         problems.push(problem);
         String::new()
     });
-    all_or((), problems)?;
+    ok_unless((), problems)?;
 
     let ident = &signature.ident;
     let (generics, context) = match &parameters.context {
@@ -99,7 +98,7 @@ fn expand(options: &Options, function: Function) -> syn::Result<TokenStream> {
     })
 }
 
-/// What the signature of a function may have and that of a tool may not.
+/// Checks for parts of a signature that a tool cannot have.
 fn check_signature(signature: &Signature) -> syn::Result<()> {
     let mut problems = Vec::new();
     let generics = &signature.generics;
@@ -112,7 +111,7 @@ fn check_signature(signature: &Signature) -> syn::Result<()> {
     if let Some(clause) = &generics.where_clause {
         problems.push(syn::Error::new_spanned(
             clause,
-            "a tool cannot be generic, so it has no use for a `where`: remove it",
+            "a tool cannot be generic: remove the `where` clause",
         ));
     }
     let keywords = [
@@ -122,20 +121,20 @@ fn check_signature(signature: &Signature) -> syn::Result<()> {
     ];
     problems.extend(keywords.into_iter().flatten().map(|(span, word)| {
         let message =
-            format!("a tool cannot be `{word}`: remove the word, or call such a function");
+            format!("a tool cannot be `{word}`: remove the keyword, or call such a function");
         syn::Error::new(span, message)
     }));
-    all_or((), problems)
+    ok_unless((), problems)
 }
 
-/// The name the model calls. Providers refuse other names than these.
+/// The name of the tool. Providers accept only names of this form.
 fn tool_name(options: &Options, function: &Ident) -> syn::Result<String> {
     let (name, span) = match &options.name {
         Some(name) => (name.value(), name.span()),
         None => (function.unraw().to_string(), function.span()),
     };
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=64).contains(&name.len()) && name.chars().all(is_fine) {
+    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if (1..=64).contains(&name.len()) && name.chars().all(is_valid) {
         return Ok(name);
     }
     let message = format!(
@@ -145,7 +144,7 @@ fn tool_name(options: &Options, function: &Ident) -> syn::Result<String> {
     Err(syn::Error::new(span, message))
 }
 
-/// The type that the model's arguments are parsed into; none where the tool takes none.
+/// The type that the arguments are parsed into, or `None` if the tool takes none.
 fn arguments_type(tool: &str, arguments: &[Argument]) -> Option<TokenStream> {
     if arguments.is_empty() {
         return None;
@@ -185,23 +184,33 @@ fn builder(options: &Options, name: &str, description: &str, context: &TokenStre
     }
 }
 
-/// The last call of the builder. What the compiler says about the function's value, it says at its
-/// type.
+/// Calls `run` on the builder with a closure that calls the function. The compiler reports errors
+/// about the function's future at its name, and errors about its value at its return type.
 fn run(signature: &Signature, parameters: &Parameters) -> TokenStream {
     let ident = &signature.ident;
-    let of = if parameters.arguments.is_empty() {
+    let at_name = ident.span().resolved_at(Span::call_site());
+    let at_value = match &signature.output {
+        ReturnType::Default => at_name,
+        ReturnType::Type(_, of) => of.span().resolved_at(Span::call_site()),
+    };
+    let arguments = if parameters.arguments.is_empty() {
         quote!(())
     } else {
         quote!(__Arguments)
     };
     let context = parameters.context.iter().map(|_| quote!(__context));
     let names = parameters.arguments.iter().map(|argument| &argument.name);
-    let code = quote! {
-        |__context, __arguments: #of| #ident(#(#context,)* #(__arguments.#names,)*)
+    let call = quote_spanned!(at_name=> #ident(#(#context,)* #(__arguments.#names,)*));
+    if signature.asyncness.is_none() {
+        return quote_spanned!(at_value=> .run(|__context, __arguments: #arguments| #call));
+    }
+    // For a future that fails a bound, `run` cannot report which. An async block whose value is
+    // already converted leaves it only `Send` to check.
+    let convert = quote_spanned! {at_value=>
+        let __value = #call.await;
+        ::switchboard::__private::tool_output(__value)
     };
-    let span = match &signature.output {
-        ReturnType::Default => ident.span(),
-        ReturnType::Type(_, of) => of.span(),
-    };
-    quote_spanned!(span=> .run(#code))
+    quote_spanned! {at_name=>
+        .run(|__context, __arguments: #arguments| async move { { #convert }.await })
+    }
 }

@@ -1,10 +1,10 @@
-//! The function as it was written.
+//! Parses the annotated function.
 
 use proc_macro2::{Delimiter, Group};
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, Signature, Token, Visibility};
 
-/// A function whose body is left as it is: the compiler knows better what may stand in it.
+/// A function whose body is not parsed: the compiler reports errors in it better.
 pub(crate) struct Function {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
@@ -41,7 +41,7 @@ impl Parse for Function {
     }
 }
 
-/// Whether an attribute is about the function that users call, and not about its code.
+/// Returns `true` if an attribute belongs on the function that returns the tool, not on the user's code.
 pub(crate) fn is_for_callers(attribute: &Attribute) -> bool {
     const FOR_CALLERS: [&str; 11] = [
         "doc",
@@ -60,7 +60,8 @@ pub(crate) fn is_for_callers(attribute: &Attribute) -> bool {
     first.is_some_and(|first| FOR_CALLERS.iter().any(|name| first.ident == name))
 }
 
-/// The text of a doc comment: each line without its leading space, without blank lines around.
+/// The text of the doc comment, without the leading space of each line and without surrounding blank
+/// lines.
 pub(crate) fn doc_text(attributes: &[Attribute]) -> syn::Result<String> {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -77,7 +78,7 @@ pub(crate) fn doc_text(attributes: &[Attribute]) -> syn::Result<String> {
         else {
             return Err(syn::Error::new_spanned(
                 &meta.value,
-                "the model's description is read from a comment or a string literal; say it with \
+                "the description must be a doc comment or a string literal; set it with \
                  `#[tool(description = \"...\")]`",
             ));
         };

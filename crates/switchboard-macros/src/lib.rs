@@ -1,7 +1,7 @@
 //! The attribute [`#[tool]`](macro@tool) of Switchboard: a function as a tool of an agent.
 //!
-//! Use it through the crate `switchboard`, which has it beside the function of the same name; what
-//! it writes names that crate.
+//! Use it through the crate `switchboard`, which exports it beside the function of the same name: the
+//! generated code refers to that crate.
 
 mod expand;
 mod function;
@@ -10,7 +10,7 @@ mod parameters;
 
 use proc_macro::TokenStream;
 
-/// Makes a function a tool: the same name, without parameters, then gives the `Tool`.
+/// Turns a function into a tool: a function of the same name, without parameters, returns the `Tool`.
 ///
 /// ```
 /// use switchboard::testing::ScriptedModel;
@@ -40,29 +40,30 @@ use proc_macro::TokenStream;
 /// let agent = Agent::<App>::new("Billing").tool(lookup()).model(model.clone());
 /// let app = App { owner: "Ada".to_owned() };
 /// Runner::new(&agent).context(app).run("Whose is 42?").await?;
-/// let told = &model.requests()[1].input[2];
-/// assert!(told.as_json().contains("42 is Ada's, closed: false"));
+/// let output = &model.requests()[1].input[2];
+/// assert!(output.as_json().contains("42 is Ada's, closed: false"));
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # The function
 ///
-/// It is sync or async, and returns what `ToolBuilder::run` takes: a value that converts into a
-/// `ToolOutput`, or a `Result` of one. It has a name for each parameter, and no generics.
+/// It is sync or async, and returns a value that converts into a `ToolOutput`, or a `Result` of one. A
+/// value that is `Serialize` is returned as `Json(value)`. The future of an async function must be
+/// `Send`. Each parameter has a plain name, and there are no generics.
 ///
 /// The doc comment is the tool's description. Doc comments, lints, `#[cfg]`, `#[must_use]` and
-/// `#[deprecated]` stay on the function that gives the tool; other attributes, such as
-/// `#[tracing::instrument]`, go with the code.
+/// `#[deprecated]` apply to the function that returns the tool; other attributes, such as
+/// `#[tracing::instrument]`, apply to the code.
 ///
 /// # The parameters
 ///
-/// The first may be a `ToolContext<C>`, written by that name; the tool is then a `Tool<C>`. Without
-/// it, the tool is for agents of any context.
+/// The first may be a `ToolContext<C>`, under that name; the tool is then a `Tool<C>`. Without it, the
+/// tool works with any context.
 ///
-/// Each other parameter is one argument of the call. Its type is a `serde::Deserialize` and a
-/// `schemars::JsonSchema`, its doc comment tells the model what it is for, and an `Option` may be
-/// left out. `#[serde(..)]` and `#[schemars(..)]` work on a parameter as they do on a field:
+/// Each other parameter is one argument of the call. Its type implements `serde::Deserialize` and
+/// `schemars::JsonSchema`, its doc comment is its description for the model, and an `Option` may be
+/// omitted. `#[serde(..)]` and `#[schemars(..)]` work on a parameter as they do on a field:
 ///
 /// ```
 /// use switchboard::{Tool, tool};
@@ -78,12 +79,12 @@ use proc_macro::TokenStream;
 ///
 /// # Options
 ///
-/// | option | is | unless given |
+/// | option | meaning | default |
 /// | --- | --- | --- |
-/// | `name = "..."` | the name the model calls | the function's name |
-/// | `description = "..."` | what the tool is for | the doc comment |
-/// | `strict = false` | lets the model stray from the schema; a map has no strict one | `true` |
-/// | `timeout_ms = 500` | how long a call may take | as long as it likes |
+/// | `name = "..."` | the name of the tool | the function's name |
+/// | `description = "..."` | the description for the model | the doc comment |
+/// | `strict = false` | does not enforce the schema; needed for maps, which have no strict one | `true` |
+/// | `timeout_ms = 500` | the timeout of a call | none |
 ///
 /// ```
 /// use switchboard::{Tool, tool};

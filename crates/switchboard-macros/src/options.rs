@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(..)]`.
+//! Parses the options in `#[tool(..)]`.
 
 use syn::ext::IdentExt as _;
 use syn::parse::{Parse, ParseStream};
@@ -29,18 +29,18 @@ impl Parse for Options {
 impl Options {
     fn set(&mut self, option: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match option.to_string().as_str() {
-            "name" => once(&mut self.name, option, text(option, input)?),
-            "description" => once(&mut self.description, option, text(option, input)?),
+            "name" => set_once(&mut self.name, option, text(option, input)?),
+            "description" => set_once(&mut self.description, option, text(option, input)?),
             "strict" => match value(option, input, "`true` or `false`")? {
-                (_, Some(Lit::Bool(strict))) => once(&mut self.strict, option, strict),
-                (value, _) => Err(wrong(&value, option, "`true` or `false`")),
+                (_, Some(Lit::Bool(strict))) => set_once(&mut self.strict, option, strict),
+                (value, _) => Err(wrong_value(&value, option, "`true` or `false`")),
             },
             "timeout_ms" => match value(option, input, MILLISECONDS)? {
                 (value, Some(Lit::Int(timeout))) => match timeout.base10_parse::<u64>() {
-                    Ok(timeout @ 1..) => once(&mut self.timeout_ms, option, timeout),
-                    Ok(0) | Err(_) => Err(wrong(&value, option, MILLISECONDS)),
+                    Ok(timeout @ 1..) => set_once(&mut self.timeout_ms, option, timeout),
+                    Ok(0) | Err(_) => Err(wrong_value(&value, option, MILLISECONDS)),
                 },
-                (value, _) => Err(wrong(&value, option, MILLISECONDS)),
+                (value, _) => Err(wrong_value(&value, option, MILLISECONDS)),
             },
             unknown => Err(syn::Error::new(
                 option.span(),
@@ -59,14 +59,21 @@ const TEXT: &str = "a string literal";
 fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
     match value(option, input, TEXT)? {
         (_, Some(Lit::Str(text))) => Ok(text),
-        (value, _) => Err(wrong(&value, option, TEXT)),
+        (value, _) => Err(wrong_value(&value, option, TEXT)),
     }
 }
 
-/// The value of an option, also as the literal it is, if it is one.
-fn value(option: &Ident, input: ParseStream<'_>, is: &str) -> syn::Result<(Expr, Option<Lit>)> {
+/// Parses the value of an option. Also returns the literal, if it is one.
+fn value(
+    option: &Ident,
+    input: ParseStream<'_>,
+    expected: &str,
+) -> syn::Result<(Expr, Option<Lit>)> {
     if !input.peek(Token![=]) {
-        return Err(syn::Error::new(option.span(), takes(option, is)));
+        return Err(syn::Error::new(
+            option.span(),
+            expected_message(option, expected),
+        ));
     }
     input.parse::<Token![=]>()?;
     let value: Expr = input.parse()?;
@@ -77,7 +84,7 @@ fn value(option: &Ident, input: ParseStream<'_>, is: &str) -> syn::Result<(Expr,
     Ok((value, literal))
 }
 
-fn once<T>(slot: &mut Option<T>, option: &Ident, value: T) -> syn::Result<()> {
+fn set_once<T>(slot: &mut Option<T>, option: &Ident, value: T) -> syn::Result<()> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(syn::Error::new(
@@ -87,10 +94,10 @@ fn once<T>(slot: &mut Option<T>, option: &Ident, value: T) -> syn::Result<()> {
     }
 }
 
-fn wrong(value: &Expr, option: &Ident, is: &str) -> syn::Error {
-    syn::Error::new_spanned(value, takes(option, is))
+fn wrong_value(value: &Expr, option: &Ident, expected: &str) -> syn::Error {
+    syn::Error::new_spanned(value, expected_message(option, expected))
 }
 
-fn takes(option: &Ident, is: &str) -> String {
-    format!("`{option}` takes {is}: `{option} = ..`")
+fn expected_message(option: &Ident, expected: &str) -> String {
+    format!("`{option}` takes {expected}: `{option} = ..`")
 }

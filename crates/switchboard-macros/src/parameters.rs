@@ -1,4 +1,4 @@
-//! What the function takes: the context, if it does, and the arguments of the call.
+//! Parses the parameters of the function: the context and the arguments of the call.
 
 use syn::punctuated::Punctuated;
 use syn::{
@@ -13,26 +13,23 @@ pub(crate) struct Parameters {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// A parameter that the model gives.
+/// A parameter that is an argument of the call.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) of: Type,
-    /// What goes to the field: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
+    /// The attributes of the field: doc comments, `#[serde(..)]`, `#[schemars(..)]`.
     pub(crate) attributes: Vec<Attribute>,
 }
 
 impl Parameters {
-    /// Reads the parameters, and takes from them the attributes that belong to the arguments.
+    /// Parses the parameters, and removes the attributes that belong on the fields of the arguments.
     pub(crate) fn take(inputs: &mut Punctuated<FnArg, Token![,]>) -> syn::Result<Self> {
         let mut parameters = Self::default();
         let mut problems = Vec::new();
         for (position, input) in inputs.iter_mut().enumerate() {
-            match parameters.add(position, input) {
-                Ok(()) => {}
-                Err(problem) => problems.push(problem),
-            }
+            problems.extend(parameters.add(position, input).err());
         }
-        all_or(parameters, problems)
+        ok_unless(parameters, problems)
     }
 
     fn add(&mut self, position: usize, input: &mut FnArg) -> syn::Result<()> {
@@ -41,8 +38,8 @@ impl Parameters {
             FnArg::Receiver(receiver) => {
                 return Err(syn::Error::new_spanned(
                     receiver,
-                    "a tool has no `self`: make it a free function, and keep what it needs in the \
-                     run's context, which a first parameter `ctx: ToolContext<..>` gives",
+                    "a tool cannot take `self`: make it a free function, and keep its state in the \
+                     run's context, available through a first parameter `ctx: ToolContext<..>`",
                 ));
             }
         };
@@ -53,13 +50,13 @@ impl Parameters {
             }
             Kind::Context(_) => Err(syn::Error::new_spanned(
                 &input.ty,
-                "the `ToolContext` comes first: make it the first parameter",
+                "the `ToolContext` must be the first parameter",
             )),
             Kind::Argument => {
                 self.arguments.push(Argument::take(input)?);
                 Ok(())
             }
-            Kind::Wrong(advice) => Err(syn::Error::new_spanned(&input.ty, advice)),
+            Kind::Invalid(advice) => Err(syn::Error::new_spanned(&input.ty, advice)),
         }
     }
 }
@@ -67,7 +64,7 @@ impl Parameters {
 enum Kind {
     Context(Box<Type>),
     Argument,
-    Wrong(&'static str),
+    Invalid(&'static str),
 }
 
 impl Kind {
@@ -75,16 +72,16 @@ impl Kind {
         match of {
             Type::Reference(of) => match Self::of(&of.elem) {
                 Self::Context(_) => {
-                    Self::Wrong("take the context by value: `ToolContext<..>`, without `&`")
+                    Self::Invalid("take the context by value: `ToolContext<..>`, without `&`")
                 }
-                _ => Self::Wrong(
-                    "arguments are parsed from what the model sends and must be owned: take \
-                     `String` for `&str`, `Vec<T>` for `&[T]`, `T` for `&T`",
+                _ => Self::Invalid(
+                    "arguments are parsed from JSON and must be owned: take `String` for `&str`, \
+                     `Vec<T>` for `&[T]`, `T` for `&T`",
                 ),
             },
-            Type::ImplTrait(_) => Self::Wrong(
-                "a tool cannot take `impl Trait`: name the type, from which the model's schema is \
-                 made",
+            Type::ImplTrait(_) => Self::Invalid(
+                "a tool cannot take `impl Trait`: name the type, which defines the schema of the \
+                 argument",
             ),
             Type::Paren(of) => Self::of(&of.elem),
             Type::Group(of) => Self::of(&of.elem),
@@ -120,8 +117,8 @@ impl Argument {
             pattern => {
                 return Err(syn::Error::new_spanned(
                     pattern,
-                    "a tool's parameter needs a plain name, by which the model gives it: name it \
-                     here, and take it apart in the body",
+                    "a tool's parameter needs a plain name, which is the name of the argument: name \
+                     it here, and destructure it in the body",
                 ));
             }
         };
@@ -131,8 +128,8 @@ impl Argument {
         if let Some(conditional) = input.attrs.iter().find(is_conditional) {
             return Err(syn::Error::new_spanned(
                 conditional,
-                "a tool's parameter cannot depend on a configuration: write the function once for \
-                 each, with the `#[cfg(..)]` on it",
+                "a tool's parameter cannot have a `#[cfg(..)]`: write one function for each \
+                 configuration, with the `#[cfg(..)]` on it",
             ));
         }
         let (attributes, rest) = std::mem::take(&mut input.attrs)
@@ -154,14 +151,11 @@ fn is_for_field(attribute: &Attribute) -> bool {
         .any(|name| path.is_ident(name))
 }
 
-/// The value, or all that is wrong with it.
-pub(crate) fn all_or<T>(value: T, problems: Vec<syn::Error>) -> syn::Result<T> {
-    let all = problems.into_iter().reduce(|mut all, problem| {
+/// Returns the value, or all problems combined if there are any.
+pub(crate) fn ok_unless<T>(value: T, problems: Vec<syn::Error>) -> syn::Result<T> {
+    let combined = problems.into_iter().reduce(|mut all, problem| {
         all.combine(problem);
         all
     });
-    match all {
-        None => Ok(value),
-        Some(problems) => Err(problems),
-    }
+    combined.map_or(Ok(value), Err)
 }

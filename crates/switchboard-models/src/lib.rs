@@ -1,18 +1,18 @@
-//! Models for [Switchboard](switchboard_core): OpenAI's two protocols at any server that speaks them,
-//! and one that needs no network.
+//! Models for [Switchboard](switchboard_core): OpenAI's two APIs at any compatible server, and a
+//! model that needs no network.
 //!
-//! | model | speaks to |
+//! | model | server |
 //! | --- | --- |
-//! | [`ResponsesModel`] | OpenAI's Responses API, or a server that speaks it |
+//! | [`ResponsesModel`] | the Responses API of OpenAI or a compatible server |
 //! | [`ChatModel`] | Chat Completions: OpenAI, Ollama, vLLM, llama.cpp, gateways |
-//! | [`OfflineModel`] | nobody: it is part of the program |
+//! | [`OfflineModel`] | none: it is part of the program |
 //!
-//! An [`Endpoint`] says where a server is and how to talk to it; connecting gives a [`Client`], which
-//! keeps its connections and makes models. [`Providers`] gives models by name and reads the
-//! environment:
+//! An [`Endpoint`] holds the address and settings of a server. Connecting it makes a [`Client`], which
+//! keeps a pool of connections. [`Providers`] makes models by name and reads the environment:
 //!
 //! ```
-//! use switchboard_core::{Agent, Knowledge, Runner};
+//! use switchboard_core::agent::Knowledge;
+//! use switchboard_core::{Agent, Runner};
 //! use switchboard_models::Providers;
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -21,7 +21,7 @@
 //!     .knowledge(Knowledge::new("Charged twice", "A second charge is reversed in three days."));
 //! let triage = Agent::new("Triage").handoff(billing);
 //!
-//! // `openai/…`, `chat/…`, `offline`, or what you register.
+//! // `openai/…`, `chat/…`, `offline`, or a name you register.
 //! let model = Providers::new().model("offline")?;
 //! let result = Runner::new(&triage).model(model).run("I was charged twice").await?;
 //! assert_eq!(result.last_agent().name(), "Billing");
@@ -29,21 +29,22 @@
 //! # }).unwrap();
 //! ```
 //!
-//! What these models read they read leniently: items, events and fields they do not know survive.
-//! What they send is what the official API accepts, also of a conversation that other providers have
-//! had a part in. A [`ModelError`] says what went wrong, and what to do about it; a key is in nothing
-//! that is printed.
+//! Answers are parsed leniently: unknown items, events and fields are kept. Requests are valid for
+//! the official API, also those of a conversation that other providers took part in. A [`ModelError`]
+//! says what happened and what to do about it. Keys are in no error, log or `Debug` output.
 //!
-//! The feature `http`, on by default, is everything over the wire; without it only the offline model
-//! is here.
+//! | feature | gives |
+//! | --- | --- |
+//! | `http` (default) | the models over HTTP |
+//! | `offline` (default) | [`OfflineModel`], from the crate `switchboard-offline` |
 
-mod offline;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
 
-pub use offline::OfflineModel;
 pub use providers::{ModelNotFound, Providers};
+#[cfg(feature = "offline")]
+pub use switchboard_offline::OfflineModel;
 #[cfg(all(fuzzing, feature = "http"))]
 pub use wire::fuzzing;
 #[cfg(feature = "http")]
@@ -51,9 +52,9 @@ pub use wire::{
     ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, ResponsesModel,
 };
 
-/// What the workspace's other crates share of the wire. Not part of the public API.
+/// Items for the workspace's other crates. Not part of the public API.
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::wire::trusting_system;
+    pub use crate::wire::http_client_builder;
 }

@@ -1,6 +1,5 @@
-//! Models over the wire.
+//! Models over HTTP.
 
-mod body;
 mod chat;
 mod client;
 mod endpoint;
@@ -8,143 +7,66 @@ mod error;
 mod error_body;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod history;
 mod lenient;
 mod payload;
+mod request_cache;
+mod request_object;
 mod responses;
 mod retry;
 mod secret;
 mod sse;
 mod stream_reader;
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-
 pub use chat::ChatModel;
-pub use client::Client;
-pub use client::trusting_system;
-use client::{Events, Opened};
+use client::{Call, ResponseHeaders};
+pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};
-use futures_core::Stream;
-use history::is_assistants;
 pub use responses::ResponsesModel;
-use switchboard_core::{BoxError, ModelEvent, ModelRequest, ModelResponse};
+use stream_reader::EventReader;
+use switchboard_core::callback::BoxError;
+use switchboard_core::{ModelRequest, ModelResponse};
 
-/// A stream that ended before its answer did.
+/// The message of an error for a stream that ended before its answer did.
 const BROKE_OFF: &str = "the answer broke off before its end";
 
-/// An answer that comes piece by piece.
-trait Pieces: Send {
-    /// The next piece; `None` after the last.
-    fn poll_next(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Option<ModelEvent>, ModelError>>;
+/// A model of one of the protocols.
+trait Protocol: Clone + Unpin + Send + Sync + 'static {
+    /// Reads the events of a streamed answer.
+    type Reader: EventReader;
+
+    fn client(&self) -> &Client;
+
+    /// The HTTP request for a model request.
+    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError>;
+
+    /// Parses the body of an answer that is not streamed.
+    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError>;
+
+    fn reader(&self) -> Self::Reader;
 }
 
-/// An answer to a request for a stream.
-enum Answer<P> {
-    Pieces(P),
-    /// From a server that does not stream.
-    Whole(VecDeque<ModelEvent>),
+async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+    let answer = match model.call(&request, false) {
+        Ok(call) => model.client().fetch(model, &call).await,
+        Err(error) => Err(error),
+    };
+    answer.map_err(|error| report(model, &request, error))
 }
 
-impl<P> Answer<P> {
-    fn new(opened: Opened<ModelResponse>, pieces: impl FnOnce(Events) -> P) -> Self {
-        match opened {
-            Opened::Events(events) => Self::Pieces(pieces(*events)),
-            Opened::Whole(answer) => {
-                let mut events = VecDeque::new();
-                for message in answer.output.iter().filter(|item| is_assistants(item)) {
-                    if let Some(text) = message.text().filter(|text| !text.is_empty()) {
-                        let id = message.id().unwrap_or_default();
-                        events.push_back(ModelEvent::text_delta(&*id, text));
-                    }
-                }
-                events.push_back(ModelEvent::Completed(answer));
-                Self::Whole(events)
-            }
-        }
-    }
-}
-
-impl<P: Pieces> Pieces for Answer<P> {
-    fn poll_next(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Option<ModelEvent>, ModelError>> {
-        match self {
-            Self::Pieces(pieces) => pieces.poll_next(context),
-            Self::Whole(events) => Poll::Ready(Ok(events.pop_front())),
-        }
-    }
-}
-
-/// The pieces of an answer that is opened first. After an error nothing follows.
-fn pieces<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send>(
-    request: ModelRequest,
-    open: impl FnOnce(Arc<ModelRequest>) -> F,
-) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-    let request = Arc::new(request);
-    InPieces {
-        stage: Stage::Opening(Box::pin(open(request.clone()))),
-        request,
-    }
-}
-
-/// An answer in pieces. It is polled by hand: a stream unfolded from futures took 500 instructions
-/// more for each piece.
-struct InPieces<F, P> {
-    stage: Stage<F, P>,
-    request: Arc<ModelRequest>,
-}
-
-/// How far it is. Boxed, so that it stays where it is without being pinned.
-enum Stage<F, P> {
-    Opening(Pin<Box<F>>),
-    Open(Box<P>),
-    Over,
-}
-
-impl<P: Pieces, F: Future<Output = Result<P, ModelError>> + Send> Stream for InPieces<F, P> {
-    type Item = Result<ModelEvent, BoxError>;
-
-    fn poll_next(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<ModelEvent, BoxError>>> {
-        let this = self.get_mut();
-        let next = loop {
-            match &mut this.stage {
-                Stage::Opening(opening) => match ready!(opening.as_mut().poll(context)) {
-                    Ok(pieces) => this.stage = Stage::Open(Box::new(pieces)),
-                    Err(error) => break Err(error),
-                },
-                Stage::Open(pieces) => break ready!(pieces.poll_next(context)),
-                Stage::Over => return Poll::Ready(None),
-            }
-        };
-        Poll::Ready(match next {
-            Ok(Some(piece)) => Some(Ok(piece)),
-            Ok(None) => {
-                this.stage = Stage::Over;
-                None
-            }
-            Err(error) => {
-                this.stage = Stage::Over;
-                Some(Err(failed(&this.request, error)))
-            }
-        })
-    }
-}
-
-/// The error of a request, whose cost the run counts.
-fn failed(request: &ModelRequest, error: ModelError) -> BoxError {
+/// Completes the error of a request and adds its usage to that of the run.
+fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> BoxError {
     if let Some(usage) = error.usage() {
         request.add_usage(usage);
     }
-    error.into()
+    let client = model.client();
+    client.complete_error(error, &request.settings).into()
+}
+
+/// The `id` of items whose provider gave none.
+const PLACEHOLDER_ID: &str = "__fake_id__";
+
+/// Returns `true` if the item is a message with this role.
+fn has_role(item: &switchboard_core::Item, role: &str) -> bool {
+    item.role().as_deref() == Some(role)
 }

@@ -1,4 +1,4 @@
-//! Both protocols on a server that others wrote: npm `@copilotkit/aimock`. `./test` installs it.
+//! Both protocols against a third-party server: npm's `@copilotkit/aimock`, which `./test` installs.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,12 +13,11 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard_core::{
-    Agent, Error, Item, ModelEvent, ModelHandle, RunContext, Runner, StreamEvent, handoff, tool,
-};
+use switchboard_core::model::ModelHandle;
+use switchboard_core::{Agent, Error, EventKind, Item, RunContext, Runner, handoff, tool};
 use switchboard_models::{ChatModel, Client, Endpoint, ModelError, ModelErrorKind, ResponsesModel};
 
-/// A server of this test alone.
+/// A server for one test.
 struct Aimock {
     process: Child,
     url: String,
@@ -43,7 +42,7 @@ impl Aimock {
                 break url.trim_end_matches('/').to_owned();
             }
         };
-        // What it prints must not fill the pipe.
+        // Drained, so that the pipe does not fill up.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, url }
     }
@@ -117,7 +116,7 @@ fn triage() -> Agent<App> {
         .handoff(escalate)
 }
 
-/// What came of a run, without what differs between protocols.
+/// The result of a run, without what differs between protocols.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     agent: String,
@@ -135,14 +134,14 @@ fn describe_item(item: &Item) -> String {
     }
 }
 
-async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, Error> {
+async fn run(model: ModelHandle, input: &str, streamed: bool) -> Result<Outcome, Error> {
     let app = Arc::new(App::default());
     let runner = Runner::new(&triage()).model(model).context(app.clone());
     let result = if streamed {
-        let mut stream = runner.stream(said);
+        let mut stream = runner.stream(input);
         let mut text = String::new();
         while let Some(event) = stream.next().await {
-            if let StreamEvent::Model(ModelEvent::TextDelta { text: more, .. }) = event {
+            if let EventKind::TextDelta { text: more, .. } = event.kind {
                 text.push_str(&more);
             }
         }
@@ -150,7 +149,7 @@ async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, 
         assert!(text.ends_with(&*result.final_text()), "{text}");
         result
     } else {
-        runner.run(said).await?
+        runner.run(input).await?
     };
     let escalations = app.escalations.lock().unwrap().clone();
     Ok(Outcome {
@@ -163,10 +162,10 @@ async fn run(model: ModelHandle, said: &str, streamed: bool) -> Result<Outcome, 
 
 #[tokio::test]
 #[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
-async fn runs_come_out_the_same_over_both_protocols_plain_and_streamed() {
+async fn runs_are_the_same_over_both_protocols_streamed_or_not() {
     let server = Aimock::start(&[]);
     let client = server.client(0);
-    for (said, agent, text, items) in [
+    for (input, agent, text, items) in [
         (
             "My bill is wrong",
             "billing",
@@ -185,7 +184,7 @@ async fn runs_come_out_the_same_over_both_protocols_plain_and_streamed() {
         let mut outcomes = Vec::new();
         for protocol in BOTH {
             for streamed in [false, true] {
-                let outcome = run(protocol.model(&client), said, streamed).await;
+                let outcome = run(protocol.model(&client), input, streamed).await;
                 let outcome = outcome.unwrap_or_else(|error| panic!("{protocol:?}: {error}"));
                 assert_eq!((&*outcome.agent, &*outcome.text), (agent, text));
                 assert_eq!(outcome.items.len(), items, "{:?}", outcome.items);
@@ -196,13 +195,13 @@ async fn runs_come_out_the_same_over_both_protocols_plain_and_streamed() {
             assert_eq!(outcome, &outcomes[0]);
         }
         let escalations = outcomes[0].escalations.len();
-        assert_eq!(escalations, usize::from(said.contains("escalate")));
+        assert_eq!(escalations, usize::from(input.contains("escalate")));
     }
 }
 
 #[tokio::test]
 #[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
-async fn what_a_server_cannot_do_is_told() {
+async fn failures_of_the_server_are_errors() {
     let server = Aimock::start(&[]);
     let client = server.client(0);
     for protocol in BOTH {
@@ -241,7 +240,7 @@ async fn what_a_server_cannot_do_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs npm's @copilotkit/aimock: ./test runs it"]
-async fn chaos_ends_right_or_with_an_error_that_says_what_happened() {
+async fn under_chaos_runs_succeed_or_end_with_a_model_error() {
     let chaos = [
         "--chaos-drop",
         "0.2",
@@ -257,15 +256,15 @@ async fn chaos_ends_right_or_with_an_error_that_says_what_happened() {
     let mut runs = tokio::task::JoinSet::new();
     for number in 0..500 {
         let model = BOTH[number % 2].model(&client);
-        let said = ["My bill is wrong", "Please escalate this", "I want both"][number % 3];
+        let input = ["My bill is wrong", "Please escalate this", "I want both"][number % 3];
         let streamed = number % 4 < 2;
         runs.spawn(async move {
-            // Only to notice a run that hangs.
+            // Detects a run that hangs.
             let limit = Duration::from_secs(240);
-            tokio::time::timeout(limit, run(model, said, streamed)).await
+            tokio::time::timeout(limit, run(model, input, streamed)).await
         });
     }
-    let (mut right, mut failed) = (0, Vec::new());
+    let (mut succeeded, mut failed) = (0, Vec::new());
     while let Some(outcome) = runs.join_next().await {
         match outcome.unwrap().expect("a run hangs") {
             Ok(outcome) => {
@@ -275,29 +274,29 @@ async fn chaos_ends_right_or_with_an_error_that_says_what_happened() {
                     "It ships today.",
                 ];
                 assert!(answers.contains(&&*outcome.text), "{outcome:?}");
-                right += 1;
+                succeeded += 1;
             }
             Err(error) => {
                 let cause = error
                     .cause()
                     .and_then(|cause| cause.downcast_ref::<ModelError>());
                 let cause = cause.unwrap_or_else(|| panic!("{error}"));
-                let told = [
+                let expected = [
                     ModelErrorKind::Server,
                     ModelErrorKind::RateLimit,
                     ModelErrorKind::BadAnswer,
                     ModelErrorKind::Connection,
                     ModelErrorKind::Interrupted,
                 ];
-                assert!(told.contains(&cause.kind()), "{error}");
+                assert!(expected.contains(&cause.kind()), "{error}");
                 assert_eq!(cause.attempts(), 7, "{error}");
                 failed.push(error.to_string());
             }
         }
     }
-    println!("{right} ended right, {} with an error", failed.len());
+    println!("{succeeded} succeeded, {} failed", failed.len());
     for error in failed.iter().take(5) {
         println!("{error}");
     }
-    assert!(right >= 400, "{right} of 500 ended right");
+    assert!(succeeded >= 400, "{succeeded} of 500 succeeded");
 }

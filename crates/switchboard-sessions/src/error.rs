@@ -1,14 +1,14 @@
-//! Why a session could not be read or written.
+//! Errors of sessions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use switchboard_core::BoxError;
+use switchboard_core::callback::BoxError;
 
-/// Why sessions could not be opened, read or written.
+/// An error in opening, reading or writing sessions.
 ///
-/// It says which file and which session, and what to do about it; it never quotes what a
-/// conversation holds. Where it ended a run, it is the cause of the run's error:
+/// The message names the file and the session and says what to do. It never quotes the content of a
+/// conversation. If it ended a run, it is the cause of the run's error:
 ///
 /// ```
 /// use switchboard_core::Error;
@@ -30,21 +30,21 @@ struct Inner {
     source: Option<BoxError>,
 }
 
-/// What kind of failure it was.
+/// The kind of a [`SessionError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionErrorKind {
-    /// There can be no file at this path: its folder is missing, or it is a folder itself.
+    /// The path is invalid: its folder is missing, or it is a folder itself.
     Path,
-    /// The file or its folder may not be read or written.
+    /// The file or its folder cannot be read or written by this user.
     Permission,
-    /// The file is not one of sessions: no database, or that of another program.
+    /// The file does not hold sessions: it is not a database, or belongs to another program.
     ForeignFile,
-    /// The file was made by a later version.
+    /// The file was created by a later version.
     NewerFile,
     /// The disk is full.
     Full,
-    /// Others kept the file locked for longer than is waited.
+    /// Others kept the file locked until the timeout.
     Busy,
     /// The file is damaged.
     Damaged,
@@ -68,7 +68,7 @@ impl SessionError {
         }))
     }
 
-    /// What the system said of the file at `path`.
+    /// Converts an I/O error for the file at `path`.
     pub(crate) fn io(error: std::io::Error, path: &Path) -> Self {
         use std::io::ErrorKind;
         let kind = match error.kind() {
@@ -86,14 +86,13 @@ impl SessionError {
         Self::new(kind, path, error.to_string()).caused_by(error)
     }
 
-    /// What SQLite said of the file at `path`.
+    /// Converts an SQLite error for the file at `path`.
     pub(crate) fn sqlite(error: sqlx::Error, path: &Path) -> Self {
         use sqlx::Error;
         let (kind, message) = match error {
-            // Its own words are enough; what they are wrapped in says nothing more.
             Error::Database(error) => {
                 let message = error.message().to_owned();
-                let kind = kind_of(result_code(&*error));
+                let kind = kind_from_code(result_code(&*error));
                 return Self::new(kind, path, message).caused_by(error);
             }
             Error::Io(error) => return Self::io(error, path),
@@ -119,27 +118,27 @@ impl SessionError {
         self
     }
 
-    /// What kind of failure it was.
+    /// The kind of the error.
     pub fn kind(&self) -> SessionErrorKind {
         self.0.kind
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// The session's name, where it was about one.
+    /// The name of the session, if the error concerns one.
     pub fn session(&self) -> Option<&str> {
         self.0.session.as_deref()
     }
 
-    /// Which item of the session could not be read, counted from 0.
+    /// The position of the item that could not be read, counted from 0.
     pub fn position(&self) -> Option<usize> {
         self.0.position
     }
 
-    /// What to do about it.
+    /// The advice at the end of the message.
     fn advice(&self) -> Option<&'static str> {
         Some(match self.0.kind {
             SessionErrorKind::Permission => {
@@ -151,13 +150,13 @@ impl SessionError {
             }
             SessionErrorKind::Full => "make room on the disk and try again; nothing was stored",
             SessionErrorKind::Busy => {
-                "try again; if it stays so, look for a program that keeps the file locked"
+                "try again; if that does not help, look for a program that keeps the file locked"
             }
             SessionErrorKind::Damaged => {
                 "restore the file from a copy, or save what is left with `sqlite3 FILE .recover`"
             }
             SessionErrorKind::Item => {
-                "it is still in the file: mend it with `sqlite3`, or load fewer items than lie behind it"
+                "it is still in the file: repair it with `sqlite3`, or load only the items after it"
             }
             SessionErrorKind::Path | SessionErrorKind::Closed | SessionErrorKind::Storage => {
                 return None;
@@ -166,15 +165,15 @@ impl SessionError {
     }
 }
 
-/// SQLite's result code without what its extension adds.
+/// SQLite's primary result code.
 pub(crate) fn result_code(error: &dyn sqlx::error::DatabaseError) -> u8 {
     let code = error.code().and_then(|code| code.parse::<u32>().ok());
     code.map_or(0, |code| code.to_le_bytes()[0])
 }
 
-fn kind_of(result_code: u8) -> SessionErrorKind {
+fn kind_from_code(result_code: u8) -> SessionErrorKind {
     match result_code {
-        // PERM, READONLY, CANTOPEN: whether there is a file was asked before.
+        // PERM, READONLY, CANTOPEN: that the file exists was checked before.
         3 | 8 | 14 => SessionErrorKind::Permission,
         // BUSY, LOCKED
         5 | 6 => SessionErrorKind::Busy,

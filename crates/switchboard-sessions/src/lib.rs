@@ -1,7 +1,7 @@
 //! Sessions for Switchboard: conversations that outlive the program.
 //!
-//! [`SqliteSessions`] keeps any number of conversations in one SQLite file; a [`SqliteSession`] is
-//! the handle of one of them, to give to a run.
+//! [`SqliteSessions`] stores any number of conversations in one SQLite file. A [`SqliteSession`] is a
+//! handle to one of them, for [`Runner::session`](switchboard_core::Runner::session).
 //!
 //! ```
 //! use switchboard_core::testing::ScriptedModel;
@@ -28,8 +28,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An item is stored and loaded byte for byte. What is appended at once is stored as a whole or not
-//! at all, and stays together, however many tasks and processes write to the file.
+//! Items are stored and loaded byte for byte. Each append is atomic, and its items stay together,
+//! however many tasks and processes write to the file.
 
 mod error;
 mod sqlite;

@@ -15,16 +15,17 @@ pub use session::SqliteSession;
 
 use crate::error::SessionError;
 
-/// How long is waited for other processes that write to the file. An append takes milliseconds;
-/// this is for many of them, and for a slow disk.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout for locks that other processes hold on the file. An append takes milliseconds; this
+/// allows for many of them, and for a slow disk.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Conversations in one SQLite file. Clones are the same sessions.
+/// Conversations in one SQLite file. Clones share the same connections.
 ///
-/// Several of these, in one process or in many, may be open on one file, and any number of tasks may
-/// use each. The file must be on a local disk: SQLite cannot share one over a network.
+/// A file may be open several times, in one process or in many, and any number of tasks may use each
+/// handle. The file must be on a local disk: SQLite cannot share one over a network.
 ///
-/// It needs a Tokio runtime and panics outside of one.
+/// # Panics
+/// The methods panic outside of a Tokio runtime.
 ///
 /// ```
 /// use switchboard_core::{Item, Session};
@@ -43,51 +44,51 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// assert!(sessions.delete("a").await?);
 /// assert_eq!(sessions.list().await?, []);
 /// # sessions.close().await;
-/// # Ok::<(), switchboard_core::BoxError>(())
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// # })?;
-/// # Ok::<(), switchboard_core::BoxError>(())
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// ```
 #[derive(Clone)]
 pub struct SqliteSessions(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
-    /// One connection: writers of this process queue for it in their order, where SQLite would
-    /// let them race for the file's lock.
+    /// One connection: writers of this process queue for it in order, instead of racing for the
+    /// file's lock.
     writer: SqlitePool,
-    /// These never wait for a writer, nor writers for them.
+    /// Readers never wait for a writer, nor writers for them.
     readers: SqlitePool,
 }
 
-/// What is known of a session without loading it.
+/// The metadata of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many items it holds.
+    /// The number of items.
     pub items: usize,
-    /// The agent that had the conversation last, where one was noted.
+    /// The agent set by [`SqliteSession::set_agent`], if any.
     pub agent: Option<String>,
-    /// When it began.
+    /// The time when it was created.
     pub created: SystemTime,
-    /// When it was last changed.
+    /// The time of the last change.
     pub changed: SystemTime,
 }
 
 impl SqliteSessions {
-    /// Opens the file, and makes it where there is none or an empty one. On Unix only its owner may
-    /// read a file that is made here.
+    /// Opens the file, and creates it if it does not exist or is empty. On Unix only its owner can
+    /// read a file that is created here.
     ///
     /// # Errors
-    /// Where the folder is missing, the file is none of sessions or of a later version, or it cannot
-    /// be read and written. A file that is refused is left as it is.
+    /// Returns an error if the folder is missing, the file does not hold sessions or is of a later
+    /// version, or it cannot be read and written. A file that is rejected is not changed.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, SessionError> {
-        Self::open_within(path.as_ref(), PATIENCE).await
+        Self::open_with_timeout(path.as_ref(), BUSY_TIMEOUT).await
     }
 
-    async fn open_within(path: &Path, patience: Duration) -> Result<Self, SessionError> {
-        let (writer, readers) = file::open(path, patience).await?;
+    async fn open_with_timeout(path: &Path, timeout: Duration) -> Result<Self, SessionError> {
+        let (writer, readers) = file::open(path, timeout).await?;
         Ok(Self(Arc::new(Inner {
             path: path.to_owned(),
             writer,
@@ -95,54 +96,56 @@ impl SqliteSessions {
         })))
     }
 
-    /// The session of this name, which may be any text. Nothing is stored before something is put
-    /// into it.
+    /// Returns a handle to the session of this name, which may be any text. Nothing is stored before
+    /// the first change.
     pub fn session(&self, name: impl Into<Arc<str>>) -> SqliteSession {
         SqliteSession::new(self.clone(), name.into())
     }
 
-    /// All sessions, the one that was changed last first.
+    /// Lists all sessions, the last changed first.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub async fn list(&self) -> Result<Vec<SessionInfo>, SessionError> {
-        // Positions have no gaps, so the last one tells how many there are without counting.
+        // Positions have no gaps, so the last one gives the number of items without counting.
         let rows = sqlx::query(
             "SELECT name, agent, created, changed, \
              (SELECT coalesce(max(position) + 1, 0) FROM item WHERE item.session = session.id) AS items \
              FROM session ORDER BY changed DESC, id DESC",
-        );
-        let rows = rows.fetch_all(&self.0.readers).await;
-        let infos = rows.and_then(|rows| rows.iter().map(info).collect());
-        infos.map_err(|error| self.failed(error))
+        )
+        .fetch_all(&self.0.readers)
+        .await;
+        rows.and_then(|rows| rows.iter().map(session_info).collect())
+            .map_err(|error| self.error(error))
     }
 
-    /// Takes a session out of the file with all it holds, and tells whether there was one. What it
-    /// held is overwritten in the file.
+    /// Deletes a session and all of its items, which are overwritten in the file. Returns `false` if
+    /// there is no such session.
     ///
     /// [`clear`](switchboard_core::Session::clear) empties a session and leaves it in the list.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub async fn delete(&self, name: &str) -> Result<bool, SessionError> {
-        let gone = sqlx::query("DELETE FROM session WHERE name = ?").bind(name);
-        match gone.execute(&self.0.writer).await {
-            Ok(gone) => Ok(gone.rows_affected() > 0),
-            Err(error) => Err(self.failed(error).in_session(name)),
-        }
+        let deleted = sqlx::query("DELETE FROM session WHERE name = ?")
+            .bind(name)
+            .execute(&self.0.writer)
+            .await
+            .map_err(|error| self.error(error).in_session(name))?;
+        Ok(deleted.rows_affected() > 0)
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Closes the file, and waits until that is done; for all clones and sessions of these.
+    /// Closes the file for all clones and sessions, and waits until that is done.
     ///
-    /// Dropping them closes it as well, a moment later. Afterwards all is in the one file: what
-    /// lay beside it (`-wal`, `-shm`) is gone, unless others have it open.
+    /// Dropping all of them closes it too, but in the background. Afterwards everything is in the one
+    /// file: the files beside it (`-wal`, `-shm`) are removed, unless others have it open.
     pub async fn close(&self) {
-        // The last connection to go tidies up, and needs the right to write for that.
+        // The last connection cleans up, and must be able to write for that.
         self.0.readers.close().await;
         self.0.writer.close().await;
     }
@@ -155,13 +158,13 @@ impl SqliteSessions {
         &self.0.writer
     }
 
-    /// A transaction that no other writer can get into. Dropped, it has not happened.
+    /// Begins a write transaction. Dropping it rolls it back.
     async fn begin(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
-        // Not a deferred one: that would find out only half-way that another writer was faster.
+        // A deferred one could fail later because of another writer.
         self.0.writer.begin_with("BEGIN IMMEDIATE").await
     }
 
-    fn failed(&self, error: sqlx::Error) -> SessionError {
+    fn error(&self, error: sqlx::Error) -> SessionError {
         SessionError::sqlite(error, &self.0.path)
     }
 }
@@ -172,7 +175,7 @@ impl fmt::Debug for SqliteSessions {
     }
 }
 
-fn info(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
+fn session_info(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
     Ok(SessionInfo {
         name: row.try_get("name")?,
         items: usize::try_from(row.try_get::<i64, _>("items")?).unwrap_or_default(),
@@ -182,16 +185,15 @@ fn info(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
     })
 }
 
-/// Times are stored in milliseconds since 1970.
+/// The current time in milliseconds since 1970, as it is stored.
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let since = since.unwrap_or_default().as_millis();
-    i64::try_from(since).unwrap_or(i64::MAX)
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since_epoch.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
 }
 
 fn time(stored: i64) -> SystemTime {
-    let since = Duration::from_millis(u64::try_from(stored).unwrap_or_default());
-    UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
+    let since_epoch = Duration::from_millis(u64::try_from(stored).unwrap_or_default());
+    UNIX_EPOCH.checked_add(since_epoch).unwrap_or(UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -203,11 +205,13 @@ mod tests {
     use crate::error::SessionErrorKind;
 
     #[tokio::test]
-    async fn a_file_that_others_keep_locked_is_busy_and_usable_afterwards() {
+    async fn a_file_that_others_lock_is_busy_and_usable_afterwards() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conversations.db");
-        let patience = Duration::from_millis(100);
-        let sessions = SqliteSessions::open_within(&path, patience).await.unwrap();
+        let timeout = Duration::from_millis(100);
+        let sessions = SqliteSessions::open_with_timeout(&path, timeout)
+            .await
+            .unwrap();
         let session = sessions.session("a");
         let others = SqliteSessions::open(&path).await.unwrap();
         let lock = others.begin().await.unwrap();
@@ -217,11 +221,11 @@ mod tests {
         assert_eq!(error.kind(), SessionErrorKind::Busy);
         let error = session.set_agent("Billing").await.unwrap_err();
         assert_eq!(error.kind(), SessionErrorKind::Busy);
-        let error = SqliteSessions::open_within(&path, patience)
+        let error = SqliteSessions::open_with_timeout(&path, timeout)
             .await
             .unwrap_err();
         assert_eq!(error.kind(), SessionErrorKind::Busy);
-        // Who reads does not wait.
+        // Readers do not wait.
         assert_eq!(sessions.list().await.unwrap(), []);
 
         lock.rollback().await.unwrap();
@@ -230,13 +234,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_loses_nothing_and_once_there_is_room_it_goes_on() {
+    async fn a_full_disk_loses_nothing_and_appends_work_once_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("conversations.db");
         let sessions = SqliteSessions::open(&path).await.unwrap();
         let session = sessions.session("a");
         session.append(&[Item::user("1")]).await.unwrap();
-        // SQLite fails in the same way where the disk is full and where the file may not grow.
+        // SQLite fails in the same way if the file may not grow.
         let mut connection = sessions.writer().acquire().await.unwrap();
         let limited = query("PRAGMA max_page_count = 10").execute(&mut *connection);
         limited.await.unwrap();

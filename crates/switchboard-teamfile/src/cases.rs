@@ -1,4 +1,4 @@
-//! Files of routing tests: what is said, and where it must lead.
+//! Files of routing tests.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -6,77 +6,78 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use switchboard_core::Agent;
 
-use crate::document::{Node, Step, way};
-use crate::file::TeamFile;
-use crate::named_files;
-use crate::problem::{Problem, Problems, Source};
+use crate::context::flatten;
+use crate::diagnostics::{Problem, Problems, Source};
+use crate::document::{Node, Step, steps};
+use crate::file_refs;
 use crate::schema;
-use crate::suggest::{did_you_mean, listed};
+use crate::suggest::{did_you_mean, quoted_list};
+use crate::team_file::TeamFile;
 use crate::validate;
 
-/// A routing test: what is said to a team, and where it must lead.
+/// A routing test: messages to a team, and the agents that must get the conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Case {
-    /// Its name, or else what is said.
+    /// The name; the messages if the file gives none.
     pub name: String,
-    /// What is said, one after the other.
+    /// The user's messages, in order.
     pub messages: Vec<String>,
-    /// Values of the context that are set for it, by path, as [`Opening::context`](crate::Opening::context)
-    /// takes them.
+    /// Values of the context to set, by path, for [`OpenOptions::context`](crate::OpenOptions::context).
     pub context: Vec<(String, String)>,
-    /// Who must have the conversation at the end.
+    /// The agent that must have the conversation at the end.
     pub expect: Option<String>,
-    /// What the last handoff must bring, among other things.
+    /// Fields that the payload of the last handoff must have, among others.
     pub payload: Option<Value>,
-    /// Who must not get the conversation.
+    /// Agents that must not get the conversation.
     pub forbidden: Vec<String>,
-    /// Who must have had it, in this order.
+    /// Agents that must have had the conversation, in this order.
     pub path: Vec<String>,
 }
 
-/// Cases of a file.
+/// A file of cases.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "file of cases")]
 #[serde(deny_unknown_fields)]
-struct CasesShape {
+struct CasesSpec {
     /// The cases.
     #[serde(default)]
-    cases: Vec<CaseShape>,
+    cases: Vec<CaseSpec>,
 }
 
 /// A case.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "case")]
 #[serde(deny_unknown_fields)]
-struct CaseShape {
-    /// What it is called instead of what is said.
+struct CaseSpec {
+    /// The name; without it, the messages.
     name: Option<String>,
-    /// What is said.
+    /// The user's message.
     message: Option<String>,
-    /// What is said, one after the other.
+    /// The user's messages, in order.
     #[serde(default)]
     messages: Vec<String>,
-    /// Values of the context that are set for it.
+    /// Values of the context to set.
     #[serde(default)]
     context: Map<String, Value>,
-    /// Who must have the conversation at the end.
+    /// The agent that must have the conversation at the end.
     expect: Option<String>,
-    /// What the last handoff must bring, among other things.
+    /// Fields that the payload of the last handoff must have, among others.
     payload: Option<Value>,
-    /// Who must not get the conversation.
+    /// Agents that must not get the conversation.
     #[serde(default)]
     forbidden: Vec<String>,
-    /// Who must have had it, in this order.
+    /// Agents that must have had the conversation, in this order.
     #[serde(default)]
     path: Vec<String>,
 }
 
-static SCHEMA: LazyLock<Value> = LazyLock::new(schema::of::<CasesShape>);
+static SCHEMA: LazyLock<Value> = LazyLock::new(schema::generate::<CasesSpec>);
 
 impl Case {
-    /// Reads the cases of a file, for this team.
+    /// Parses cases for a team.
     ///
     /// ```
     /// use switchboard_teamfile::{Case, TeamFile};
@@ -89,159 +90,143 @@ impl Case {
     /// ```
     ///
     /// # Errors
-    /// All that is wrong with the file, agents that the team does not have among it.
+    /// All problems of the file, such as agents that the team does not have.
     pub fn parse_all(
         text: &str,
         path: impl AsRef<Path>,
         team: &TeamFile,
     ) -> Result<Vec<Self>, Problems> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let source = Source::new(path.as_ref(), text);
+        let source = Source::new(path.as_ref(), file_refs::without_bom(text));
         let mut problems = Problems::new(source.clone());
-        let root = Node::read(&source).map_err(|problem| {
+        let root = Node::parse(&source).map_err(|problem| {
             problems.add(*problem);
             problems.clone()
         })?;
-        validate::check(&root, &SCHEMA, &mut problems);
+        validate::validate(&root, &SCHEMA, &mut problems);
         let mut problems = problems.or_errors()?;
-        let shape: CasesShape = serde_json::from_value(root.to_value()).map_err(|error| {
-            Problems::one(Problem::of_file("form", path.as_ref(), error.to_string()))
+        let spec: CasesSpec = serde_json::from_value(root.to_value()).map_err(|error| {
+            Problems::one(Problem::in_file("form", path.as_ref(), error.to_string()))
         })?;
-        if shape.cases.is_empty() {
-            let problem = Problem::of_file("no-cases", path.as_ref(), "there are no cases");
+        if spec.cases.is_empty() {
+            let problem = Problem::in_file("no-cases", path.as_ref(), "there are no cases");
             problems.add(problem.help("add one: [[cases]] with message and expect"));
         }
-        let mut reader = Reader {
+        let mut resolver = CaseResolver {
             root: &root,
             team,
             problems: &mut problems,
         };
-        let cases = shape.cases.iter().enumerate();
-        let cases = cases.map(|(at, case)| reader.case(at, case)).collect();
-        problems.ok_unless_errors()?;
+        let cases = spec.cases.into_iter().enumerate();
+        let cases = cases
+            .map(|(index, case)| resolver.case(index, case))
+            .collect();
+        problems.or_errors()?;
         Ok(cases)
     }
 
-    /// The same of a file on the disk.
+    /// Reads a file of cases for a team.
     ///
     /// # Errors
-    /// All that is wrong with the file, agents that the team does not have among it.
+    /// All problems of the file, such as agents that the team does not have.
     pub fn read_all(path: impl AsRef<Path>, team: &TeamFile) -> Result<Vec<Self>, Problems> {
         let path = path.as_ref();
-        let text = named_files::text(path).map_err(|(message, help)| {
-            let help = if path.exists() {
-                help
+        let text = file_refs::read_text(path).map_err(|problem| {
+            Problems::one(if path.exists() {
+                *problem
             } else {
-                "give the path of a file of cases; `switchboard init` writes one"
-            };
-            Problems::one(Problem::elsewhere("unreadable-file", message).help(help))
+                problem.help("give the path of a file of cases; `switchboard init` writes one")
+            })
         })?;
         Self::parse_all(&text, path, team)
     }
 }
 
-/// Reads cases, and notes what is wrong with them.
-struct Reader<'a> {
+struct CaseResolver<'a> {
     root: &'a Node,
     team: &'a TeamFile,
     problems: &'a mut Problems,
 }
 
-impl Reader<'_> {
-    fn case(&mut self, at: usize, shape: &CaseShape) -> Case {
-        let messages = match (&shape.message, shape.messages.as_slice()) {
-            (Some(message), []) => vec![message.clone()],
-            (None, []) => {
+impl CaseResolver<'_> {
+    fn case(&mut self, index: usize, spec: CaseSpec) -> Case {
+        let at = steps!["cases", index];
+        let messages = match (spec.message, spec.messages) {
+            (Some(message), messages) if messages.is_empty() => vec![message],
+            (None, messages) if messages.is_empty() => {
+                let problem = self.problem("bad-case", at, "the case has no message");
                 let help = "give it message = \"…\", or messages = […] for several";
-                self.wrong(at, "the case says nothing", help);
-                Vec::new()
+                self.problems.add(problem.help(help));
+                messages
             }
-            (None, several) => several.to_vec(),
+            (None, messages) => messages,
             (Some(_), _) => {
-                self.wrong(
-                    at,
-                    "the case has both message and messages",
-                    "keep one of them",
-                );
+                let message = "the case has both message and messages";
+                let problem = self.problem("bad-case", at, message);
+                self.problems.add(problem.help("keep one of them"));
                 Vec::new()
             }
         };
-        let asks = shape.expect.is_some()
-            || shape.payload.is_some()
-            || !shape.forbidden.is_empty()
-            || !shape.path.is_empty();
-        if !asks {
+        let has_names = !spec.forbidden.is_empty() || !spec.path.is_empty();
+        if spec.expect.is_none() && spec.payload.is_none() && !has_names {
+            let message = "the case expects nothing, so it cannot fail";
+            let problem = self.problem("bad-case", at, message);
             let help = "give it expect, path, forbidden or payload";
-            self.wrong(at, "the case asks for nothing, so it could not fail", help);
+            self.problems.add(problem.help(help));
         }
-        if let Some(name) = &shape.expect {
-            self.check_agent(way!["cases", at, "expect"], name);
+        if let Some(name) = &spec.expect {
+            self.check_agent(steps!["cases", index, "expect"], name);
         }
-        for (list, names) in [("forbidden", &shape.forbidden), ("path", &shape.path)] {
-            for (number, name) in names.iter().enumerate() {
-                self.check_agent(way!["cases", at, list, number], name);
+        for (field, names) in [("forbidden", &spec.forbidden), ("path", &spec.path)] {
+            for (position, name) in names.iter().enumerate() {
+                self.check_agent(steps!["cases", index, field, position], name);
             }
         }
-        let mut context = Vec::new();
-        flatten("", &shape.context, &mut context);
+        let context: Vec<(String, String)> = flatten(&spec.context)
+            .into_iter()
+            .map(|(path, value)| match value {
+                Value::String(text) => (path, text.clone()),
+                other => (path, other.to_string()),
+            })
+            .collect();
         for (key, text) in &context {
-            if let Err(message) = self.team.plan.context.clone().set(key, text) {
-                let span = self.root.span_of(way!["cases", at, "context"]);
-                let problem = self.problems.source().problem("bad-context", span, message);
-                self.problems.add(problem);
+            if let Err(message) = self.team.resolved.context.clone().set(key, text) {
+                let path = steps!["cases", index, "context"];
+                self.problems
+                    .add(self.problem("bad-context", path, message));
             }
         }
         Case {
-            name: shape.name.clone().unwrap_or_else(|| messages.join(" / ")),
+            name: spec.name.unwrap_or_else(|| messages.join(" / ")),
             messages,
             context,
-            expect: shape.expect.clone(),
-            payload: shape.payload.clone(),
-            forbidden: shape.forbidden.clone(),
-            path: shape.path.clone(),
+            expect: spec.expect,
+            payload: spec.payload,
+            forbidden: spec.forbidden,
+            path: spec.path,
         }
     }
 
-    fn wrong(&mut self, at: usize, message: &str, help: &str) {
-        let span = self.root.span_of(way!["cases", at]);
-        let problem = self.problems.source().problem("bad-case", span, message);
-        self.problems.add(problem.help(help));
+    fn problem(
+        &self,
+        code: &'static str,
+        path: &[Step<'_>],
+        message: impl Into<String>,
+    ) -> Problem {
+        let span = self.root.span_of(path);
+        self.problems.source().problem(code, span, message)
     }
 
-    fn check_agent(&mut self, at: &[Step<'_>], name: &str) {
-        if self.team.team().get(name).is_some() {
+    fn check_agent(&mut self, path: &[Step<'_>], name: &str) {
+        let team = self.team.team();
+        if team.get(name).is_some() {
             return;
         }
-        let span = self.root.span_of(at);
+        let known = || team.agents().iter().map(Agent::name);
         let message = format!("the team has no agent {name:?}");
-        let problem = self
-            .problems
-            .source()
-            .problem("unknown-agent", span, message);
-        let known = || {
-            self.team
-                .team()
-                .agents()
-                .iter()
-                .map(switchboard_core::Agent::name)
-        };
-        let suggestion = did_you_mean(name, known());
-        let help = format!("its agents are {}", listed(known()));
-        self.problems.add(problem.suggestion(suggestion).help(help));
-    }
-}
-
-/// The values of a table with the paths that lead to them: `customer.tier`.
-fn flatten(before: &str, table: &Map<String, Value>, into: &mut Vec<(String, String)>) {
-    for (key, value) in table {
-        let key = match before {
-            "" => key.clone(),
-            before => format!("{before}.{key}"),
-        };
-        match value {
-            Value::Object(table) => flatten(&key, table, into),
-            Value::String(text) => into.push((key, text.clone())),
-            other => into.push((key, other.to_string())),
-        }
+        self.problems.add(
+            self.problem("unknown-agent", path, message)
+                .suggestion(did_you_mean(name, known()))
+                .help(format!("its agents are {}", quoted_list(known()))),
+        );
     }
 }

@@ -2,10 +2,12 @@
 
 mod parse;
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::mistake::Mistake;
+use crate::diagnostics::ExpressionError;
 
 /// A condition: values of the context and literals, compared with `==`, `!=`, `<`, `<=`, `>`, `>=` and
 /// `in`, joined with `and`, `or`, `not` and parentheses.
@@ -25,79 +27,84 @@ enum Expr {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Equal,
-    Different,
+    NotEqual,
     Less,
-    AtMost,
-    More,
-    AtLeast,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
     In,
 }
 
-/// The longest condition.
-const LONGEST: usize = 4096;
+/// The maximum length of a condition, in bytes.
+const MAX_LENGTH: usize = 4096;
 
 impl Condition {
-    /// Reads a condition over a context like this one: its paths must lead somewhere, and its sides
-    /// must be comparable.
-    pub(crate) fn parse(text: &str, context: &Context) -> Result<Self, Mistake> {
-        if text.len() > LONGEST {
-            return Err(Mistake::new(0..text.len(), "this condition is too long"));
+    /// Parses a condition. Its paths must exist in the context, and its comparisons must be between
+    /// values of one type.
+    pub(crate) fn parse(text: &str, context: &Context) -> Result<Self, ExpressionError> {
+        if text.len() > MAX_LENGTH {
+            return Err(ExpressionError::new(
+                0..text.len(),
+                "this condition is too long",
+            ));
         }
-        parse::whole(text, context).map(Self)
+        parse::parse(text, context).map(Self)
     }
 
-    /// Whether it holds.
+    /// Returns `true` if the condition holds.
     pub(crate) fn holds(&self, context: &Context) -> bool {
-        self.0.value(context) == Value::Bool(true)
+        self.0.holds(context)
     }
 }
 
 impl Expr {
-    fn value(&self, context: &Context) -> Value {
-        let holds = |expr: &Self| expr.value(context) == Value::Bool(true);
+    fn holds(&self, context: &Context) -> bool {
+        self.evaluate(context) == Value::Bool(true)
+    }
+
+    fn evaluate(&self, context: &Context) -> Value {
         match self {
             Self::Literal(value) => value.clone(),
             Self::Path(path) => context.get(path).cloned().unwrap_or_default(),
-            Self::Not(inner) => Value::Bool(!holds(inner)),
-            Self::And(all) => Value::Bool(all.iter().all(holds)),
-            Self::Or(any) => Value::Bool(any.iter().any(holds)),
+            Self::Not(inner) => Value::Bool(!inner.holds(context)),
+            Self::And(all) => Value::Bool(all.iter().all(|expr| expr.holds(context))),
+            Self::Or(any) => Value::Bool(any.iter().any(|expr| expr.holds(context))),
             Self::Compare(left, operator, right) => {
-                let (left, right) = (left.value(context), right.value(context));
-                Value::Bool(operator.holds(&left, &right))
+                let (left, right) = (left.evaluate(context), right.evaluate(context));
+                Value::Bool(operator.apply(&left, &right))
             }
         }
     }
 }
 
 impl Operator {
-    fn holds(self, left: &Value, right: &Value) -> bool {
-        use std::cmp::Ordering::{Equal, Greater, Less};
+    fn apply(self, left: &Value, right: &Value) -> bool {
+        let order = compare(left, right);
         match self {
-            Self::Equal => ptr_eq(left, right),
-            Self::Different => !ptr_eq(left, right),
+            Self::Equal => equal(left, right),
+            Self::NotEqual => !equal(left, right),
             Self::In => match right {
-                Value::Array(items) => items.iter().any(|item| ptr_eq(left, item)),
+                Value::Array(items) => items.iter().any(|item| equal(left, item)),
                 _ => false,
             },
-            Self::Less => matches!(order(left, right), Some(Less)),
-            Self::AtMost => matches!(order(left, right), Some(Less | Equal)),
-            Self::More => matches!(order(left, right), Some(Greater)),
-            Self::AtLeast => matches!(order(left, right), Some(Greater | Equal)),
+            Self::Less => order.is_some_and(Ordering::is_lt),
+            Self::LessOrEqual => order.is_some_and(Ordering::is_le),
+            Self::Greater => order.is_some_and(Ordering::is_gt),
+            Self::GreaterOrEqual => order.is_some_and(Ordering::is_ge),
         }
     }
 }
 
-/// Numbers by their value: `1` and `1.0` are the same.
-fn ptr_eq(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(_), Value::Number(_)) => {
-            order(left, right) == Some(std::cmp::Ordering::Equal)
-        }
-        _ => left == right,
+/// Compares for equality. Numbers are equal by value: `1` equals `1.0`.
+fn equal(left: &Value, right: &Value) -> bool {
+    match compare(left, right) {
+        Some(order) => order.is_eq(),
+        None => left == right,
     }
 }
 
-fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
+/// Orders two texts or two numbers.
+fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
         (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
@@ -126,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_read_as_they_are_said() {
+    fn conditions_are_parsed_and_evaluated() {
         for (text, holds) in [
             ("tier == 'gold'", true),
             ("tier != \"gold\"", false),
@@ -154,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_where_they_are() {
+    fn errors_have_the_span_of_their_cause() {
         for (text, at, message) in [
             ("teir == 'gold'", "teir", "the context has no \"teir\""),
-            ("tier = 'gold'", "=", "'=' means nothing in a condition"),
+            ("tier = 'gold'", "=", "'=' is not an operator of conditions"),
             ("tier", "tier", "this is text, not a condition"),
             (
                 "tier == 5",
@@ -172,41 +179,33 @@ mod tests {
             (
                 "age in tier",
                 "tier",
-                "\"in\" needs a list behind it, and this is text",
+                "\"in\" needs a list after it, and this is text",
             ),
-            (
-                "age >",
-                "",
-                "something is missing at the end of this condition",
-            ),
-            ("(age > 3", "(", "this is never closed with \")\""),
-            ("age in [1, 2", "[", "this is never closed with \"]\""),
+            ("age >", "", "the condition is incomplete"),
+            ("(age > 3", "(", "this is not closed with \")\""),
+            ("age in [1, 2", "[", "this is not closed with \"]\""),
             ("banned banned", "banned", "the condition ends before this"),
             ("banned and tier", "tier", "this is text, not a condition"),
-            ("tier == 'gold", "'gold", "this text has no end"),
+            ("tier == 'gold", "'gold", "this text is not closed"),
             ("age == 4x", "4x", "this is not a number"),
             ("== 4", "==", "a value is missing before \"==\""),
-            ("", "", "something is missing at the end of this condition"),
-            (
-                "tags == [age]",
-                "age",
-                "a list here holds texts and numbers",
-            ),
+            ("", "", "the condition is incomplete"),
+            ("tags == [age]", "age", "a list can hold only literals"),
         ] {
-            let mistake = Condition::parse(text, &context()).unwrap_err();
-            assert_eq!(&text[mistake.span.clone()], at, "{text}: {mistake:?}");
-            assert_eq!(mistake.message, message, "{text}");
+            let error = Condition::parse(text, &context()).unwrap_err();
+            assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");
+            assert_eq!(error.message, message, "{text}");
         }
         let deep = format!("{}banned{}", "(".repeat(500), ")".repeat(500));
-        let mistake = Condition::parse(&deep, &context()).unwrap_err();
-        assert_eq!(mistake.message, "this condition is nested too deeply");
+        let error = Condition::parse(&deep, &context()).unwrap_err();
+        assert_eq!(error.message, "this condition is nested too deeply");
     }
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[a-z'\"<>=!()\\[\\], .0-9银-]{0,60}") {
-            if let Err(mistake) = Condition::parse(&text, &context()) {
-                prop_assert!(text.get(mistake.span).is_some());
+        fn parsing_never_panics(text in "[a-z'\"<>=!()\\[\\], .0-9银-]{0,60}") {
+            if let Err(error) = Condition::parse(&text, &context()) {
+                prop_assert!(text.get(error.span).is_some());
             }
         }
     }

@@ -1,13 +1,13 @@
-//! What the application knows.
+//! The application's values that conditions and tools read.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::suggest::{did_you_mean, listed};
+use crate::suggest::{did_you_mean, quoted_list};
 
-/// What the application knows: the file's `[context]`, and what was set over it. Conditions and tools
-/// read it; models never see it.
+/// The application's values: the file's `[context]` with those that were set since. Conditions and
+/// tools read them; models never see them.
 #[derive(Clone, Default, PartialEq)]
 pub struct Context(Map<String, Value>);
 
@@ -16,51 +16,34 @@ impl Context {
         Self(values)
     }
 
-    /// The value of a key; `customer.tier` reaches into a table.
+    /// Returns the value at a path; `customer.tier` is a field of a table.
     pub fn get(&self, path: &str) -> Option<&Value> {
         let mut parts = path.split('.');
         let first = self.0.get(parts.next()?)?;
         parts.try_fold(first, |value, part| value.get(part))
     }
 
-    /// The same with another value in a place that the file has, which must be of the same type.
+    /// Replaces a value of the file by one of the same type.
     ///
     /// # Errors
-    /// Where the file has no such value, or one of another type.
+    /// If the file has no such value, or one of another type.
     pub fn with(mut self, path: &str, value: impl Into<Value>) -> Result<Self, String> {
         let value = value.into();
-        let current = self.get(path).ok_or_else(|| self.none(path))?;
-        let ptr_eq = std::mem::discriminant(current) == std::mem::discriminant(&value);
-        if !ptr_eq && !current.is_null() {
+        let current = self.get_mut(path)?;
+        let same_type = std::mem::discriminant(current) == std::mem::discriminant(&value);
+        if !same_type && !current.is_null() {
             return Err(format!(
                 "{path:?} is {current} in the file, and {value} is of another type"
             ));
         }
-        self.put(path, value);
+        *current = value;
         Ok(self)
     }
 
-    /// Every path that leads to a value which is not a table.
-    pub(crate) fn paths(&self) -> Vec<String> {
-        let mut paths = Vec::new();
-        let top = self.0.iter().map(|(name, value)| (name.clone(), value));
-        let mut open: Vec<(String, &Value)> = top.collect();
-        while let Some((path, value)) = open.pop() {
-            match value {
-                Value::Object(fields) => {
-                    let below = fields.iter();
-                    open.extend(below.map(|(name, value)| (format!("{path}.{name}"), value)));
-                }
-                _ => paths.push(path),
-            }
-        }
+    /// The message, suggestion and help for a path that does not exist.
+    pub(crate) fn unknown_path(&self, path: &str) -> (String, Option<String>, String) {
+        let mut paths: Vec<String> = flatten(&self.0).into_iter().map(|(path, _)| path).collect();
         paths.sort();
-        paths
-    }
-
-    /// What to say where there is no such path.
-    pub(crate) fn no_such(&self, path: &str) -> (String, Option<String>, String) {
-        let paths = self.paths();
         let known = || paths.iter().map(String::as_str);
         (
             format!("the context has no {path:?}"),
@@ -68,15 +51,15 @@ impl Context {
             if paths.is_empty() {
                 "[context] is where values and their defaults are written".to_owned()
             } else {
-                format!("[context] has {}", listed(known()))
+                format!("[context] has {}", quoted_list(known()))
             },
         )
     }
 
-    /// Sets a value over the file's; text is read by the type of what the file has.
+    /// Sets a value of the file from text, parsed by the type of the current value.
     pub(crate) fn set(&mut self, path: &str, text: &str) -> Result<(), String> {
-        let value = self.get(path).ok_or_else(|| self.none(path))?;
-        let read: Result<Value, &str> = match value {
+        let current = self.get_mut(path)?;
+        let parsed: Result<Value, &str> = match current {
             Value::String(_) => Ok(text.into()),
             Value::Bool(_) => text
                 .parse::<bool>()
@@ -93,30 +76,44 @@ impl Context {
             Value::Object(_) => Err("set by its fields, as in customer.tier=gold"),
             Value::Null => Ok(serde_json::from_str(text).unwrap_or_else(|_| text.into())),
         };
-        let read = read.map_err(|wanted| format!("{path:?} must be {wanted}, and is {text:?}"))?;
-        self.put(path, read);
+        *current =
+            parsed.map_err(|expected| format!("{path:?} must be {expected}, and is {text:?}"))?;
         Ok(())
     }
 
-    fn none(&self, path: &str) -> String {
-        let (message, suggestion, help) = self.no_such(path);
-        let suggestion = suggestion.map(|text| format!(": {text}"));
-        format!("{message}{}; {help}", suggestion.unwrap_or_default())
-    }
-
-    fn put(&mut self, path: &str, value: Value) {
+    fn get_mut(&mut self, path: &str) -> Result<&mut Value, String> {
+        if self.get(path).is_none() {
+            let (message, suggestion, help) = self.unknown_path(path);
+            let suggestion = suggestion.map(|text| format!(": {text}"));
+            return Err(format!(
+                "{message}{}; {help}",
+                suggestion.unwrap_or_default()
+            ));
+        }
         let mut parts = path.split('.');
-        let mut at = parts.next().and_then(|first| self.0.get_mut(first));
-        for part in parts {
-            at = at.and_then(|value| value.get_mut(part));
-        }
-        if let Some(at) = at {
-            *at = value;
-        }
+        let first = self.0.get_mut(parts.next().unwrap_or_default());
+        let value =
+            first.and_then(|first| parts.try_fold(first, |value, part| value.get_mut(part)));
+        value.ok_or_else(|| format!("the context has no {path:?}"))
     }
 }
 
-/// Without its values, which may be secrets that tools send.
+/// Lists the values of a table that are not tables, with their paths: `customer.tier`.
+pub(crate) fn flatten(table: &Map<String, Value>) -> Vec<(String, &Value)> {
+    let mut values = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Object(fields) => {
+                let nested = flatten(fields).into_iter();
+                values.extend(nested.map(|(path, value)| (format!("{name}.{path}"), value)));
+            }
+            value => values.push((name.clone(), value)),
+        }
+    }
+    values
+}
+
+/// Omits the values, which may be secrets that tools send.
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -150,7 +147,7 @@ mod tests {
             "tier": "5", "age": 41, "banned": true, "tags": ["new"], "customer": { "id": "C-1" }
         });
         assert_eq!(Value::Object(context.0.clone()), expected);
-        for (path, text, wrong) in [
+        for (path, text, message) in [
             ("age", "old", r#""age" must be a number, and is "old""#),
             (
                 "banned",
@@ -168,7 +165,7 @@ mod tests {
                 r#"the context has no "teir": did you mean "tier"?; [context] has "age", "banned", "customer.id", "tags" and "tier""#,
             ),
         ] {
-            assert_eq!(context.set(path, text).unwrap_err(), wrong);
+            assert_eq!(context.set(path, text).unwrap_err(), message);
         }
         assert_eq!(Value::Object(context.0), expected);
     }

@@ -1,19 +1,18 @@
-//! A file as a tree of values, each with its place.
+//! A TOML or JSON file as a tree of values, each with its span in the text.
 
 mod json;
 mod toml;
 
 use std::ops::Range;
-use std::path::Path;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
-use crate::problem::{Problem, Source};
+use crate::diagnostics::{Problem, Source};
 
-/// A value of a file, and where it stands.
+/// A value of a file and its span.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// The bytes of the value; of a table with a header, those of the header.
+    /// The bytes of the value; for a TOML table with a header, those of the header.
     pub(crate) span: Range<usize>,
     pub(crate) kind: Kind,
 }
@@ -32,12 +31,11 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// The bytes of the name.
     pub(crate) name_span: Range<usize>,
     pub(crate) value: Node,
 }
 
-/// A step down into a tree.
+/// A segment of a path into the tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step<'a> {
     Field(&'a str),
@@ -57,26 +55,30 @@ impl<'a> From<&'a String> for Step<'a> {
 }
 
 impl From<usize> for Step<'_> {
-    fn from(at: usize) -> Self {
-        Self::Item(at)
+    fn from(index: usize) -> Self {
+        Self::Item(index)
     }
 }
 
-/// The way from the top of a file to one of its values: `way!["agents", name, "handoffs", 2]`.
-macro_rules! way {
+/// A path from the root of a file to one of its values: `steps!["agents", name, "handoffs", 2]`.
+macro_rules! steps {
     ($($step:expr),* $(,)?) => {
         &[$($crate::document::Step::from($step)),*][..]
     };
 }
-pub(crate) use way;
+pub(crate) use steps;
+
+/// The range in which an `f64` represents every integer exactly.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl Node {
-    /// Reads a file, by its name as JSON or else as TOML.
-    pub(crate) fn read(source: &Source) -> Result<Self, Box<Problem>> {
-        if is_json(&source.path) {
-            json::read(source)
+    /// Parses a file: JSON if its name ends in `.json`, TOML otherwise.
+    pub(crate) fn parse(source: &Source) -> Result<Self, Box<Problem>> {
+        let extension = source.path.extension().unwrap_or_default();
+        if extension.eq_ignore_ascii_case("json") {
+            json::parse(source)
         } else {
-            toml::read(source)
+            toml::parse(source)
         }
     }
 
@@ -91,36 +93,41 @@ impl Node {
         self.entries().iter().find(|entry| entry.name == name)
     }
 
-    /// The value at the end of a way, or the last one there is on it.
-    fn down(&self, way: &[Step<'_>]) -> (&Self, Option<&Entry>) {
-        let mut at = (self, None);
-        for step in way {
-            let next = match (step, &at.0.kind) {
-                (Step::Field(name), _) => at.0.field(name).map(|entry| (&entry.value, Some(entry))),
-                (Step::Item(item), Kind::List(items)) => items.get(*item).map(|item| (item, None)),
+    /// Follows a path as far as it exists. Returns the last value, and its entry if it is a field.
+    fn follow(&self, path: &[Step<'_>]) -> (&Self, Option<&Entry>) {
+        let mut current = (self, None);
+        for step in path {
+            let next = match (step, &current.0.kind) {
+                (Step::Field(name), _) => {
+                    let entry = current.0.field(name);
+                    entry.map(|entry| (&entry.value, Some(entry)))
+                }
+                (Step::Item(index), Kind::List(items)) => {
+                    items.get(*index).map(|item| (item, None))
+                }
                 (Step::Item(_), _) => None,
             };
             match next {
-                Some(next) => at = next,
+                Some(next) => current = next,
                 None => break,
             }
         }
-        at
+        current
     }
 
-    /// The value at the end of a way, or the last one there is on it.
-    pub(crate) fn at(&self, way: &[Step<'_>]) -> &Self {
-        self.down(way).0
+    /// Returns the value at a path, or the last one that exists on it.
+    pub(crate) fn at(&self, path: &[Step<'_>]) -> &Self {
+        self.follow(path).0
     }
 
-    /// The bytes of the value at the end of a way.
-    pub(crate) fn span_of(&self, way: &[Step<'_>]) -> Range<usize> {
-        self.down(way).0.span.clone()
+    /// Returns the span of the value at a path.
+    pub(crate) fn span_of(&self, path: &[Step<'_>]) -> Range<usize> {
+        self.at(path).span.clone()
     }
 
-    /// The bytes of the name of the field at the end of a way; those of the value where it has none.
-    pub(crate) fn name_span_of(&self, way: &[Step<'_>]) -> Range<usize> {
-        match self.down(way) {
+    /// Returns the span of the name of the field at a path, or that of the value if it is no field.
+    pub(crate) fn name_span_of(&self, path: &[Step<'_>]) -> Range<usize> {
+        match self.follow(path) {
             (_, Some(entry)) => entry.name_span.clone(),
             (node, None) => node.span.clone(),
         }
@@ -131,30 +138,24 @@ impl Node {
             Kind::Null => Value::Null,
             Kind::Bool(value) => Value::Bool(*value),
             Kind::Number(number) => match number.as_f64() {
-                // What is whole can stand where whole numbers are asked for, however it is written.
-                Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < WHOLE => {
-                    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
-                    let whole = float as i64;
-                    whole.into()
+                // `3.0` is accepted where an integer is expected.
+                Some(float)
+                    if number.is_f64()
+                        && float.fract() == 0.0
+                        && float.abs() < MAX_EXACT_INTEGER =>
+                {
+                    #[expect(clippy::cast_possible_truncation, reason = "an exact integer")]
+                    let integer = float as i64;
+                    integer.into()
                 }
                 _ => Value::Number(number.clone()),
             },
             Kind::Text(text) => Value::String(text.clone()),
             Kind::List(items) => items.iter().map(Self::to_value).collect(),
             Kind::Table(entries) => {
-                let fields = entries.iter();
-                let fields = fields.map(|entry| (entry.name.clone(), entry.value.to_value()));
-                Value::Object(fields.collect::<Map<_, _>>())
+                let field = |entry: &Entry| (entry.name.clone(), entry.value.to_value());
+                Value::Object(entries.iter().map(field).collect())
             }
         }
     }
-}
-
-/// Up to here every whole number is itself as a float.
-const WHOLE: f64 = 9_007_199_254_740_992.0;
-
-/// Whether a file is JSON, by its name.
-pub(crate) fn is_json(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }

@@ -1,74 +1,70 @@
-//! Filters of a file.
+//! Creates the filters that a file describes.
 
+use switchboard_core::callback::BoxError;
 use switchboard_core::filters::{self, Filter, IntoFilter as _, InvalidPattern, Redaction};
-use switchboard_core::{BoxError, HandoffInputData, ModelHandle};
+use switchboard_core::handoff::HandoffInputData;
+use switchboard_core::model::ModelHandle;
 
 use crate::context::Context;
-use crate::types::{FilterShape, RedactShape};
+use crate::types::{FilterSpec, RedactSpec};
 
-/// Filters one after the other; none where there are none. `model` gives the model of a name.
+/// Creates a filter that applies all of these in order; `None` if there are none. `model` returns the
+/// model of a name.
 pub(crate) fn chain<E>(
-    shapes: &[FilterShape],
+    specs: &[FilterSpec],
     model: &mut impl FnMut(&str) -> Result<ModelHandle, E>,
 ) -> Result<Option<Filter<Context>>, E> {
-    let mut chain: Option<Filter<Context>> = None;
-    for shape in shapes {
-        let filter = one(shape, model)?;
-        chain = Some(match chain {
-            Some(before) => before.then(filter),
-            None => filter,
-        });
-    }
-    Ok(chain)
+    let filters = specs.iter().map(|spec| filter(spec, model));
+    let filters: Vec<Filter<Context>> = filters.collect::<Result<_, _>>()?;
+    Ok(filters.into_iter().reduce(|chain, next| chain.then(next)))
 }
 
-fn one<E>(
-    shape: &FilterShape,
+fn filter<E>(
+    spec: &FilterSpec,
     model: &mut impl FnMut(&str) -> Result<ModelHandle, E>,
 ) -> Result<Filter<Context>, E> {
-    Ok(match shape {
-        FilterShape::RemoveAllTools => filters::remove_all_tools(),
-        FilterShape::DropReasoning => filters::drop_reasoning(),
-        FilterShape::NestHistory => filters::nest_history(),
-        FilterShape::RedactPii => filters::redact_pii(),
-        FilterShape::Redact(shape) => match redaction(shape) {
+    Ok(match spec {
+        FilterSpec::RemoveAllTools => filters::remove_all_tools(),
+        FilterSpec::DropReasoning => filters::drop_reasoning(),
+        FilterSpec::NestHistory => filters::nest_history(),
+        FilterSpec::RedactPii => filters::redact_pii(),
+        FilterSpec::Redact(spec) => match redaction(spec) {
             Ok(redaction) => redaction.into_filter(),
-            // Its patterns were tried when the file was read; should one fail now, nothing is carried.
+            // Patterns are checked when the file is read; should one fail here, the handoff fails.
             Err(error) => Filter::new(move |_: HandoffInputData<Context>| {
                 Err::<HandoffInputData<Context>, BoxError>(error.clone().into())
             }),
         },
-        FilterShape::KeepLast(count) => filters::keep_last(size(*count)),
-        FilterShape::KeepFirstAndLast(both) => {
+        FilterSpec::KeepLast(count) => filters::keep_last(size(*count)),
+        FilterSpec::KeepFirstAndLast(both) => {
             filters::keep_first_and_last(size(both.first), size(both.last))
         }
-        FilterShape::TokenBudget(tokens) => filters::token_budget(size(*tokens)),
-        FilterShape::Note(note) => {
+        FilterSpec::TokenBudget(tokens) => filters::token_budget(size(*tokens)),
+        FilterSpec::Note(note) => {
             let note = note.clone();
             filters::note(move |_: &HandoffInputData<Context>| note.clone())
         }
-        FilterShape::Summarize(summary) => {
+        FilterSpec::Summarize(summary) => {
             filters::summarize(model(&summary.model)?, size(summary.keep_last))
         }
     })
 }
 
-/// What a redaction takes out.
-pub(crate) fn redaction(shape: &RedactShape) -> Result<Redaction, InvalidPattern> {
+pub(crate) fn redaction(spec: &RedactSpec) -> Result<Redaction, InvalidPattern> {
     let mut redaction = Redaction::new();
-    if shape.card_numbers {
+    if spec.card_numbers {
         redaction = redaction.card_numbers();
     }
-    if shape.social_security_numbers {
+    if spec.social_security_numbers {
         redaction = redaction.social_security_numbers();
     }
-    if shape.emails {
+    if spec.emails {
         redaction = redaction.emails();
     }
-    if shape.phone_numbers {
+    if spec.phone_numbers {
         redaction = redaction.phone_numbers();
     }
-    for (pattern, placeholder) in &shape.patterns {
+    for (pattern, placeholder) in &spec.patterns {
         redaction = redaction.pattern(pattern, placeholder.as_str())?;
     }
     Ok(redaction)

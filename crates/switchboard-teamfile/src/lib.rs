@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`TeamFile::read`] finds everything that is wrong in one go, unless the file is no TOML or JSON at all. Each [`Problem`] says where it is and
-//! what to do:
+//! [`TeamFile::read`] reports all problems at once, unless the file is not TOML or JSON at all. Each
+//! [`Problem`] has a position and advice on how to fix it:
 //!
 //! ```
 //! use switchboard_teamfile::TeamFile;
@@ -45,26 +45,25 @@
 //! );
 //! ```
 //!
-//! A file reaches for nothing that it does not name: no variable of the environment, no program that
-//! its allow-list does not have, and no model but the offline one. What a model says never becomes
-//! part of a command line or an address as it is; see [`TeamFile`].
+//! A file uses nothing that it does not name: no environment variable, no program outside its
+//! allow-list, and no model but the offline one. The output of a model is escaped or checked before it
+//! becomes part of a command or a URL; see [`TeamFile`].
 
-mod build;
 mod cases;
 mod condition;
 mod context;
+mod diagnostics;
 mod document;
-mod file;
+mod file_refs;
 mod filters;
-mod guard;
-mod mistake;
+mod guardrails;
 mod models;
-mod named_files;
-mod open;
-mod problem;
+mod open_team;
 mod resolve;
 mod schema;
 mod suggest;
+mod team_builder;
+mod team_file;
 mod template;
 mod tools;
 mod types;
@@ -72,7 +71,7 @@ mod validate;
 
 pub use cases::Case;
 pub use context::Context;
-pub use file::TeamFile;
-pub use open::{OpenTeam, Opening};
-pub use problem::{Problem, Problems, Severity};
+pub use diagnostics::{Problem, Problems, Severity};
+pub use open_team::{OpenOptions, OpenTeam};
 pub use suggest::closest;
+pub use team_file::TeamFile;

@@ -1,27 +1,25 @@
-//! The models that a file names.
+//! Models by the names that a file uses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use switchboard_core::ModelHandle;
+use switchboard_core::model::ModelHandle;
 use switchboard_models::{ChatModel, Endpoint, OfflineModel, Providers, ResponsesModel};
 
-use crate::suggest::{did_you_mean, listed};
+use crate::diagnostics::Problem;
+use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::Vars;
-use crate::types::{ApiShape, ModelShape, ValueShape};
+use crate::types::{ApiSpec, HeaderSpec, ModelSpec};
 
 /// The model that needs no network.
 pub(crate) const OFFLINE: &str = "offline";
 
-/// Whether a name can be the name of a model in a file.
-///
-/// # Errors
-/// What is wrong with it, what was probably meant, and what to do.
-pub(crate) fn check(
+/// Checks that a model of this name exists. The problem has no position.
+pub(crate) fn check_name(
     name: &str,
-    models: &IndexMap<String, ModelShape>,
-) -> Result<(), (String, Option<String>, String)> {
+    models: &IndexMap<String, ModelSpec>,
+) -> Result<(), Box<Problem>> {
     let known = || models.keys().map(String::as_str).chain([OFFLINE]);
     if known().any(|known| known == name) {
         return Ok(());
@@ -32,61 +30,57 @@ pub(crate) fn check(
     {
         return Ok(());
     }
-    Err((
-        format!("there is no model {name:?}"),
-        did_you_mean(name, known()),
-        format!(
-            "models are {}, openai/NAME (Responses) and chat/NAME (Chat Completions); [models] is \
-             where others are described",
-            listed(known())
-        ),
-    ))
+    let problem = Problem::without_file("unknown-model", format!("there is no model {name:?}"));
+    Err(Box::new(problem.suggestion(did_you_mean(name, known())).help(format!(
+        "models are {}, openai/NAME (Responses) and chat/NAME (Chat Completions); [models] is \
+         where others are described",
+        quoted_list(known())
+    ))))
 }
 
-/// Makes models by name, each once.
+/// Creates models by name, each once.
 pub(crate) struct Models<'a> {
-    described: &'a IndexMap<String, ModelShape>,
+    specs: &'a IndexMap<String, ModelSpec>,
     vars: Vars<'a>,
-    /// Made when a model is named that the file does not describe: only then is the environment asked.
+    /// Created when a model is used that the file does not describe: only then is the environment read.
     providers: Option<Providers>,
     base_url: Option<&'a str>,
-    made: BTreeMap<String, ModelHandle>,
+    cache: BTreeMap<String, ModelHandle>,
 }
 
-/// Why a model cannot be used as things are.
-pub(crate) struct Unusable {
-    pub(crate) message: String,
-    pub(crate) help: String,
+/// The error for a model that cannot be used in this environment; it has no position.
+fn unusable(message: impl Into<String>, help: impl Into<String>) -> Box<Problem> {
+    Box::new(Problem::without_file("model", message).help(help))
 }
 
 impl<'a> Models<'a> {
     pub(crate) fn new(
-        described: &'a IndexMap<String, ModelShape>,
+        specs: &'a IndexMap<String, ModelSpec>,
         vars: Vars<'a>,
         base_url: Option<&'a str>,
     ) -> Self {
         Self {
-            described,
+            specs,
             vars,
             providers: None,
             base_url,
-            made: BTreeMap::new(),
+            cache: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn model(&mut self, name: &str) -> Result<ModelHandle, Unusable> {
-        if let Some(model) = self.made.get(name) {
+    pub(crate) fn model(&mut self, name: &str) -> Result<ModelHandle, Box<Problem>> {
+        if let Some(model) = self.cache.get(name) {
             return Ok(model.clone());
         }
-        let model = match self.described.get(name) {
-            Some(shape) => self.at_server(shape)?,
+        let model = match self.specs.get(name) {
+            Some(spec) => self.connect(spec)?,
             None if name == OFFLINE => OfflineModel::new().into(),
-            None => self.providers().model(name).map_err(|error| Unusable {
-                message: error.to_string(),
-                help: "or try the team with the model \"offline\", which needs no key".to_owned(),
+            None => self.providers().model(name).map_err(|error| {
+                let help = "or try the team with the model \"offline\", which needs no key";
+                unusable(error.to_string(), help)
             })?,
         };
-        self.made.insert(name.to_owned(), model.clone());
+        self.cache.insert(name.to_owned(), model.clone());
         Ok(model)
     }
 
@@ -100,49 +94,47 @@ impl<'a> Models<'a> {
         })
     }
 
-    fn at_server(&self, shape: &ModelShape) -> Result<ModelHandle, Unusable> {
-        let mut endpoint = match &shape.base_url {
+    fn connect(&self, spec: &ModelSpec) -> Result<ModelHandle, Box<Problem>> {
+        let mut endpoint = match &spec.base_url {
             Some(url) => Endpoint::at(url),
             None => Endpoint::openai(),
         };
-        if let Some(key) = &shape.key {
+        if let Some(key) = &spec.key {
             let value = self.variable(&key.env)?;
             endpoint = endpoint.key(format!("{}{value}", key.prefix));
         }
-        for (name, value) in &shape.headers {
+        for (name, value) in &spec.headers {
             endpoint = match value {
-                ValueShape::Text(text) => endpoint.header(name, text),
-                ValueShape::Env(variable) => {
+                HeaderSpec::Text(text) => endpoint.header(name, text),
+                HeaderSpec::Env(variable) => {
                     let value = self.variable(&variable.env)?;
                     endpoint.header(name, format!("{}{value}", variable.prefix))
                 }
             };
         }
-        if let Some(retries) = shape.retries {
+        if let Some(retries) = spec.retries {
             endpoint = endpoint.retries(retries);
         }
-        if let Some(seconds) = shape.timeout_seconds {
+        if let Some(seconds) = spec.timeout_seconds {
             endpoint = endpoint.total_timeout(Duration::try_from_secs_f64(seconds).ok());
         }
-        let client = endpoint.connect().map_err(|error| Unusable {
-            message: error.to_string(),
-            help: "correct this model".to_owned(),
-        })?;
-        Ok(match shape.api {
-            ApiShape::Responses => ResponsesModel::new(&client, shape.name.as_str()).into(),
-            ApiShape::Chat => ChatModel::new(&client, shape.name.as_str()).into(),
+        let client = endpoint
+            .connect()
+            .map_err(|error| unusable(error.to_string(), "correct this model"))?;
+        Ok(match spec.api {
+            ApiSpec::Responses => ResponsesModel::new(&client, spec.name.as_str()).into(),
+            ApiSpec::Chat => ChatModel::new(&client, spec.name.as_str()).into(),
         })
     }
 
-    fn variable(&self, name: &str) -> Result<String, Unusable> {
-        let value = (self.vars)(name).map(|value| value.trim().to_owned());
-        value
-            .filter(|value| !value.is_empty())
-            .ok_or_else(|| Unusable {
-                message: format!("the environment has no variable {name}"),
-                help: format!(
-                    "set it, as in export {name}=…, or run the team with --model offline"
-                ),
-            })
+    fn variable(&self, name: &str) -> Result<String, Box<Problem>> {
+        let value = (self.vars)(name).unwrap_or_default().trim().to_owned();
+        if value.is_empty() {
+            return Err(unusable(
+                format!("the environment has no variable {name}"),
+                format!("set it, as in export {name}=…, or run the team with --model offline"),
+            ));
+        }
+        Ok(value)
     }
 }

@@ -1,303 +1,329 @@
-//! What a file means: its names lead somewhere, the files it names are read, its conditions, patterns
-//! and templates are understood. What does not hold is a problem with its place.
+//! Resolves a valid file: checks references, reads referenced files, and parses conditions, patterns
+//! and templates. Everything that fails is a problem with a position.
 
 mod agents;
+mod commands;
 mod guardrails;
-mod programs;
 mod schemas;
 mod tools;
+mod unused;
 
 use std::collections::HashSet;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use switchboard_core::Knowledge;
+use switchboard_core::agent::Knowledge;
 
 use crate::condition::Condition;
 use crate::context::Context;
-use crate::document::{Node, Step, way};
-use crate::guard::Guard;
-use crate::mistake::Mistake;
+use crate::diagnostics::{ExpressionError, Problem, Problems};
+use crate::document::{Node, Step, steps};
+use crate::file_refs::FileSource;
+use crate::guardrails::Guardrail;
 use crate::models;
-use crate::named_files::Files;
-use crate::problem::{Problem, Problems};
-use crate::suggest::{did_you_mean, listed};
-use crate::tools::ToolPlan;
+use crate::suggest::{did_you_mean, quoted_list};
+use crate::tools::ResolvedTool;
 use crate::types::{
-    AgentShape, EdgeShape, FilterShape, ModelShape, RunShape, SettingsShape, TeamShape,
+    AgentSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec, TeamSpec,
 };
 
-/// A team as its file means it.
+/// A team whose references are resolved.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ResolvedTeam {
     pub(crate) description: Option<String>,
     pub(crate) start: String,
     pub(crate) model: Option<String>,
-    pub(crate) settings: SettingsShape,
+    pub(crate) settings: SettingsSpec,
     pub(crate) context: Context,
-    pub(crate) agents: Vec<AgentPlan>,
-    pub(crate) tools: IndexMap<String, ToolPlan>,
-    pub(crate) guards: IndexMap<String, Guard>,
-    pub(crate) models: IndexMap<String, ModelShape>,
-    pub(crate) run: RunShape,
+    pub(crate) agents: Vec<ResolvedAgent>,
+    pub(crate) tools: IndexMap<String, ResolvedTool>,
+    pub(crate) guardrails: IndexMap<String, Guardrail>,
+    pub(crate) models: IndexMap<String, ModelSpec>,
+    pub(crate) run: RunSpec,
 }
 
 #[derive(Debug)]
-pub(crate) struct AgentPlan {
+pub(crate) struct ResolvedAgent {
     pub(crate) name: String,
-    pub(crate) shape: AgentShape,
+    pub(crate) spec: AgentSpec,
     pub(crate) instructions: Option<String>,
     pub(crate) knowledge: Vec<Knowledge>,
-    pub(crate) handoffs: Vec<EdgePlan>,
+    pub(crate) handoffs: Vec<ResolvedHandoff>,
 }
 
 #[derive(Debug)]
-pub(crate) struct EdgePlan {
-    pub(crate) shape: EdgeShape,
+pub(crate) struct ResolvedHandoff {
+    pub(crate) spec: HandoffTableSpec,
     pub(crate) payload: Option<Value>,
     pub(crate) when: Option<Condition>,
 }
 
-impl AgentPlan {
-    /// The name of the agent's model.
-    pub(crate) fn model<'a>(&'a self, plan: &'a Plan) -> &'a str {
-        let own = self.shape.model.as_deref();
-        own.or(plan.model.as_deref()).unwrap_or(models::OFFLINE)
-    }
-}
-
-impl Plan {
-    /// Reads the meaning of a file of the right form. Where there are problems, the plan has gaps.
+impl ResolvedTeam {
+    /// Resolves a valid file. If it adds errors to `problems`, the team is incomplete.
+    ///
+    /// `removed` holds the names of parts that were removed as invalid.
     pub(crate) fn new(
-        shape: TeamShape,
+        spec: TeamSpec,
         root: &Node,
-        files: Files<'_>,
-        left_out: HashSet<String>,
+        files: FileSource<'_>,
+        removed: HashSet<String>,
         problems: &mut Problems,
     ) -> Self {
-        let context = Context::new(shape.context.clone());
-        let mut planner = Planner {
-            shape: &shape,
+        let context = Context::new(spec.context.clone());
+        let mut resolver = Resolver {
+            spec: &spec,
             root,
             files,
-            left_out,
+            removed,
             context: &context,
             problems,
         };
-        planner.check_context();
-        let start = planner.start();
-        planner.check_top();
-        let guards = planner.guards();
-        let tools = planner.tools();
-        let agents = planner.agents();
-        planner.check_used();
-        planner.check_used_by_tools();
+        resolver.check_context_names();
+        let start = resolver.start();
+        resolver.check_team_fields();
+        let guardrails = resolver.guardrails();
+        let tools = resolver.tools();
+        let agents = resolver.agents();
+        resolver.warn_of_unused();
         Self {
             start,
             agents,
             tools,
-            guards,
+            guardrails,
             context,
-            description: shape.description,
-            model: shape.model,
-            settings: shape.settings,
-            models: shape.models,
-            run: shape.run,
+            description: spec.description,
+            model: spec.model,
+            settings: spec.settings,
+            models: spec.models,
+            run: spec.run,
         }
+    }
+
+    /// The name of an agent's model.
+    pub(crate) fn model_of<'a>(&'a self, agent: &'a ResolvedAgent) -> &'a str {
+        let model = agent.spec.model.as_deref().or(self.model.as_deref());
+        model.unwrap_or(models::OFFLINE)
     }
 }
 
-/// Reads a file's meaning, and notes what is wrong with it.
-struct Planner<'a> {
-    shape: &'a TeamShape,
+struct Resolver<'a> {
+    spec: &'a TeamSpec,
     root: &'a Node,
-    files: Files<'a>,
-    /// Names that lead to something whose form is wrong, which is told already.
-    left_out: HashSet<String>,
+    files: FileSource<'a>,
+    /// Names of parts that were removed as invalid. References to them are not reported.
+    removed: HashSet<String>,
     context: &'a Context,
     problems: &'a mut Problems,
 }
 
-impl Planner<'_> {
-    /// A problem with the value at the end of a way.
-    fn problem(&self, code: &'static str, way: &[Step<'_>], message: impl Into<String>) -> Problem {
-        let span = self.root.span_of(way);
-        self.problems.source().problem(code, span, message)
-    }
-
-    /// A problem with the name of the field at the end of a way.
-    fn problem_of_name(
+impl Resolver<'_> {
+    /// A problem with the value at a path.
+    fn problem(
         &self,
         code: &'static str,
-        way: &[Step<'_>],
+        path: &[Step<'_>],
         message: impl Into<String>,
     ) -> Problem {
-        let span = self.root.name_span_of(way);
+        let span = self.root.span_of(path);
         self.problems.source().problem(code, span, message)
     }
 
-    /// A mistake within the text at the end of a way.
-    fn mistake(&mut self, code: &'static str, way: &[Step<'_>], text: &str, mistake: Mistake) {
-        let span = self.root.span_of(way);
+    /// A problem with the name of the field at a path.
+    fn name_problem(
+        &self,
+        code: &'static str,
+        path: &[Step<'_>],
+        message: impl Into<String>,
+    ) -> Problem {
+        let span = self.root.name_span_of(path);
+        self.problems.source().problem(code, span, message)
+    }
+
+    /// Adds an error with the value at a path.
+    fn report(
+        &mut self,
+        code: &'static str,
+        path: &[Step<'_>],
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        let problem = self.problem(code, path, message);
+        self.problems.add(problem.help(help));
+    }
+
+    /// Adds an error with the name of the field at a path.
+    fn report_name(
+        &mut self,
+        code: &'static str,
+        path: &[Step<'_>],
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        let problem = self.name_problem(code, path, message);
+        self.problems.add(problem.help(help));
+    }
+
+    /// Adds a problem and gives it the position of the value at a path.
+    fn add_at(&mut self, problem: Problem, path: &[Step<'_>]) {
+        let span = self.root.span_of(path);
+        self.problems
+            .add(self.problems.source().locate(problem, span));
+    }
+
+    /// Adds an error within the expression at a path.
+    fn add_expression_error(
+        &mut self,
+        code: &'static str,
+        path: &[Step<'_>],
+        expression: &str,
+        error: ExpressionError,
+    ) {
+        let mut span = self.root.span_of(path);
         let source = self.problems.source();
-        // Where the text stands in the file as it is, the mistake has a place of its own.
-        let written = source.text.get(span.clone()).unwrap_or_default();
-        let span = match written.find(text) {
-            Some(start) if !text.is_empty() => {
-                let start = span.start + start;
-                start + mistake.span.start..start + mistake.span.end
-            }
-            _ => span,
-        };
-        let mut problem = source
-            .problem(code, span, mistake.message)
-            .suggestion(mistake.suggestion);
-        problem.help = mistake.help;
+        // An expression with escapes does not occur in the file literally; then mark all of it.
+        let literal = source.text.get(span.clone()).unwrap_or_default();
+        if let Some(offset) = literal.find(expression)
+            && !expression.is_empty()
+        {
+            let start = span.start + offset;
+            span = start + error.span.start..start + error.span.end;
+        }
+        let mut problem = source.problem(code, span, error.message);
+        problem.help = error.help;
+        problem.suggestion = error.suggestion;
         self.problems.add(problem);
     }
 
-    /// A name that must be one of `known`.
+    /// Reports a name that is not one of `known`. `kind` says what it should name.
     fn check_name<'n>(
         &mut self,
         code: &'static str,
-        way: &[Step<'_>],
-        what: &str,
+        path: &[Step<'_>],
+        kind: &str,
         name: &str,
         known: impl Iterator<Item = &'n str> + Clone,
     ) {
-        if self.left_out.contains(name) || known.clone().any(|known| known == name) {
+        if self.removed.contains(name) || known.clone().any(|known| known == name) {
             return;
         }
         if self.problems.is_full() {
-            self.problems.add(self.problem(code, way, ""));
+            self.problems.add(self.problem(code, path, ""));
             return;
         }
-        let suggestion = did_you_mean(name, known.clone());
-        let problem = self.problem(code, way, format!("there is no {what} {name:?}"));
-        let known: Vec<&str> = known.collect();
-        let problem = match (&suggestion, known.is_empty()) {
-            (_, true) => problem.help(format!("the file describes no {what}s")),
-            (_, false) => problem.help(format!("there are {}", listed(known))),
+        let help = match known.clone().next() {
+            Some(_) => format!("there are {}", quoted_list(known.clone())),
+            None => format!("the file describes no {kind}s"),
         };
-        self.problems.add(problem.suggestion(suggestion));
+        self.problems.add(
+            self.problem(code, path, format!("there is no {kind} {name:?}"))
+                .suggestion(did_you_mean(name, known))
+                .help(help),
+        );
     }
 
-    fn check_model(&mut self, way: &[Step<'_>], name: &str) {
-        if let Err((message, suggestion, help)) = models::check(name, &self.shape.models) {
-            let problem = self.problem("unknown-model", way, message);
-            self.problems.add(problem.suggestion(suggestion).help(help));
+    fn check_model(&mut self, path: &[Step<'_>], name: &str) {
+        if let Err(problem) = models::check_name(name, &self.spec.models) {
+            self.add_at(*problem, path);
         }
     }
 
-    /// Keys of the context that conditions and templates could not name.
-    fn check_context(&mut self) {
-        let nested = self.shape.context.values().filter_map(Value::as_object);
-        let nested = nested.flat_map(|table| table.keys());
-        for name in self.shape.context.keys().chain(nested) {
-            let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-            let is_taken =
-                ["and", "or", "not", "in", "true", "false", "context"].contains(&name.as_str());
-            let begins = name
-                .chars()
-                .next()
-                .is_some_and(|c| c.is_alphabetic() || c == '_');
-            if !begins || !name.chars().all(is_word) || is_taken {
+    /// Reports keys of the context that conditions and templates cannot refer to.
+    fn check_context_names(&mut self) {
+        const RESERVED: [&str; 7] = ["and", "or", "not", "in", "true", "false", "context"];
+        let is_start = |c: char| c.is_alphabetic() || c == '_';
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let context = &self.spec.context;
+        let nested = context.values().filter_map(Value::as_object);
+        for name in context.keys().chain(nested.flat_map(|table| table.keys())) {
+            let is_name = name.starts_with(is_start) && name.chars().all(is_part);
+            if !is_name || RESERVED.contains(&name.as_str()) {
                 let message = format!("a value of the context cannot be called {name:?}");
-                let problem = self.problem_of_name("bad-name", way!["context", name], message);
-                let problem = problem.help(
-                    "begin with a letter; use letters, digits, _ and -, and no word of conditions",
-                );
-                self.problems.add(problem);
+                let help = "begin with a letter; use letters, digits, _ and -, and no keyword of conditions";
+                self.report_name("bad-name", steps!["context", name], message, help);
             }
         }
     }
 
     fn start(&mut self) -> String {
-        let first = self.shape.agents.keys().next();
+        let agents = self.spec.agents.keys();
+        let first = agents.clone().next();
         if first.is_none() {
-            let problem = self.problem_of_name("no-agents", way!["agents"], "there are no agents");
-            let problem = problem.help("describe one: [agents.Triage]");
-            self.problems.add(problem);
+            let help = "describe one: [agents.Triage]";
+            self.report_name("no-agents", steps!["agents"], "there are no agents", help);
         }
-        match &self.shape.start {
-            Some(start) => {
-                let known = self.shape.agents.keys().map(String::as_str);
-                self.check_name("unknown-agent", way!["start"], "agent", start, known);
-                start.clone()
-            }
-            None => first.cloned().unwrap_or_default(),
+        if let Some(start) = &self.spec.start {
+            let known = agents.map(String::as_str);
+            self.check_name("unknown-agent", steps!["start"], "agent", start, known);
         }
+        self.spec
+            .start
+            .as_ref()
+            .or(first)
+            .cloned()
+            .unwrap_or_default()
     }
 
-    fn check_top(&mut self) {
-        let shape = self.shape;
-        if let Some(model) = &shape.model {
-            self.check_model(way!["model"], model);
+    fn check_team_fields(&mut self) {
+        let spec = self.spec;
+        if let Some(model) = &spec.model {
+            self.check_model(steps!["model"], model);
         }
-        for name in shape.models.keys() {
+        for name in spec.models.keys() {
             if name == models::OFFLINE || name.contains('/') {
                 let message = format!("a model of your own cannot be called {name:?}");
-                let problem = self.problem_of_name("bad-name", way!["models", name], message);
-                let problem = problem.help("choose a name without a /, other than offline");
-                self.problems.add(problem);
+                let help = "choose a name without a /, other than offline";
+                self.report_name("bad-name", steps!["models", name], message, help);
             }
         }
-        for (at, filter) in shape.run.filters.iter().enumerate() {
-            self.check_filter(way!["run", "filters", at], filter);
+        for (index, filter) in spec.run.filters.iter().enumerate() {
+            self.check_filter(steps!["run", "filters", index], filter);
         }
-        for (at, program) in shape.commands.allow.iter().enumerate() {
+        for (index, program) in spec.commands.allow.iter().enumerate() {
             if program.is_empty() || program.contains(['{', '}', '\0']) {
+                let path = steps!["commands", "allow", index];
                 let message = "this is not the name of a program";
-                let problem = self.problem("bad-name", way!["commands", "allow", at], message);
-                self.problems.add(problem);
+                self.problems.add(self.problem("bad-name", path, message));
             }
         }
     }
 
-    fn check_filter(&mut self, at: &[Step<'_>], filter: &FilterShape) {
+    fn check_filter(&mut self, at: &[Step<'_>], filter: &FilterSpec) {
         match filter {
-            FilterShape::Redact(redaction) => {
+            FilterSpec::Redact(redaction) => {
                 for pattern in redaction.patterns.keys() {
-                    let mut alone = redaction.clone();
-                    alone.patterns.retain(|other, _| other == pattern);
-                    if let Err(error) = crate::filters::redaction(&alone) {
-                        let way = [at, way!["redact", "patterns", pattern]].concat();
+                    let mut single = redaction.clone();
+                    single.patterns.retain(|other, _| other == pattern);
+                    if let Err(error) = crate::filters::redaction(&single) {
+                        let path = [at, steps!["redact", "patterns", pattern]].concat();
                         let error = error.to_string();
-                        let last = error.lines().last().unwrap_or_default();
-                        let message = format!("this pattern cannot be used: {}", last.trim());
-                        let problem = self.problem_of_name("bad-pattern", &way, message);
-                        self.problems.add(problem);
+                        let reason = error.lines().last().unwrap_or_default();
+                        let message = format!("this pattern cannot be used: {}", reason.trim());
+                        self.problems
+                            .add(self.name_problem("bad-pattern", &path, message));
                     }
                 }
             }
-            FilterShape::Summarize(summary) => {
-                let way = [at, way!["summarize", "model"]].concat();
-                self.check_model(&way, &summary.model);
+            FilterSpec::Summarize(summary) => {
+                let path = [at, steps!["summarize", "model"]].concat();
+                self.check_model(&path, &summary.model);
             }
             _ => {}
         }
     }
 
-    fn condition(&mut self, way: &[Step<'_>], text: Option<&String>) -> Option<Condition> {
+    fn condition(&mut self, path: &[Step<'_>], text: Option<&String>) -> Option<Condition> {
         let text = text?;
-        match Condition::parse(text, self.context) {
-            Ok(condition) => Some(condition),
-            Err(mistake) => {
-                self.mistake("bad-condition", way, text, mistake);
-                None
-            }
-        }
+        Condition::parse(text, self.context)
+            .map_err(|error| self.add_expression_error("bad-condition", path, text, error))
+            .ok()
     }
 
-    /// What a file gave that is named at the end of a way.
-    fn named<T>(&mut self, way: &[Step<'_>], read: Result<T, (String, &'static str)>) -> Option<T> {
-        match read {
-            Ok(value) => Some(value),
-            Err((message, help)) => {
-                let problem = self.problem("unreadable-file", way, message).help(help);
-                self.problems.add(problem);
-                None
-            }
-        }
+    /// Reports the problem of a referenced file. `path` leads to the reference.
+    fn file_content<T>(
+        &mut self,
+        path: &[Step<'_>],
+        content: Result<T, Box<Problem>>,
+    ) -> Option<T> {
+        content.map_err(|problem| self.add_at(*problem, path)).ok()
     }
 }

@@ -5,23 +5,22 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::types::TeamShape;
+use crate::types::TeamSpec;
 
-/// The schema of team files, made once.
-pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(of::<TeamShape>);
+/// The schema of team files.
+pub(crate) static SCHEMA: LazyLock<Value> = LazyLock::new(generate::<TeamSpec>);
 
-/// The schema of a type, as files are checked against it and editors read it.
-pub(crate) fn of<T: JsonSchema>() -> Value {
+/// Generates the schema of a type, for validation and for editors.
+pub(crate) fn generate<T: JsonSchema>() -> Value {
     let mut schema = schemars::SchemaGenerator::default()
         .into_root_schema_for::<T>()
         .to_value();
-    settle(&mut schema);
+    simplify(&mut schema);
     schema
 }
 
-/// Says of absent values that they are absent and not null, which TOML does not have, and of numbers
-/// how large they may be.
-fn settle(schema: &mut Value) {
+/// Removes null, which TOML does not have, and replaces the number formats of Rust by bounds.
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if map.get("default") == Some(&Value::Null) {
@@ -38,13 +37,13 @@ fn settle(schema: &mut Value) {
                 map.entry("maximum").or_insert_with(|| u32::MAX.into());
             }
             map.shift_remove("format");
-            // Lines of a comment are not lines of a description.
+            // Line breaks of a doc comment mean nothing.
             if let Some(Value::String(text)) = map.get_mut("description") {
                 *text = text.replace('\n', " ");
             }
-            if let Some(Value::Array(forms)) = map.get_mut("anyOf") {
-                forms.retain(|form| form["type"] != "null");
-                if let [Value::Object(only)] = forms.as_slice() {
+            if let Some(Value::Array(variants)) = map.get_mut("anyOf") {
+                variants.retain(|variant| variant["type"] != "null");
+                if let [Value::Object(only)] = variants.as_slice() {
                     let only = only.clone();
                     map.shift_remove("anyOf");
                     for (key, value) in only {
@@ -52,9 +51,9 @@ fn settle(schema: &mut Value) {
                     }
                 }
             }
-            map.values_mut().for_each(settle);
+            map.values_mut().for_each(simplify);
         }
-        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
     }
 }

@@ -1,7 +1,7 @@
-//! What somebody probably meant to write.
+//! Suggestions for misspelt names.
 
-/// The name that somebody probably meant: the one of `known` that is closest to what was written, if
-/// one is close enough.
+/// Returns the name of `known` that is most similar to `written`, if one is similar enough to be a
+/// misspelling of it.
 ///
 /// ```
 /// use switchboard_teamfile::closest;
@@ -11,12 +11,12 @@
 /// ```
 pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(written);
-    // Of a name of one or two letters any other would be close.
+    // Any name is similar to one of one or two letters.
     let limit = match folded.chars().count() {
         0..=2 if folded.is_ascii() => 0,
         length => (length / 3).clamp(1, 3),
     };
-    let near = known.into_iter().filter_map(|name| {
+    let similar = known.into_iter().filter_map(|name| {
         let name_folded = fold(name);
         if folded.len().abs_diff(name_folded.len()) > limit * 4 {
             return None;
@@ -24,11 +24,11 @@ pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
         let distance = strsim::osa_distance(&folded, &name_folded);
         (distance <= limit).then_some((distance, name))
     });
-    near.min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+    let (_, name) = similar.min_by_key(|(distance, _)| *distance)?;
+    Some(name)
 }
 
-/// `did you mean "…"?`, where something is close.
+/// Returns `did you mean "…"?` if a name is similar enough.
 pub(crate) fn did_you_mean<'a>(
     written: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -36,27 +36,26 @@ pub(crate) fn did_you_mean<'a>(
     closest(written, known).map(|name| format!("did you mean {name:?}?"))
 }
 
-/// `a, b and c`, or what there is instead of an empty list.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const AT_MOST: usize = 20;
+/// Formats names as `"a", "b" and "c"`, at most 20 of them.
+pub(crate) fn quoted_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const MAX_NAMES: usize = 20;
     let names: Vec<String> = names.into_iter().map(|name| format!("{name:?}")).collect();
     match names.as_slice() {
         [] => "none".to_owned(),
         [one] => one.clone(),
-        [all @ .., last] if names.len() <= AT_MOST => format!("{} and {last}", all.join(", ")),
+        [all @ .., last] if names.len() <= MAX_NAMES => format!("{} and {last}", all.join(", ")),
         many => format!(
             "{} and {} more",
-            many[..AT_MOST].join(", "),
-            many.len() - AT_MOST
+            many[..MAX_NAMES].join(", "),
+            many.len() - MAX_NAMES
         ),
     }
 }
 
-/// Letters and digits in lower case: case, spaces and the kind of dash are what people mix up first.
-/// Names longer than any that is worth a suggestion are cut.
+/// Returns the letters and digits of a name in lower case, cut to 64 characters: case, spaces and
+/// dashes do not count.
 fn fold(name: &str) -> String {
-    let name = name.chars().take(64);
-    let name = name.filter(|c| c.is_alphanumeric());
+    let name = name.chars().take(64).filter(|c| c.is_alphanumeric());
     name.flat_map(char::to_lowercase).collect()
 }
 
@@ -65,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_understood_and_other_words_are_not() {
+    fn misspellings_are_matched_and_other_words_are_not() {
         let agents = ["Triage", "Billing", "Technical support", "账单"];
         for (written, meant) in [
             ("Biling", Some("Billing")),
@@ -81,10 +80,10 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_sentences_and_end() {
-        assert_eq!(listed([]), "none");
-        assert_eq!(listed(["a"]), r#""a""#);
-        assert_eq!(listed(["a", "b", "c"]), r#""a", "b" and "c""#);
-        assert!(listed(vec!["x"; 50]).ends_with("and 30 more"));
+    fn lists_are_joined_with_and_and_cut() {
+        assert_eq!(quoted_list([]), "none");
+        assert_eq!(quoted_list(["a"]), r#""a""#);
+        assert_eq!(quoted_list(["a", "b", "c"]), r#""a", "b" and "c""#);
+        assert!(quoted_list(vec!["x"; 50]).ends_with("and 30 more"));
     }
 }

@@ -1,14 +1,15 @@
-//! Text with places to fill: `invoices/{number}`.
+//! Text with placeholders: `invoices/{number}`.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::{Map, Value};
 
 use crate::context::Context;
-use crate::mistake::Mistake;
-use crate::suggest::{did_you_mean, listed};
+use crate::diagnostics::ExpressionError;
+use crate::suggest::{did_you_mean, quoted_list};
 
-/// Text with places to fill. `{name}` is an argument of the tool, `{context.name}` a value of the
+/// Text with placeholders. `{name}` is an argument of the tool, `{context.name}` a value of the
 /// context, `{{` and `}}` are braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Part>);
@@ -16,61 +17,61 @@ pub(crate) struct Template(Vec<Part>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     Text(String),
-    Place(Place),
+    Placeholder(Placeholder),
 }
 
-/// A place to fill.
+/// The name of a value to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Placeholder {
     Argument(String),
     Context(String),
 }
 
-/// What places are filled with.
+/// The values for placeholders.
 #[derive(Clone, Copy)]
-pub(crate) struct Filling<'a> {
+pub(crate) struct TemplateValues<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) context: &'a Context,
 }
 
-/// What may be named in a template.
+/// The names that placeholders may refer to.
 #[derive(Clone, Copy)]
-pub(crate) struct Names<'a> {
-    /// The tool's arguments; `None` where its schema does not list them.
+pub(crate) struct KnownNames<'a> {
+    /// The tool's arguments; `None` if its schema does not list them.
     pub(crate) arguments: Option<&'a [String]>,
     pub(crate) context: &'a Context,
 }
 
 impl Template {
-    pub(crate) fn parse(text: &str, names: Names<'_>) -> Result<Self, Mistake> {
+    pub(crate) fn parse(text: &str, names: KnownNames<'_>) -> Result<Self, ExpressionError> {
         let mut parts = Vec::new();
         let mut literal = String::new();
-        let mut at = 0;
-        while let Some(c) = text[at..].chars().next() {
-            let start = at;
-            at += c.len_utf8();
+        let mut end = 0;
+        while let Some(c) = text[end..].chars().next() {
+            let start = end;
+            end += c.len_utf8();
             match c {
-                '{' | '}' if text[at..].starts_with(c) => {
-                    at += 1;
+                '{' | '}' if text[end..].starts_with(c) => {
+                    end += 1;
                     literal.push(c);
                 }
                 '{' => {
-                    let Some(length) = text[at..].find('}') else {
-                        return Err(Mistake::new(start..text.len(), "this place has no end")
+                    let Some(length) = text[end..].find('}') else {
+                        let message = "this placeholder is not closed";
+                        return Err(ExpressionError::new(start..text.len(), message)
                             .help("close it with }, or write {{ for a brace"));
                     };
-                    let name = &text[at..at + length];
-                    at += length + 1;
-                    let place = names.place(name, start..at)?;
+                    let name = &text[end..end + length];
+                    end += length + 1;
+                    let placeholder = names.placeholder(name, start..end)?;
                     if !literal.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut literal)));
                     }
-                    parts.push(Part::Place(place));
+                    parts.push(Part::Placeholder(placeholder));
                 }
                 '}' => {
-                    return Err(
-                        Mistake::new(start..at, "this closes nothing").help("write }} for a brace")
-                    );
+                    return Err(ExpressionError::new(start..end, "this closes nothing")
+                        .help("write }} for a brace"));
                 }
                 c => literal.push(c),
             }
@@ -85,63 +86,48 @@ impl Template {
         &self.0
     }
 
-    /// Whether it has a place.
-    pub(crate) fn has_place(&self) -> bool {
-        self.0.iter().any(|part| matches!(part, Part::Place(_)))
+    pub(crate) fn has_placeholder(&self) -> bool {
+        let is_placeholder = |part: &Part| matches!(part, Part::Placeholder(_));
+        self.0.iter().any(is_placeholder)
     }
 
-    /// Whether it has a place for something that a model sends.
+    /// Returns `true` if it has a placeholder for an argument, which a model chooses.
     pub(crate) fn has_argument(&self) -> bool {
-        let is_argument = |part: &Part| matches!(part, Part::Place(Place::Argument(_)));
+        let is_argument = |part: &Part| matches!(part, Part::Placeholder(Placeholder::Argument(_)));
         self.0.iter().any(is_argument)
     }
 
-    /// The place, where the text is nothing else.
-    pub(crate) fn only_place(&self) -> Option<&Place> {
+    /// Returns the placeholder if there is nothing else in the text.
+    pub(crate) fn only_placeholder(&self) -> Option<&Placeholder> {
         match self.0.as_slice() {
-            [Part::Place(place)] => Some(place),
+            [Part::Placeholder(placeholder)] => Some(placeholder),
             _ => None,
         }
     }
 
-    /// The text with its places filled.
-    ///
-    /// # Errors
-    /// What the model is told where a value is absent.
-    pub(crate) fn fill_all(&self, filling: Filling<'_>) -> Result<String, String> {
-        let absent = self.0.iter().find_map(|part| match part {
-            Part::Place(place) if filling.value(place).is_none() => Some(place.name()),
-            _ => None,
-        });
-        match absent {
-            Some(name) => Err(format!("{name:?} is missing")),
-            None => Ok(self.fill(filling).unwrap_or_default()),
-        }
-    }
-
-    /// The text with its places filled; `None` where the value of a place is absent.
-    pub(crate) fn fill(&self, filling: Filling<'_>) -> Option<String> {
+    /// Renders the text. Fails with a message for the model if a value is missing.
+    pub(crate) fn render(&self, values: TemplateValues<'_>) -> Result<String, String> {
         let mut text = String::new();
         for part in &self.0 {
             match part {
                 Part::Text(literal) => text.push_str(literal),
-                Part::Place(place) => text.push_str(&filling.text(place)?),
+                Part::Placeholder(placeholder) => text.push_str(&values.text(placeholder)?),
             }
         }
-        Some(text)
+        Ok(text)
     }
 }
 
-impl Names<'_> {
-    fn place(&self, name: &str, span: std::ops::Range<usize>) -> Result<Place, Mistake> {
+impl KnownNames<'_> {
+    fn placeholder(&self, name: &str, span: Range<usize>) -> Result<Placeholder, ExpressionError> {
         if let Some(path) = name.strip_prefix("context.") {
             return match self.context.get(path) {
-                Some(_) => Ok(Place::Context(path.to_owned())),
+                Some(_) => Ok(Placeholder::Context(path.to_owned())),
                 None => {
-                    let (message, suggestion, help) = self.context.no_such(path);
-                    Err(Mistake {
+                    let (message, suggestion, help) = self.context.unknown_path(path);
+                    Err(ExpressionError {
                         suggestion,
-                        ..Mistake::new(span, message).help(help)
+                        ..ExpressionError::new(span, message).help(help)
                     })
                 }
             };
@@ -151,39 +137,41 @@ impl Names<'_> {
                 let known = || known.iter().map(String::as_str);
                 let help = format!(
                     "the arguments are {}; values of the context are written {{context.name}}",
-                    listed(known())
+                    quoted_list(known())
                 );
-                Err(Mistake {
+                Err(ExpressionError {
                     suggestion: did_you_mean(name, known()),
-                    ..Mistake::new(span, format!("the tool has no argument {name:?}")).help(help)
+                    ..ExpressionError::new(span, format!("the tool has no argument {name:?}"))
+                        .help(help)
                 })
             }
-            _ => Ok(Place::Argument(name.to_owned())),
+            _ => Ok(Placeholder::Argument(name.to_owned())),
         }
     }
 }
 
-impl<'a> Filling<'a> {
-    /// The value of a place; none where it is absent or null.
-    pub(crate) fn value(&self, place: &Place) -> Option<&'a Value> {
-        let value = match place {
-            Place::Argument(name) => self.arguments.get(name),
-            Place::Context(path) => self.context.get(path),
+impl<'a> TemplateValues<'a> {
+    /// The value of a placeholder; `None` if it is missing or null.
+    pub(crate) fn value(&self, placeholder: &Placeholder) -> Option<&'a Value> {
+        let value = match placeholder {
+            Placeholder::Argument(name) => self.arguments.get(name),
+            Placeholder::Context(path) => self.context.get(path),
         };
         value.filter(|value| !value.is_null())
     }
 
-    /// The value of a place as text: texts as they are, all else as JSON.
-    pub(crate) fn text(&self, place: &Place) -> Option<Cow<'a, str>> {
-        self.value(place).map(|value| match value {
-            Value::String(text) => Cow::Borrowed(text.as_str()),
-            other => Cow::Owned(other.to_string()),
-        })
+    /// The value of a placeholder as text: a string itself, anything else as JSON. Fails with a
+    /// message for the model if it is missing.
+    pub(crate) fn text(&self, placeholder: &Placeholder) -> Result<Cow<'a, str>, String> {
+        match self.value(placeholder) {
+            Some(Value::String(text)) => Ok(Cow::Borrowed(text)),
+            Some(other) => Ok(Cow::Owned(other.to_string())),
+            None => Err(format!("{:?} is missing", placeholder.name())),
+        }
     }
 }
 
-impl Place {
-    /// What a model is told of the place.
+impl Placeholder {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Argument(name) | Self::Context(name) => name,
@@ -206,24 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_and_braces_stay() {
+    fn placeholders_are_replaced_and_braces_unescaped() {
         let context = Context::new(map(json!({ "customer": { "id": "C-1" } })));
         let known = ["number".to_owned(), "note".to_owned()];
-        let names = Names {
+        let names = KnownNames {
             arguments: Some(&known),
             context: &context,
         };
         let arguments = map(json!({ "number": 7, "note": null }));
-        let filling = Filling {
+        let values = TemplateValues {
             arguments: &arguments,
             context: &context,
         };
-        let filled = |text: &str| Template::parse(text, names).unwrap().fill(filling);
+        let render = |text: &str| Template::parse(text, names).unwrap().render(values);
         assert_eq!(
-            filled("{{{number}}}/{context.customer.id}").unwrap(),
+            render("{{{number}}}/{context.customer.id}").unwrap(),
             "{7}/C-1"
         );
-        assert_eq!(filled("a {note}"), None);
+        assert_eq!(render("a {note}").unwrap_err(), "\"note\" is missing");
         for (text, at, message) in [
             (
                 "x{nubmer}",
@@ -235,12 +223,12 @@ mod tests {
                 "{context.customer.name}",
                 "the context has no \"customer.name\"",
             ),
-            ("{number", "{number", "this place has no end"),
+            ("{number", "{number", "this placeholder is not closed"),
             ("a}", "}", "this closes nothing"),
         ] {
-            let mistake = Template::parse(text, names).unwrap_err();
+            let error = Template::parse(text, names).unwrap_err();
             assert_eq!(
-                (&text[mistake.span.clone()], mistake.message.as_str()),
+                (&text[error.span.clone()], error.message.as_str()),
                 (at, message)
             );
         }
@@ -248,19 +236,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_filled_in_is_never_read_again(value in ".*") {
+        fn values_are_not_parsed_as_templates(value in ".*") {
             let context = Context::default();
-            let names = Names { arguments: None, context: &context };
+            let names = KnownNames { arguments: None, context: &context };
             let arguments = map(json!({ "a": value }));
-            let filling = Filling { arguments: &arguments, context: &context };
-            let filled = Template::parse("<{a}>", names).unwrap().fill(filling);
-            prop_assert_eq!(filled.unwrap(), format!("<{value}>"));
+            let values = TemplateValues { arguments: &arguments, context: &context };
+            let text = Template::parse("<{a}>", names).unwrap().render(values);
+            prop_assert_eq!(text.unwrap(), format!("<{value}>"));
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[{}a-c.é]{0,30}") {
+        fn parsing_never_panics(text in "[{}a-c.é]{0,30}") {
             let context = Context::default();
-            let names = Names { arguments: None, context: &context };
+            let names = KnownNames { arguments: None, context: &context };
             let _ = Template::parse(&text, names);
         }
     }

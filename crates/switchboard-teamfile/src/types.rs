@@ -1,79 +1,79 @@
-//! What a team file looks like.
+//! The types of a team file.
 //!
-//! These types are the one description of the format: the published JSON Schema is made from them,
-//! files are checked against it, and their comments are what editors show.
+//! The JSON Schema, against which files are validated, is generated from them. Their doc comments are
+//! its descriptions, which editors and diagnostics show.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A team of agents: who they are, what they can do, and who hands over to whom.
+/// A team of agents, with their tools and handoffs.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "team file")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TeamShape {
-    /// Where the schema of this file is, for editors.
+pub(crate) struct TeamSpec {
+    /// The location of this file's schema, for editors.
     #[serde(rename = "$schema", default)]
     #[expect(dead_code, reason = "only editors read it")]
     pub(crate) schema: Option<String>,
-    /// What the team is for, in a sentence.
+    /// A description of the team in a sentence.
     pub(crate) description: Option<String>,
     /// The agent that gets the conversation first. Without it, the first agent of the file.
     pub(crate) start: Option<String>,
-    /// The model of agents that name none: `offline`, an entry of `models`, `openai/NAME` (Responses) or
+    /// The default model of agents: `offline`, an entry of `models`, `openai/NAME` (Responses) or
     /// `chat/NAME` (Chat Completions). Without it, `offline`.
     pub(crate) model: Option<String>,
-    /// How models are to answer; agents may say otherwise, field by field.
+    /// Settings of models; agents may override each field.
     #[serde(default)]
-    pub(crate) settings: SettingsShape,
-    /// What the application knows, with its defaults: conditions and tools read it, models never see
-    /// it. `--context tier=premium` sets a value.
+    pub(crate) settings: SettingsSpec,
+    /// Values of the application, with their defaults. Conditions and tools read them; models never see
+    /// them. `--context tier=premium` sets one.
     #[serde(default)]
     pub(crate) context: Map<String, Value>,
     /// The agents, by name.
-    pub(crate) agents: IndexMap<String, AgentShape>,
+    pub(crate) agents: IndexMap<String, AgentSpec>,
     /// Tools that agents can be given, by name.
     #[serde(default)]
-    pub(crate) tools: IndexMap<String, ToolShape>,
+    pub(crate) tools: IndexMap<String, ToolSpec>,
     /// Guardrails that agents, handoffs and runs can be given, by name.
     #[serde(default)]
-    pub(crate) guardrails: IndexMap<String, GuardrailShape>,
-    /// Servers with models, by the name that agents call them.
+    pub(crate) guardrails: IndexMap<String, GuardrailSpec>,
+    /// Models at servers, by the name that agents use.
     #[serde(default)]
-    pub(crate) models: IndexMap<String, ModelShape>,
+    pub(crate) models: IndexMap<String, ModelSpec>,
     /// The programs that tools may start.
     #[serde(default)]
-    pub(crate) commands: CommandsShape,
+    pub(crate) commands: AllowListSpec,
     /// Settings of every run.
     #[serde(default)]
-    pub(crate) run: RunShape,
+    pub(crate) run: RunSpec,
 }
 
 /// One agent.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "agent")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct AgentShape {
-    /// What other agents' models are told of this one, so that they know when to hand over to it.
+pub(crate) struct AgentSpec {
+    /// A description for the models of other agents: when to hand over to this one.
     pub(crate) description: Option<String>,
-    /// What the agent's model is told to do.
-    pub(crate) instructions: Option<TextShape>,
-    /// Puts a paragraph on handoffs and the names of the agent's colleagues in front of the instructions.
+    /// The instructions for the agent's model.
+    pub(crate) instructions: Option<TextSpec>,
+    /// If true, a paragraph on handoffs and the names of the other agents precedes the instructions.
     pub(crate) explain_handoffs: bool,
     /// The agent's model; see `model` at the top.
     pub(crate) model: Option<String>,
-    /// How its model is to answer.
-    pub(crate) settings: SettingsShape,
-    /// What it can answer from.
-    pub(crate) knowledge: Vec<KnowledgeShape>,
-    /// The tools it has, by name.
+    /// Settings of its model.
+    pub(crate) settings: SettingsSpec,
+    /// Facts that it can answer from.
+    pub(crate) knowledge: Vec<KnowledgeSpec>,
+    /// The names of its tools.
     pub(crate) tools: Vec<String>,
-    /// What happens after its tools have run.
-    pub(crate) after_tools: AfterToolsShape,
-    /// Whom it can hand the conversation to.
-    pub(crate) handoffs: Vec<HandoffShape>,
-    /// Checks on what the user says, where the agent is the first of a run.
+    /// The next step after its tools have run.
+    pub(crate) after_tools: AfterToolsSpec,
+    /// The agents that it can hand the conversation to.
+    pub(crate) handoffs: Vec<HandoffSpec>,
+    /// Checks on the user's input, if the agent is the first of a run.
     pub(crate) input_guardrails: Vec<String>,
     /// Checks on its final answer.
     pub(crate) output_guardrails: Vec<String>,
@@ -83,50 +83,50 @@ pub(crate) struct AgentShape {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "text")]
 #[serde(untagged)]
-pub(crate) enum TextShape {
+pub(crate) enum TextSpec {
     /// The text itself.
     Inline(String),
     /// The text of a file.
-    File(FileShape),
+    File(FileSpec),
 }
 
-/// A file, looked for from the folder of the team file.
+/// A file, relative to the folder of the team file.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "file")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FileShape {
-    /// The file.
+pub(crate) struct FileSpec {
+    /// The path of the file.
     pub(crate) file: String,
 }
 
-/// Something an agent knows.
+/// Knowledge of an agent.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "knowledge")]
 #[serde(untagged)]
-pub(crate) enum KnowledgeShape {
-    /// One thing.
-    Entry(KnowledgeEntryShape),
-    /// Many: a Markdown file, where each heading is a title and what follows is what to say about it.
-    File(FileShape),
+pub(crate) enum KnowledgeSpec {
+    /// One entry.
+    Entry(KnowledgeEntrySpec),
+    /// A Markdown file of entries: each heading is a title, followed by its text.
+    File(FileSpec),
 }
 
-/// One thing an agent knows.
+/// One entry of an agent's knowledge.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "knowledge entry")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KnowledgeEntryShape {
-    /// What it is about: a question, a title, keywords.
+pub(crate) struct KnowledgeEntrySpec {
+    /// The subject: a question, a title, keywords.
     pub(crate) title: String,
-    /// What to say about it.
+    /// The answer.
     pub(crate) text: String,
 }
 
-/// What happens after an agent's tools have run.
+/// The next step after an agent's tools have run.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[schemars(rename = "way to go on after tools")]
+#[schemars(rename = "after_tools behavior")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AfterToolsShape {
-    /// The model reads the outputs and goes on.
+pub(crate) enum AfterToolsSpec {
+    /// The model runs again with the outputs.
     #[default]
     RunModelAgain,
     /// The first tool's output is the answer.
@@ -135,39 +135,39 @@ pub(crate) enum AfterToolsShape {
     StopAt(Vec<String>),
 }
 
-/// A handoff: the name of an agent, or more about it.
+/// A handoff: the name of an agent, or a table.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "handoff")]
 #[serde(untagged)]
-pub(crate) enum HandoffShape {
+pub(crate) enum HandoffSpec {
     /// The agent that gets the conversation.
-    To(String),
-    /// The same with more to say.
-    Edge(Box<EdgeShape>),
+    Agent(String),
+    /// The agent and options of the handoff.
+    Table(Box<HandoffTableSpec>),
 }
 
-/// A handoff with more to say.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// A handoff with its options.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "handoff table")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EdgeShape {
+pub(crate) struct HandoffTableSpec {
     /// The agent that gets the conversation.
     pub(crate) to: String,
-    /// What the model is told of when to hand over. Without it, the other agent's description.
+    /// A description for the model: when to hand over. Without it, the other agent's description.
     pub(crate) description: Option<String>,
     /// The name of the handoff's tool. Without it, `transfer_to_` and the agent's name.
     pub(crate) tool_name: Option<String>,
-    /// The JSON Schema of what the model sends along, or a file that holds it.
-    pub(crate) payload: Option<SchemaShape>,
-    /// What changes what the next agent sees, in this order.
-    pub(crate) filters: Option<Vec<FilterShape>>,
-    /// When the handoff is there: a condition over the context, such as
+    /// The JSON Schema of the payload that the model sends along, or a file that holds it.
+    pub(crate) payload: Option<SchemaSpec>,
+    /// Filters on the items that the next agent sees, in this order.
+    pub(crate) filters: Option<Vec<FilterSpec>>,
+    /// The condition under which the handoff is available, such as
     /// `tier in ["premium", "gold"] and not banned`.
     pub(crate) when: Option<String>,
-    /// Whether the history becomes one summary for the next agent.
+    /// If true, the next agent sees the history as one summary.
     pub(crate) nest_history: Option<bool>,
-    /// Checks on the payload and on what would be carried over; one that trips refuses the handoff, and
-    /// the model is told why.
+    /// Checks on the payload and on the items that the next agent would see. One that trips refuses the
+    /// handoff and tells the model why.
     #[serde(default)]
     pub(crate) guardrails: Vec<String>,
 }
@@ -176,46 +176,46 @@ pub(crate) struct EdgeShape {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "schema")]
 #[serde(untagged)]
-pub(crate) enum SchemaShape {
-    /// A file of JSON or TOML that holds the schema.
-    File(FileShape),
+pub(crate) enum SchemaSpec {
+    /// A JSON or TOML file that holds the schema.
+    File(FileSpec),
     /// The schema itself.
     Inline(Map<String, Value>),
 }
 
-/// A filter on what the next agent sees.
+/// A filter on the items that the next agent sees.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "filter")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FilterShape {
-    /// Leaves tool calls and their outputs out.
+pub(crate) enum FilterSpec {
+    /// Removes tool calls and their outputs.
     RemoveAllTools,
-    /// Leaves the models' reasoning out.
+    /// Removes the models' reasoning.
     DropReasoning,
-    /// Makes the history one summary.
+    /// Replaces the history by one summary.
     NestHistory,
-    /// Hides card numbers, social security numbers, e-mail addresses and phone numbers.
+    /// Redacts card numbers, social security numbers, e-mail addresses and phone numbers.
     RedactPii,
-    /// Hides what is named.
-    Redact(RedactShape),
-    /// Keeps so many of the latest items.
+    /// Redacts what is set.
+    Redact(RedactSpec),
+    /// Keeps this many of the latest items.
     KeepLast(u32),
     /// Keeps items from the beginning and from the end.
-    KeepFirstAndLast(KeepBothShape),
-    /// Keeps the latest items that fit into so many tokens, roughly counted.
+    KeepFirstAndLast(KeepFirstAndLastSpec),
+    /// Keeps the latest items that fit into this many tokens, roughly counted.
     TokenBudget(u32),
-    /// Tells the next agent something.
+    /// Adds a note for the next agent.
     Note(String),
-    /// Has a model sum up all but the latest items.
-    Summarize(SummarizeShape),
+    /// Replaces all but the latest items by a model's summary.
+    Summarize(SummarizeSpec),
 }
 
-/// What a redaction hides.
+/// The kinds of text that are redacted.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "redaction")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RedactShape {
-    /// Numbers of payment cards.
+pub(crate) struct RedactSpec {
+    /// Payment card numbers.
     pub(crate) card_numbers: bool,
     /// Social security numbers.
     pub(crate) social_security_numbers: bool,
@@ -223,87 +223,87 @@ pub(crate) struct RedactShape {
     pub(crate) emails: bool,
     /// Phone numbers.
     pub(crate) phone_numbers: bool,
-    /// Regular expressions, each with what is put in its place.
+    /// Regular expressions, each with its replacement.
     pub(crate) patterns: IndexMap<String, String>,
 }
 
-/// How many items are kept at both ends.
+/// The number of items that are kept at both ends.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "keep_first_and_last")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeepBothShape {
-    /// So many from the beginning.
+pub(crate) struct KeepFirstAndLastSpec {
+    /// The number of items from the beginning.
     pub(crate) first: u32,
-    /// So many from the end.
+    /// The number of items from the end.
     pub(crate) last: u32,
 }
 
-/// How a conversation is summed up.
+/// A summary of a conversation.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "summary")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SummarizeShape {
-    /// The model that sums up; see `model` at the top.
+pub(crate) struct SummarizeSpec {
+    /// The model that writes it; see `model` at the top.
     pub(crate) model: String,
-    /// How many of the latest items stay as they are.
+    /// The number of latest items that are kept unchanged.
     pub(crate) keep_last: u32,
 }
 
-/// A tool: exactly one of `http`, `command` and `records` says what it does.
+/// A tool, with exactly one of `http`, `command` and `records`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "tool")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolShape {
-    /// What the model is told of the tool.
+pub(crate) struct ToolSpec {
+    /// A description for the model.
     pub(crate) description: String,
     /// The JSON Schema of its arguments, or a file that holds it. Without it the tool takes none.
-    pub(crate) parameters: Option<SchemaShape>,
-    /// When the tool is there: a condition over the context.
+    pub(crate) parameters: Option<SchemaSpec>,
+    /// The condition under which the tool is available.
     pub(crate) when: Option<String>,
-    /// Asks a server.
-    pub(crate) http: Option<HttpShape>,
-    /// Starts a program, without a shell.
-    pub(crate) command: Option<CommandShape>,
-    /// Looks something up in a file.
-    pub(crate) records: Option<RecordsShape>,
-    /// How long it may take.
-    #[serde(default = "ten")]
+    /// Sends a request to a server.
+    pub(crate) http: Option<HttpSpec>,
+    /// Runs a program, without a shell.
+    pub(crate) command: Option<CommandSpec>,
+    /// Looks up a record in a file.
+    pub(crate) records: Option<RecordsSpec>,
+    /// The maximum duration of a call.
+    #[serde(default = "default_timeout_seconds")]
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 3600))]
     pub(crate) timeout_seconds: f64,
-    /// How much of its output the model is shown.
-    #[serde(default = "many")]
+    /// The maximum length of the output that the model gets; the rest is cut.
+    #[serde(default = "default_max_output_bytes")]
     #[schemars(extend("minimum" = 1, "maximum" = 4194304))]
     pub(crate) max_output_bytes: u32,
 }
 
-fn ten() -> f64 {
+fn default_timeout_seconds() -> f64 {
     10.0
 }
 
-fn many() -> u32 {
+fn default_max_output_bytes() -> u32 {
     16 * 1024
 }
 
-/// A request to a server. `{name}` stands for an argument and `{context.name}` for a value of the
-/// context; what they hold stays within the part of the address or the text it is put into.
+/// A request to a server. `{name}` is replaced by an argument and `{context.name}` by a value of the
+/// context, escaped for the part of the URL or text it stands in.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "http call")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HttpShape {
-    /// The address, such as `https://api.example.com/invoices/{number}`. Nothing can be filled into
-    /// the server's name.
+pub(crate) struct HttpSpec {
+    /// The URL, such as `https://api.example.com/invoices/{number}`. The server's name cannot have
+    /// placeholders.
     pub(crate) url: String,
     /// The method.
     #[serde(default)]
-    pub(crate) method: MethodShape,
-    /// Parameters behind the `?`. One whose argument is absent is left out.
+    pub(crate) method: MethodSpec,
+    /// Query parameters. One whose argument is missing is left out.
     #[serde(default)]
     pub(crate) query: IndexMap<String, String>,
-    /// Headers. Nothing that a model sends can be filled into `Authorization` and `Cookie`.
+    /// Headers. `Authorization` and `Cookie` cannot have placeholders for arguments.
     #[serde(default)]
-    pub(crate) headers: IndexMap<String, ValueShape>,
-    /// The JSON to send. A text that is only `{name}` becomes the argument as it is, a number too.
-    /// Without it, `POST`, `PUT` and `PATCH` send all arguments.
+    pub(crate) headers: IndexMap<String, HeaderSpec>,
+    /// The JSON to send. A text that is only `{name}` becomes the argument with its type. Without a
+    /// body, `POST`, `PUT` and `PATCH` send all arguments.
     pub(crate) body: Option<Value>,
 }
 
@@ -311,7 +311,7 @@ pub(crate) struct HttpShape {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(rename = "method")]
 #[serde(rename_all = "UPPERCASE")]
-pub(crate) enum MethodShape {
+pub(crate) enum MethodSpec {
     #[default]
     Get,
     Post,
@@ -320,41 +320,41 @@ pub(crate) enum MethodShape {
     Delete,
 }
 
-/// Text, or a variable of the environment.
+/// Text, or an environment variable.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "value")]
 #[serde(untagged)]
-pub(crate) enum ValueShape {
+pub(crate) enum HeaderSpec {
     /// The text itself.
     Text(String),
-    /// What a variable of the environment holds.
-    Env(EnvShape),
+    /// The value of an environment variable.
+    Env(EnvVarSpec),
 }
 
-/// A variable of the environment.
+/// An environment variable.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "variable")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EnvShape {
+pub(crate) struct EnvVarSpec {
     /// The variable's name.
     pub(crate) env: String,
-    /// What is put in front of it, such as `Bearer `.
+    /// A prefix for its value, such as `Bearer `.
     #[serde(default)]
     pub(crate) prefix: String,
 }
 
-/// A program and its arguments. It is started as it stands, without a shell.
+/// A program and its arguments. It is started without a shell.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "command")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CommandShape {
-    /// The program, which `commands.allow` must have, and its arguments. `{name}` stands for an
-    /// argument of the tool and `{context.name}` for a value of the context; each stays within the
-    /// argument it stands in.
+pub(crate) struct CommandSpec {
+    /// The program, which `commands.allow` must have, and its arguments. `{name}` is replaced by an
+    /// argument of the tool and `{context.name}` by a value of the context, within one argument of the
+    /// program.
     pub(crate) run: Vec<String>,
-    /// What the program reads: text like that of an argument. Without it, nothing.
+    /// The program's standard input, with placeholders like an argument. Without it, nothing.
     pub(crate) stdin: Option<String>,
-    /// Variables of the environment that the program gets beside `PATH`, where they are set.
+    /// Environment variables that the program gets beside `PATH`, if they are set.
     #[serde(default)]
     pub(crate) env: Vec<String>,
 }
@@ -363,8 +363,8 @@ pub(crate) struct CommandShape {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "records")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RecordsShape {
-    /// A file of JSON or TOML: a table whose fields are the records.
+pub(crate) struct RecordsSpec {
+    /// A JSON or TOML file: a table whose fields are the records.
     pub(crate) file: String,
     /// The argument that holds the name of a record.
     pub(crate) by: String,
@@ -374,25 +374,25 @@ pub(crate) struct RecordsShape {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "allow-list")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct CommandsShape {
-    /// Their names, looked for in `PATH`, or paths from the folder of the team file.
+pub(crate) struct AllowListSpec {
+    /// Their names, looked up in `PATH`, or paths relative to the folder of the team file.
     pub(crate) allow: Vec<String>,
 }
 
-/// A check on text. What is given is looked for; any of it trips the guardrail.
+/// A check on text. Any match, or too long a text, trips the guardrail.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "guardrail")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct GuardrailShape {
+pub(crate) struct GuardrailSpec {
     /// Regular expressions.
     pub(crate) patterns: Vec<String>,
-    /// Words and phrases, in any case, or a file with one a line.
-    pub(crate) deny: Option<DenyShape>,
-    /// The longest text, in characters. With `then = "redact"` what is longer is cut off.
+    /// Words and phrases, in any case, or a file with one per line.
+    pub(crate) deny: Option<DenyListSpec>,
+    /// The maximum length of the text, in characters. With `then = "redact"` the rest is cut off.
     pub(crate) max_length: Option<u32>,
-    /// What then happens.
-    pub(crate) then: ThenShape,
-    /// What is said when it trips.
+    /// The action when it trips.
+    pub(crate) then: GuardrailAction,
+    /// The message when it trips.
     pub(crate) message: Option<String>,
 }
 
@@ -400,22 +400,22 @@ pub(crate) struct GuardrailShape {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "deny-list")]
 #[serde(untagged)]
-pub(crate) enum DenyShape {
+pub(crate) enum DenyListSpec {
     /// The words themselves.
     Words(Vec<String>),
-    /// A file with one a line.
-    File(FileShape),
+    /// A file with one per line.
+    File(FileSpec),
 }
 
-/// What happens when a guardrail trips.
+/// The action when a guardrail trips.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[schemars(rename = "consequence")]
+#[schemars(rename = "guardrail action")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ThenShape {
+pub(crate) enum GuardrailAction {
     /// The run stops; a handoff is refused.
     #[default]
     Stop,
-    /// What was found is hidden and the run goes on. Not for handoffs, which have filters for it.
+    /// The matches are redacted and the run continues. Not for handoffs, which have filters for it.
     Redact,
 }
 
@@ -423,22 +423,22 @@ pub(crate) enum ThenShape {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "model")]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ModelShape {
+pub(crate) struct ModelSpec {
     /// The model's name at the server.
     pub(crate) name: String,
     /// The server, such as `http://localhost:11434/v1`. Without it, OpenAI's.
     pub(crate) base_url: Option<String>,
     /// The protocol.
     #[serde(default)]
-    pub(crate) api: ApiShape,
+    pub(crate) api: ApiSpec,
     /// The key.
-    pub(crate) key: Option<EnvShape>,
+    pub(crate) key: Option<EnvVarSpec>,
     /// Further headers.
     #[serde(default)]
-    pub(crate) headers: IndexMap<String, ValueShape>,
-    /// How often a request is tried again.
+    pub(crate) headers: IndexMap<String, HeaderSpec>,
+    /// The maximum number of retries of a request.
     pub(crate) retries: Option<u32>,
-    /// How long an answer may take.
+    /// The maximum duration of a request.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 86400))]
     pub(crate) timeout_seconds: Option<f64>,
 }
@@ -447,7 +447,7 @@ pub(crate) struct ModelShape {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(rename = "protocol")]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ApiShape {
+pub(crate) enum ApiSpec {
     /// OpenAI's Responses.
     #[default]
     Responses,
@@ -455,11 +455,11 @@ pub(crate) enum ApiShape {
     Chat,
 }
 
-/// How a model is to answer. What is absent is the provider's default.
+/// Settings of a model. Without a field, the provider's default.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "settings")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct SettingsShape {
+pub(crate) struct SettingsSpec {
     /// Randomness of sampling.
     pub(crate) temperature: Option<f64>,
     /// Share of the probability mass to sample from.
@@ -468,19 +468,19 @@ pub(crate) struct SettingsShape {
     pub(crate) frequency_penalty: Option<f64>,
     /// Penalty for repeating tokens at all.
     pub(crate) presence_penalty: Option<f64>,
-    /// Whether the model must call a tool: `auto`, `required`, `none`, or the name of a tool.
+    /// The tool that the model must call: `auto`, `required`, `none`, or the name of a tool.
     pub(crate) tool_choice: Option<String>,
-    /// Whether the model may call several tools in one answer.
+    /// If true, the model may call several tools in one answer.
     pub(crate) parallel_tool_calls: Option<bool>,
-    /// What the provider does with a conversation that is too long: `auto` or `disabled`.
+    /// The provider's handling of a conversation that is too long: `auto` or `disabled`.
     pub(crate) truncation: Option<String>,
-    /// The longest answer, in tokens.
+    /// The maximum length of an answer, in tokens.
     pub(crate) max_tokens: Option<u32>,
-    /// How much the model thinks: `minimal`, `low`, `medium`, `high`, or what else the provider knows.
+    /// The reasoning effort: `minimal`, `low`, `medium`, `high`, or another one of the provider.
     pub(crate) reasoning_effort: Option<String>,
-    /// How wordy the answer is: `low`, `medium`, `high`.
+    /// The verbosity of answers: `low`, `medium`, `high`.
     pub(crate) verbosity: Option<String>,
-    /// Whether the provider keeps the answer.
+    /// If true, the provider stores the answer.
     pub(crate) store: Option<bool>,
     /// Further fields of the request body.
     pub(crate) extra_body: Map<String, Value>,
@@ -490,23 +490,43 @@ pub(crate) struct SettingsShape {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "run settings")]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct RunShape {
-    /// How many turns a run may take, over all agents. Without it, 10.
+pub(crate) struct RunSpec {
+    /// The maximum number of turns of a run, over all agents. Without it, 10.
     #[schemars(extend("minimum" = 1))]
     pub(crate) max_turns: Option<u32>,
-    /// Whether handoffs that do not say otherwise make the history one summary.
+    /// The default of `nest_history` for handoffs.
     pub(crate) nest_history: bool,
     /// The filters of handoffs that have none.
-    pub(crate) filters: Vec<FilterShape>,
-    /// Checks on what the user says, whoever is the first agent.
+    pub(crate) filters: Vec<FilterSpec>,
+    /// Checks on the user's input, for any first agent.
     pub(crate) input_guardrails: Vec<String>,
-    /// Checks on the final answer, whoever gives it.
+    /// Checks on the final answer of any agent.
     pub(crate) output_guardrails: Vec<String>,
     /// Checks on every handoff.
     pub(crate) handoff_guardrails: Vec<String>,
-    /// How many tools of one answer run side by side. Without it, all.
+    /// The maximum number of tools of one answer that run at the same time. Without it, all.
     #[schemars(extend("minimum" = 1))]
     pub(crate) tool_concurrency: Option<u32>,
-    /// How many of a session's latest items a run begins with. Without it, all.
+    /// The number of a session's latest items that a run starts with. Without it, all.
     pub(crate) session_limit: Option<u32>,
+}
+
+impl AgentSpec {
+    /// The handoffs that are written as tables.
+    pub(crate) fn handoff_tables(&self) -> impl Iterator<Item = &HandoffTableSpec> {
+        self.handoffs.iter().filter_map(|handoff| match handoff {
+            HandoffSpec::Table(table) => Some(&**table),
+            HandoffSpec::Agent(_) => None,
+        })
+    }
+}
+
+impl HandoffTableSpec {
+    /// A handoff without options.
+    pub(crate) fn to(agent: &str) -> Self {
+        Self {
+            to: agent.to_owned(),
+            ..Self::default()
+        }
+    }
 }

@@ -1,147 +1,142 @@
-//! Whether a file has the form that the schema describes.
+//! Validates a file against its JSON Schema.
 //!
-//! The schema is our own and uses a part of JSON Schema; this knows that part, and says what is wrong
-//! in the words of the file. A test holds it against a validator of all of JSON Schema.
+//! The schema is generated from our own types and uses a part of JSON Schema only. A validator for
+//! that part can give each problem a position and a message in terms of the file; a test compares it
+//! with a complete JSON Schema validator.
 
-mod fitting;
-mod place;
+mod schema_node;
+mod valid_parts;
 
 use serde_json::{Map, Value};
 
-pub(crate) use fitting::fitting;
-use place::Place;
+use schema_node::SchemaNode;
+pub(crate) use valid_parts::valid_parts;
 
+use crate::diagnostics::{Problem, Problems, Source};
 use crate::document::{Entry, Kind, Node};
-use crate::problem::{Problem, Problems, Source};
 use crate::schema::SCHEMA;
-use crate::suggest::{closest, listed};
+use crate::suggest::{closest, did_you_mean, quoted_list};
 
-/// Adds a problem for everything in which the file has not the form of a schema of ours.
-pub(crate) fn check(root: &Node, schema: &Value, problems: &mut Problems) {
-    let source = problems.source().clone();
-    let mut found = Vec::new();
-    Checker { source: &source }.check(root, Place::top(schema), &mut found);
-    for problem in found {
+/// Adds a problem for every violation of the schema.
+pub(crate) fn validate(root: &Node, schema: &Value, problems: &mut Problems) {
+    for problem in violations(root, SchemaNode::root(schema), problems.source()) {
         problems.add(problem);
     }
 }
 
-struct Checker<'s> {
-    source: &'s Source,
+fn violations(node: &Node, schema: SchemaNode<'_>, source: &Source) -> Vec<Problem> {
+    let mut validator = Validator {
+        source,
+        found: Vec::new(),
+    };
+    validator.check(node, schema);
+    validator.found
 }
 
-impl Checker<'_> {
-    fn check(&self, node: &Node, place: Place<'_>, found: &mut Vec<Problem>) {
-        let place = place.resolved();
-        let forms = place.forms();
-        let fitting: Vec<Place<'_>> = forms
+struct Validator<'s> {
+    source: &'s Source,
+    found: Vec<Problem>,
+}
+
+impl Validator<'_> {
+    fn check(&mut self, node: &Node, schema: SchemaNode<'_>) {
+        let schema = schema.dereferenced();
+        let variants = schema.variants();
+        let of_type: Vec<SchemaNode<'_>> = variants
             .iter()
             .copied()
-            .filter(|form| is_of_type(node, form))
+            .filter(|variant| has_type(node, variant))
             .collect();
-        match fitting.as_slice() {
-            [] => found.push(self.wrong_type(node, place, &forms)),
-            [one] => self.check_one(node, *one, found),
-            several => self.check_several(node, place, several, found),
+        match of_type.as_slice() {
+            [] => self.found.push(self.wrong_type(node, schema, &variants)),
+            [one] => self.check_variant(node, *one),
+            several => self.check_variants(node, schema, several),
         }
     }
 
-    /// Of several forms of one type: any that fits, or else what is wrong with the likeliest.
-    fn check_several(
-        &self,
-        node: &Node,
-        place: Place<'_>,
-        forms: &[Place<'_>],
-        found: &mut Vec<Problem>,
-    ) {
+    /// Checks a value against several variants of one type. If none matches, reports the problems of
+    /// the variant that knows most of the value's fields.
+    fn check_variants(&mut self, node: &Node, schema: SchemaNode<'_>, variants: &[SchemaNode<'_>]) {
         if matches!(node.kind, Kind::Text(_)) {
-            // Texts are told apart by what may be written.
-            let all: Vec<&str> = forms.iter().flat_map(choices).collect();
-            // A form that names none takes any.
-            if forms.iter().all(|form| !choices(form).is_empty()) {
-                self.check_choice(node, place, &all, found);
+            let choices: Vec<&str> = variants.iter().flat_map(SchemaNode::choices).collect();
+            // A variant without choices accepts any text.
+            if variants.iter().all(|variant| !variant.choices().is_empty()) {
+                self.check_choice(node, schema, &choices);
             }
             return;
         }
-        let mut likeliest: Option<(usize, Vec<Problem>)> = None;
-        for form in forms {
-            let mut wrong = Vec::new();
-            self.check_one(node, *form, &mut wrong);
-            if wrong.is_empty() {
+        let mut best: Option<(usize, Vec<Problem>)> = None;
+        for variant in variants {
+            let before = self.found.len();
+            self.check_variant(node, *variant);
+            let problems = self.found.split_off(before);
+            if problems.is_empty() {
                 return;
             }
-            let known = |entry: &&Entry| {
-                form.properties()
-                    .is_some_and(|properties| properties.contains_key(&entry.name))
+            let is_known = |entry: &&Entry| {
+                let properties = variant.properties();
+                properties.is_some_and(|properties| properties.contains_key(&entry.name))
             };
-            let fields = node.entries().iter().filter(known).count();
-            if likeliest.as_ref().is_none_or(|(most, _)| fields > *most) {
-                likeliest = Some((fields, wrong));
+            let known = node.entries().iter().filter(is_known).count();
+            if best.as_ref().is_none_or(|(most, _)| known > *most) {
+                best = Some((known, problems));
             }
         }
-        match likeliest {
-            Some((0, _)) => found.push(self.none_of(node, place, forms)),
-            Some((_, wrong)) => found.extend(wrong),
+        match best {
+            Some((0, _)) => self.found.push(self.no_variant(node, schema, variants)),
+            Some((_, problems)) => self.found.extend(problems),
             None => {}
         }
     }
 
-    fn check_one(&self, node: &Node, place: Place<'_>, found: &mut Vec<Problem>) {
+    fn check_variant(&mut self, node: &Node, schema: SchemaNode<'_>) {
         match &node.kind {
-            Kind::Table(entries) => self.check_table(node, entries, place, found),
+            Kind::Table(entries) => self.check_table(node, entries, schema),
             Kind::List(items) => {
-                if let Some(schema) = place.schema.get("items") {
+                if let Some(of_item) = schema.get("items") {
                     for item in items {
-                        self.check(item, place.to(schema, None), found);
+                        self.check(item, schema.child(of_item, None));
                     }
                 }
             }
             Kind::Text(_) => {
-                let choices = choices(&place);
+                let choices = schema.choices();
                 if !choices.is_empty() {
-                    self.check_choice(node, place, &choices, found);
+                    self.check_choice(node, schema, &choices);
                 }
             }
-            Kind::Number(number) => self.check_bounds(node, number.as_f64(), place, found),
+            Kind::Number(number) => self.check_bounds(node, number.as_f64(), schema),
             Kind::Null | Kind::Bool(_) => {}
         }
     }
 
-    fn check_table(
-        &self,
-        node: &Node,
-        entries: &[Entry],
-        place: Place<'_>,
-        found: &mut Vec<Problem>,
-    ) {
-        let none = Map::new();
-        let properties = place.properties().unwrap_or(&none);
+    fn check_table(&mut self, node: &Node, entries: &[Entry], schema: SchemaNode<'_>) {
+        let no_properties = Map::new();
+        let properties = schema.properties().unwrap_or(&no_properties);
         for entry in entries {
-            match (
-                properties.get(&entry.name),
-                place.schema.get("additionalProperties"),
-            ) {
-                (Some(schema), _) => self.check(&entry.value, place.to(schema, Some(entry)), found),
-                (None, Some(Value::Bool(false))) => {
-                    found.push(self.unknown_field(entry, place, properties));
+            let additional = schema.get("additionalProperties");
+            match (properties.get(&entry.name), additional) {
+                (Some(of_field), _) | (None, Some(of_field @ Value::Object(_))) => {
+                    self.check(&entry.value, schema.child(of_field, Some(entry)));
                 }
-                (None, Some(schema @ Value::Object(_))) => {
-                    self.check(&entry.value, place.to(schema, Some(entry)), found);
+                (None, Some(Value::Bool(false))) => {
+                    self.found
+                        .push(self.unknown_field(entry, schema, properties));
                 }
                 (None, _) => {}
             }
         }
-        // A field that was misspelt is missing too, and that is one mistake.
-        let unknown = entries
+        // A misspelt field is reported as unknown, not as missing too.
+        let misspelt: Vec<&str> = entries
             .iter()
-            .filter(|entry| !properties.contains_key(&entry.name));
-        let meant: Vec<&str> = unknown
+            .filter(|entry| !properties.contains_key(&entry.name))
             .filter_map(|entry| closest(&entry.name, properties.keys().map(String::as_str)))
             .collect();
-        let required = place.schema.get("required").and_then(Value::as_array);
+        let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if node.field(name).is_none() && !meant.contains(&name) {
-                found.push(self.missing(node, name, place, properties));
+            if node.field(name).is_none() && !misspelt.contains(&name) {
+                self.found
+                    .push(self.missing_field(node, name, schema, properties));
             }
         }
     }
@@ -149,108 +144,102 @@ impl Checker<'_> {
     fn unknown_field(
         &self,
         entry: &Entry,
-        place: Place<'_>,
+        schema: SchemaNode<'_>,
         properties: &Map<String, Value>,
     ) -> Problem {
         let known = || properties.keys().map(String::as_str);
-        let message = format!(
-            "{} has no field {:?}",
-            with_article(place.called),
-            entry.name
-        );
-        let near = closest(&entry.name, known());
+        let message = no_field(schema, entry);
         let problem = self
             .source
             .problem("unknown-field", entry.name_span.clone(), message)
-            .suggestion(near.map(|near| format!("did you mean {near:?}?")));
-        match near.and_then(|near| properties[near]["description"].as_str()) {
-            Some(described) => problem.help(format!(
-                "{near}: {described}",
-                near = near.unwrap_or_default()
-            )),
-            None if is_of_agent(&entry.name) && place.called != "agent" => problem.help(
+            .suggestion(did_you_mean(&entry.name, known()));
+        let described = closest(&entry.name, known())
+            .and_then(|name| Some((name, properties[name]["description"].as_str()?)));
+        match described {
+            Some((name, description)) => problem.help(format!("{name}: {description}")),
+            None if is_agent_field(&entry.name) && schema.type_name != "agent" => problem.help(
                 "it is a field of an agent: write it above the tables that belong to the agent",
             ),
-            None => problem.help(format!("its fields are {}", listed(known()))),
+            None => problem.help(format!("its fields are {}", quoted_list(known()))),
         }
     }
 
-    fn missing(
+    fn missing_field(
         &self,
         node: &Node,
         name: &str,
-        place: Place<'_>,
+        schema: SchemaNode<'_>,
         properties: &Map<String, Value>,
     ) -> Problem {
-        let span = match place.field {
+        let span = match schema.field {
             Some(entry) if entry.value.span == node.span => entry.name_span.clone(),
             _ => node.span.clone(),
         };
-        let message = format!("{} needs {name:?}", with_article(place.called));
+        let message = format!("{} needs {name:?}", with_article(schema.type_name));
         let problem = self.source.problem("missing-field", span, message);
-        match properties
-            .get(name)
-            .and_then(|field| field["description"].as_str())
-        {
-            Some(described) => problem.help(format!("{name}: {described}")),
+        let field = properties.get(name);
+        match field.and_then(|field| field["description"].as_str()) {
+            Some(description) => problem.help(format!("{name}: {description}")),
             None => problem,
         }
     }
 
-    fn check_choice(
-        &self,
-        node: &Node,
-        place: Place<'_>,
-        choices: &[&str],
-        found: &mut Vec<Problem>,
-    ) {
+    fn check_choice(&mut self, node: &Node, schema: SchemaNode<'_>, choices: &[&str]) {
         let Kind::Text(text) = &node.kind else { return };
         if choices.contains(&text.as_str()) {
             return;
         }
-        let near = closest(text, choices.iter().copied());
-        let message = format!("there is no {} {text:?}", place.called);
-        let mut help = format!("there are {}", listed(choices.iter().copied()));
-        let tables: Vec<String> = place.forms().iter().filter_map(table_form).collect();
+        let message = format!("there is no {} {text:?}", schema.type_name);
+        let mut help = format!("there are {}", quoted_list(choices.iter().copied()));
+        let tables = table_examples(&schema.variants());
         if !tables.is_empty() {
-            help.push_str(&format!("; and as tables {}", tables.join(", ")));
+            help.push_str(&format!("; and as tables {tables}"));
         }
-        found.push(
+        self.found.push(
             self.source
                 .problem("unknown-choice", node.span.clone(), message)
-                .suggestion(near.map(|near| format!("did you mean {near:?}?")))
+                .suggestion(did_you_mean(text, choices.iter().copied()))
                 .help(help),
         );
     }
 
-    /// A table that is none of the tables it could be.
-    fn none_of(&self, node: &Node, place: Place<'_>, forms: &[Place<'_>]) -> Problem {
-        let known = || forms.iter().filter_map(Place::properties);
-        let known = || known().flat_map(|properties| properties.keys().map(String::as_str));
-        let tables: Vec<String> = forms.iter().filter_map(table_form).collect();
-        let first = node.entries().first();
-        let span = first.map_or_else(|| node.span.clone(), |entry| entry.name_span.clone());
-        let message = match first {
-            Some(entry) => format!(
-                "{} has no field {:?}",
-                with_article(place.called),
-                entry.name
+    /// The problem of a table that has no field of any variant.
+    fn no_variant(
+        &self,
+        node: &Node,
+        schema: SchemaNode<'_>,
+        variants: &[SchemaNode<'_>],
+    ) -> Problem {
+        let known = variants.iter().filter_map(SchemaNode::properties);
+        let known = known.flat_map(|properties| properties.keys().map(String::as_str));
+        let (span, message, suggestion) = match node.entries().first() {
+            Some(entry) => (
+                &entry.name_span,
+                no_field(schema, entry),
+                did_you_mean(&entry.name, known),
             ),
-            None => format!("{} cannot be empty", with_article(place.called)),
+            None => {
+                let message = format!("{} cannot be empty", with_article(schema.type_name));
+                (&node.span, message, None)
+            }
         };
-        let near = first.and_then(|entry| closest(&entry.name, known()));
         self.source
-            .problem("unknown-field", span, message)
-            .suggestion(near.map(|near| format!("did you mean {near:?}?")))
-            .help(format!("it is one of {}", tables.join(", ")))
+            .problem("unknown-field", span.clone(), message)
+            .suggestion(suggestion)
+            .help(format!("it is one of {}", table_examples(variants)))
     }
 
-    fn wrong_type(&self, node: &Node, place: Place<'_>, forms: &[Place<'_>]) -> Problem {
+    fn wrong_type(
+        &self,
+        node: &Node,
+        schema: SchemaNode<'_>,
+        variants: &[SchemaNode<'_>],
+    ) -> Problem {
         let mut expected: Vec<&str> = Vec::new();
-        for kind in forms.iter().flat_map(Place::types) {
-            let word = type_word(kind);
-            if kind != "null" && !expected.contains(&word) {
-                expected.push(word);
+        for json_type in variants.iter().flat_map(SchemaNode::types) {
+            let description = describe_type(json_type);
+            if json_type != "null" && !expected.contains(&description) {
+                expected.push(description);
             }
         }
         let expected = match expected.as_slice() {
@@ -258,95 +247,97 @@ impl Checker<'_> {
             [one] => (*one).to_owned(),
             _ => "something else".to_owned(),
         };
-        let what = match place.field {
+        let subject = match schema.field {
             Some(entry) if entry.value.span == node.span => format!("{:?}", entry.name),
-            Some(entry) => format!("what is in {:?}", entry.name),
-            None => with_article(place.called),
+            Some(entry) => format!("an entry of {:?}", entry.name),
+            None => with_article(schema.type_name),
         };
-        let message = format!("{what} must be {expected}, and this is {}", kind_word(node));
+        let message = format!(
+            "{subject} must be {expected}, and this is {}",
+            describe_kind(node)
+        );
         let problem = self
             .source
             .problem("wrong-type", node.span.clone(), message);
-        let described = place.schema["description"].as_str();
-        match (place.called, described) {
-            ("variable", _) => problem.help("write { env = \"NAME\" }: keys stay out of files"),
-            ("command", _) => problem.help("write it as in command.run = [\"date\", \"+%s\"]"),
-            ("http call", _) => problem.help("write it as in http.url = \"https://…\""),
-            ("knowledge", _) => {
-                problem.help("write { title = \"…\", text = \"…\" } or { file = \"faq.md\" }")
-            }
-            ("agent", _) => problem.help("write it as in [agents.Billing]"),
-            (_, Some(described)) => problem.help(described.to_owned()),
-            (_, None) => problem,
-        }
+        let help = match schema.type_name {
+            "variable" => "write { env = \"NAME\" }: keys stay out of files",
+            "command" => "write it as in command.run = [\"date\", \"+%s\"]",
+            "http call" => "write it as in http.url = \"https://…\"",
+            "knowledge" => "write { title = \"…\", text = \"…\" } or { file = \"faq.md\" }",
+            "agent" => "write it as in [agents.Billing]",
+            _ => match schema.schema["description"].as_str() {
+                Some(description) => description,
+                None => return problem,
+            },
+        };
+        problem.help(help)
     }
 
-    fn check_bounds(
-        &self,
-        node: &Node,
-        number: Option<f64>,
-        place: Place<'_>,
-        found: &mut Vec<Problem>,
-    ) {
-        let bound = |key: &str| place.schema.get(key).and_then(Value::as_f64);
-        let greatest = bound("maximum");
+    fn check_bounds(&mut self, node: &Node, number: Option<f64>, schema: SchemaNode<'_>) {
+        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let bounds = (
+            bound("minimum"),
+            bound("exclusiveMinimum"),
+            bound("maximum"),
+        );
         let number = number.unwrap_or(f64::MAX);
-        let wrong = match (bound("minimum"), bound("exclusiveMinimum"), greatest) {
-            (Some(least), ..) if number < least => format!("at least {least}"),
+        let expected = match bounds {
+            (Some(minimum), ..) if number < minimum => format!("at least {minimum}"),
             (_, Some(limit), _) if number <= limit => format!("more than {limit}"),
-            (.., Some(greatest)) if number > greatest => format!("at most {greatest}"),
+            (.., Some(maximum)) if number > maximum => format!("at most {maximum}"),
             _ => return,
         };
-        let what = match place.field {
+        let subject = match schema.field {
             Some(entry) => format!("{:?}", entry.name),
             None => "this".to_owned(),
         };
-        let message = format!("{what} must be {wrong}");
-        found.push(
-            self.source
-                .problem("out-of-range", node.span.clone(), message),
-        );
+        let message = format!("{subject} must be {expected}");
+        let problem = self
+            .source
+            .problem("out-of-range", node.span.clone(), message);
+        self.found.push(problem);
     }
 }
 
-/// The texts that a form allows, if it names them.
-fn choices<'a>(form: &Place<'a>) -> Vec<&'a str> {
-    let one = form.schema.get("const").and_then(Value::as_str);
-    let several = form.schema.get("enum").and_then(Value::as_array);
-    let several = several.into_iter().flatten().filter_map(Value::as_str);
-    one.into_iter().chain(several).collect()
+fn no_field(schema: SchemaNode<'_>, entry: &Entry) -> String {
+    let table = with_article(schema.type_name);
+    format!("{table} has no field {:?}", entry.name)
 }
 
-/// `{ keep_last = … }`, for a form that is a table with required fields.
-fn table_form(form: &Place<'_>) -> Option<String> {
-    let required = form.schema.get("required")?.as_array()?;
-    let fields: Vec<String> = required
-        .iter()
-        .filter_map(Value::as_str)
-        .map(|name| format!("{name} = …"))
-        .collect();
-    Some(format!("{{ {} }}", fields.join(", ")))
+/// `{ keep_last = … }, { note = … }`, for the variants that are tables with required fields.
+fn table_examples(variants: &[SchemaNode<'_>]) -> String {
+    let example = |variant: &SchemaNode<'_>| {
+        let required = variant.get("required")?.as_array()?;
+        let fields: Vec<String> = required
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|name| format!("{name} = …"))
+            .collect();
+        Some(format!("{{ {} }}", fields.join(", ")))
+    };
+    let examples: Vec<String> = variants.iter().filter_map(example).collect();
+    examples.join(", ")
 }
 
-fn is_of_type(node: &Node, place: &Place<'_>) -> bool {
-    let types = place.types();
+fn has_type(node: &Node, schema: &SchemaNode<'_>) -> bool {
+    let types = schema.types();
     types.is_empty()
-        || types.iter().any(|kind| match &node.kind {
-            Kind::Null => *kind == "null",
-            Kind::Bool(_) => *kind == "boolean",
+        || types.iter().any(|json_type| match &node.kind {
+            Kind::Null => *json_type == "null",
+            Kind::Bool(_) => *json_type == "boolean",
             Kind::Number(number) => {
-                // 3.0 is a whole number to JSON Schema.
-                let is_whole = number.as_f64().is_some_and(|number| number.fract() == 0.0);
-                *kind == "number" || *kind == "integer" && is_whole
+                // 3.0 is an integer in JSON Schema.
+                let is_integer = number.as_f64().is_some_and(|number| number.fract() == 0.0);
+                *json_type == "number" || *json_type == "integer" && is_integer
             }
-            Kind::Text(_) => *kind == "string",
-            Kind::List(_) => *kind == "array",
-            Kind::Table(_) => *kind == "object",
+            Kind::Text(_) => *json_type == "string",
+            Kind::List(_) => *json_type == "array",
+            Kind::Table(_) => *json_type == "object",
         })
 }
 
-fn type_word(kind: &str) -> &str {
-    match kind {
+fn describe_type(json_type: &str) -> &str {
+    match json_type {
         "string" => "text in quotes",
         "integer" => "a whole number",
         "number" => "a number",
@@ -357,7 +348,7 @@ fn type_word(kind: &str) -> &str {
     }
 }
 
-fn kind_word(node: &Node) -> &'static str {
+fn describe_kind(node: &Node) -> &'static str {
     match &node.kind {
         Kind::Null => "null",
         Kind::Bool(_) => "true or false",
@@ -377,7 +368,6 @@ fn with_article(name: &str) -> String {
     }
 }
 
-/// Whether an agent has a field of this name.
-fn is_of_agent(name: &str) -> bool {
+fn is_agent_field(name: &str) -> bool {
     SCHEMA["$defs"]["agent"]["properties"].get(name).is_some()
 }

@@ -1,31 +1,27 @@
 //! Agents as tools: an editor asks a researcher and a translator, gets their answers, and keeps
-//! the conversation. What they do in the meantime is listened to.
+//! the conversation. A listener prints the events of their runs.
 //!
 //! `cargo run --example agents_as_tools`
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, RunContext, RunItemEvent, Runner, StreamEvent, tool};
+use switchboard::{Agent, EventKind, RunContext, Runner, StreamEvent, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Topic {
     topic: String,
 }
 
-/// Told of everything that happens while an agent works for the editor.
+/// Prints the events of an agent that works for the editor.
 fn print_event(_ctx: &RunContext, event: &StreamEvent) {
-    match event {
-        StreamEvent::AgentUpdated(agent) => println!("  [{}]", agent.name()),
-        StreamEvent::Item(RunItemEvent::ToolCalled, made) => {
-            println!("    calls {}", made.item().name().unwrap_or_default());
-        }
-        StreamEvent::Item(RunItemEvent::ToolOutput, made) => {
-            println!("    is told: {}", made.item().output().unwrap_or_default());
-        }
-        StreamEvent::Item(RunItemEvent::MessageOutputCreated, made) => {
-            println!("    says: {}", made.item().text().unwrap_or_default());
-        }
+    match &event.kind {
+        EventKind::AgentUpdated { .. } => println!("  [{}]", event.agent),
+        EventKind::ToolStarted { tool, .. } => println!("    calls {tool}"),
+        EventKind::ToolEnded { output, .. } => println!("    gets {output}"),
+        EventKind::Item {
+            text: Some(text), ..
+        } => println!("    says: {text}"),
         _ => {}
     }
 }
@@ -80,11 +76,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("{}: {}", result.last_agent().name(), result.final_text());
     if let Some(request) = editor_model.requests().last() {
-        println!("The editor's model saw, of all that:");
+        println!("The editor's model saw only:");
         for item in &request.input {
             println!("  {}", item.as_json());
         }
     }
-    println!("Model calls in all: {}", result.usage().requests);
+    println!("Model calls in total: {}", result.usage().requests);
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! An asynchronous filter: another model writes a summary of the older conversation, and the next
-//! agent sees the summary and the last messages. The session keeps every word.
+//! agent sees the summary and the last messages. The session keeps everything.
 //!
 //! `cargo run --example async_summary`
 
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rebooking: Agent = Agent::new("Rebooking")
         .instructions("You move passengers to other flights.")
         .handoff_description("Other flights after a cancellation.");
-    // What is kept word for word: the passenger's last message, and this handoff's call and output.
+    // Kept unchanged: the passenger's last message, and this handoff's call and output.
     let keep_last = 3;
     let service = Agent::new("Passenger service")
         .instructions("Find out what the passenger needs and pass them on.")
@@ -40,9 +40,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     if let Some(request) = summary_model.requests().first() {
-        println!("The model that summarises was told:");
+        println!("Instructions of the model that summarises:");
         print_indented(request.instructions.as_deref().unwrap_or_default());
-        println!("and asked about:");
+        println!("Its input:");
         for item in &request.input {
             print_indented(&item.text().unwrap_or_default());
         }

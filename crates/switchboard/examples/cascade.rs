@@ -1,34 +1,27 @@
-//! A cascade: 前台 (the front desk) passes on to 技术支持 (technical support), which passes on to
-//! 架构专家 (the architect), and each edge has a filter of its own. The names are Chinese, so the
-//! tools are named in a readable way.
+//! A cascade: 前台 (the front desk) hands over to 技术支持 (technical support), which hands over to
+//! 架构专家 (the architect); each handoff has its own filter. The agents' names are Chinese, and
+//! `ToolNames::Readable` transliterates them for the names of the tools.
 //!
 //! `cargo run --example cascade`
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::handoff::ToolNames;
+use switchboard::hooks::{HookResult, RunHooks, Transfer};
 use switchboard::testing::{ScriptedModel, describe_item};
-use switchboard::{
-    Agent, HandoffCall, HookResult, Item, RunContext, RunHooks, Runner, ToolNames, filters,
-    handoff, tool,
-};
+use switchboard::{Agent, Item, RunContext, Runner, filters, handoff, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Service {
     service: String,
 }
 
-/// Hooks see every handoff, also those that a filter takes out of the record.
+/// Hooks see every handoff, also those that a filter removes from the history.
 struct PrintHandoffs;
 
 impl RunHooks<()> for PrintHandoffs {
-    async fn on_handoff(
-        &self,
-        _ctx: &RunContext,
-        from: &Agent,
-        to: &Agent,
-        _call: &HandoffCall,
-    ) -> HookResult {
-        println!("{} → {}", from.name(), to.name());
+    async fn on_handoff(&self, _ctx: &RunContext, transfer: &Transfer<'_>) -> HookResult {
+        println!("{} → {}", transfer.from.name(), transfer.to.name());
         Ok(())
     }
 }
@@ -45,8 +38,8 @@ fn front_desk() -> Agent {
                 .description("Reads the metrics of a service.")
                 .run(|_ctx, args: Service| format!("{}: p99 is 4200 ms", args.service)),
         )
-        // The architect sees where it all began, and the finding: the measurement and this
-        // handoff, each a call and its output.
+        // The architect sees the first item and the last four: the measurement and this handoff,
+        // each a call and its output.
         .handoff(handoff(&architect).filter(filters::keep_first_and_last(1, 4)));
     Agent::new("前台")
         .instructions("Greet the customer, look them up and pass them on.")
@@ -55,7 +48,7 @@ fn front_desk() -> Agent {
                 .description("Looks up the customer's contract.")
                 .run(|_ctx, (): ()| "contract 77, contact ann@example.com"),
         )
-        // What the front desk looked up, and who the customer is, stays at the front desk.
+        // The contract and the customer's address are for the front desk only.
         .handoff(
             handoff(&technical).filter(filters::remove_all_tools().then(filters::redact_pii())),
         )

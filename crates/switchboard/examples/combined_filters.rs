@@ -1,16 +1,17 @@
-//! Filters combined: `then` puts one after another, `when` applies one only where a condition
-//! holds, and a function of your own is a filter like any other. Two runs show what the next
-//! agent's model saw: a colleague of the same company, and a partner outside.
+//! Filters combined: `then` applies one after another, `when` applies one only if a condition
+//! holds, and a function is a filter too. Two runs print what the next agent's model saw: a
+//! colleague in the same company, and a partner outside.
 //!
 //! `cargo run --example combined_filters`
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Filter};
+use switchboard::handoff::HandoffInputData;
 use switchboard::testing::{ScriptedModel, describe_item};
-use switchboard::{Agent, HandoffInputData, Item, Runner, handoff, tool};
+use switchboard::{Agent, Item, Runner, handoff, tool};
 
-/// Where the conversation goes.
+/// The application's state: the recipient of the conversation.
 struct App {
     recipient: Recipient,
 }
@@ -30,19 +31,20 @@ fn goes_outside(data: &HandoffInputData<App>) -> bool {
     data.run_context().recipient == Recipient::Partner
 }
 
-/// A filter of one's own: the handoff itself is of no interest to the next agent.
+/// A filter of the application: hides the items of this turn, such as the handoff, from the next
+/// agent.
 fn forget_this_turn(data: HandoffInputData<App>) -> HandoffInputData<App> {
     data.with_input_items([])
 }
 
-/// What every handoff of this application goes through.
+/// The filter of every handoff of this application.
 fn house_rules() -> Filter<App> {
     filters::drop_reasoning()
         .then(forget_this_turn)
         .then(filters::when(goes_outside, for_partners()))
 }
 
-/// What must not leave the company.
+/// The filter for partners, which removes what must stay in the company.
 fn for_partners() -> Filter<App> {
     filters::remove_all_tools()
         .then(filters::redact_pii())

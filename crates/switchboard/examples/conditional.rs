@@ -1,4 +1,4 @@
-//! Conditional handoffs: which colleagues a model is offered depends on the hour and on the
+//! Conditional handoffs: the handoffs that a model is offered depend on the hour and on the
 //! customer's tier. The clock is part of the context, so that a test can set it.
 //!
 //! `cargo run --example conditional`
@@ -6,7 +6,7 @@
 use switchboard::testing::ScriptedModel;
 use switchboard::{Agent, RunContext, Runner, handoff};
 
-/// Who calls, and when.
+/// The caller's tier, and the time of the call.
 struct Caller {
     tier: Tier,
     now: Clock,
@@ -37,7 +37,7 @@ impl Clock {
     }
 }
 
-/// Asked anew each turn. A condition may also be async, to look the tier up somewhere.
+/// Evaluated each turn. A condition may be async, for example to look the tier up in a database.
 async fn may_have_enterprise_support(caller: RunContext<Caller>, _agent: Agent<Caller>) -> bool {
     caller.tier >= Tier::Enterprise
 }
@@ -50,8 +50,8 @@ fn triage() -> Agent<Caller> {
         Agent::new("Enterprise support").handoff_description("Enterprise: around the clock.");
     Agent::new("Triage")
         .instructions(
-            "Pass the customer to the best support that you are offered. Where there is none, take \
-             a message.",
+            "Pass the customer to the best support that you are offered. If there is none, take a \
+             message.",
         )
         .handoff(handoff(basic).enabled_if(|caller, _agent| caller.now.is_workday_between(9, 17)))
         .handoff(handoff(premium).enabled_if(|caller, _agent| {
@@ -113,7 +113,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .run("Our office has no network.")
             .await?;
         if let Some(request) = model.requests().first() {
-            let offered: Vec<&str> = request.handoffs.iter().map(|h| &*h.agent_name).collect();
+            let offered: Vec<&str> = request.handoffs.iter().map(|h| &*h.to).collect();
             println!("  offered: {offered:?}");
         }
         println!("  {}: {}", result.last_agent().name(), result.final_text());

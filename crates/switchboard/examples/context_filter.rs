@@ -1,15 +1,16 @@
-//! Context-aware filtering: the next agent sees how the conversation began and how it stands,
-//! without private data, and with a note on who it is about.
+//! Context-aware filtering: the next agent sees the first and the last items of the conversation,
+//! without private data, and with a note about the customer.
 //!
 //! `cargo run --example context_filter`
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::filters::{self, Redaction};
+use switchboard::handoff::HandoffInputData;
 use switchboard::testing::{ScriptedModel, describe_item};
-use switchboard::{Agent, HandoffInputData, Item, Json, Runner, handoff, tool};
+use switchboard::{Agent, Item, Json, Runner, handoff, tool};
 
-/// Who the conversation is with, as the application knows it.
+/// The application's record of the customer.
 struct Customer {
     tier: &'static str,
     open_tickets: u32,
@@ -20,8 +21,8 @@ struct AccountQuery {
     email: String,
 }
 
-/// The note in front of what the next agent sees.
-fn who_this_is(data: &HandoffInputData<Customer>) -> String {
+/// The note in front of the next agent's input.
+fn customer_note(data: &HandoffInputData<Customer>) -> String {
     let customer = data.run_context();
     format!(
         "Handed over from triage. Tier: {}. Open tickets: {}.",
@@ -57,7 +58,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             handoff(&billing).filter(
                 filters::keep_first_and_last(2, 5)
                     .then(private_data)
-                    .then(filters::note(who_this_is)),
+                    .then(filters::note(customer_note)),
             ),
         );
 

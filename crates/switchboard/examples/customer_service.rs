@@ -1,5 +1,5 @@
 //! Customer service: a triage agent sends customers to departments with a typed request, and a
-//! callback writes each request down and marks the urgent ones.
+//! callback records each request and lists the urgent ones.
 //!
 //! `cargo run --example customer_service`
 
@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::handoff::IntoHandoff;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, IntoHandoff, Runner, handoff};
+use switchboard::{Agent, Runner, handoff};
 
-/// What the triage agent must say about a customer before it passes them on.
+/// The payload of each handoff.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct TransferRequest {
     department: Department,
     priority: Priority,
-    /// Who the customer is.
+    /// The customer's name and company.
     user_info: String,
     /// The problem in one sentence.
     issue_summary: String,
@@ -47,7 +48,7 @@ struct ServiceDesk {
 #[derive(Default)]
 struct Book {
     requests: Vec<TransferRequest>,
-    /// Who must be called back today.
+    /// The customers to call back today.
     urgent: Vec<String>,
 }
 
@@ -56,7 +57,7 @@ impl ServiceDesk {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_down(&self, request: TransferRequest) {
+    fn record(&self, request: TransferRequest) {
         let mut book = self.book();
         if request.priority == Priority::Urgent {
             book.urgent.push(request.user_info.clone());
@@ -69,7 +70,7 @@ impl ServiceDesk {
 fn transfer_to(department: &Agent<ServiceDesk>) -> impl IntoHandoff<ServiceDesk> + use<> {
     handoff(department)
         .payload::<TransferRequest>()
-        .on_handoff(|ctx, request| ctx.write_down(request))
+        .on_handoff(|ctx, request| ctx.record(request))
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,20 +1,20 @@
-//! Checks on a handoff: a guardrail on the edge refuses what is too much, a callback refuses what
-//! nobody has time for, and another guardrail stops the run. A refusal is told to the model,
-//! which goes on as the same agent.
+//! Checks on a handoff: a guardrail refuses refunds above a limit, a callback refuses when no
+//! manager is free, and another guardrail stops the run. When a handoff is refused, the model gets
+//! the reason and the same agent continues.
 //!
 //! `cargo run --example edge_guardrails`
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use switchboard::callback::BoxError;
+use switchboard::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
+use switchboard::handoff::HandoffDecision;
 use switchboard::testing::{Report, ScriptedModel};
-use switchboard::{
-    Agent, BoxError, HandoffDecision, HandoffGuardrail, HandoffRequest, HandoffVerdict, RunContext,
-    Runner, handoff,
-};
+use switchboard::{Agent, RunContext, Runner, handoff};
 
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 struct RefundRequest {
     order: String,
     amount: u32,
@@ -25,29 +25,31 @@ struct Shop {
     free_managers: AtomicU32,
 }
 
-/// Looks at the payload before anything happens. What it says is told to the model.
-fn within_limit(check: HandoffRequest<Shop>) -> Result<HandoffVerdict, BoxError> {
-    let request: RefundRequest = serde_json::from_value(check.payload.clone().unwrap_or_default())?;
-    let limit = check.run_context().refund_limit;
-    Ok(if request.amount > limit {
-        HandoffVerdict::refuse(format!(
-            "{} refunds up to {limit}; ask a manager.",
-            check.to.name()
-        ))
-    } else {
-        HandoffVerdict::Allow
-    })
+/// Checks the payload before the handoff has any effect. The model gets the reason of a refusal.
+fn within_limit(request: HandoffRequest<Shop>) -> Result<HandoffVerdict, BoxError> {
+    let refund: RefundRequest = request.payload_as().ok_or("the handoff has no payload")?;
+    let limit = request.run_context().refund_limit;
+    if refund.amount <= limit {
+        return Ok(HandoffVerdict::Allow);
+    }
+    let reason = format!(
+        "{} refunds up to {limit}; ask a manager.",
+        request.to.name()
+    );
+    Ok(HandoffVerdict::refuse(reason))
 }
 
-/// Runs for every handoff of the run, and stops the run where it must.
-fn no_test_orders(check: HandoffRequest<Shop>) -> HandoffVerdict {
-    match check.payload.as_ref().map(|payload| &payload["order"]) {
-        Some(order) if order == "TEST" => HandoffVerdict::trip("a test order in production"),
+/// Checks every handoff of the run, and stops the run at a test order.
+fn no_test_orders(request: HandoffRequest<Shop>) -> HandoffVerdict {
+    match request.payload_as::<RefundRequest>() {
+        Some(refund) if refund.order == "TEST" => {
+            HandoffVerdict::trip("a test order in production")
+        }
         _ => HandoffVerdict::Allow,
     }
 }
 
-/// The callback takes a manager's time where there is some left.
+/// The callback: takes a free manager, or refuses the handoff.
 fn take_a_manager(shop: RunContext<Shop>) -> HandoffDecision {
     let taken = shop
         .free_managers
@@ -76,15 +78,15 @@ fn desk() -> Agent<Shop> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ScriptedModel::new()
-        // The first customer: too much for refunds, so the manager takes over.
+        // The first customer: above the limit, so the manager takes over.
         .call("transfer_to_refunds", r#"{"order": "A-1", "amount": 900}"#)
         .call("transfer_to_manager", "{}")
         .say("I approve the refund of 900.")
-        // The second: too much as well, and the only manager is busy now.
+        // The second: above the limit too, and the only manager is busy now.
         .call("transfer_to_refunds", r#"{"order": "B-2", "amount": 700}"#)
         .call("transfer_to_manager", "{}")
         .say("A manager will call you tomorrow.")
-        // The third must not be there at all.
+        // The third: a test order.
         .call("transfer_to_refunds", r#"{"order": "TEST", "amount": 1}"#);
     let runner = Runner::new(&desk())
         .context(Shop {

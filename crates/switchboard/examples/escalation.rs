@@ -1,5 +1,5 @@
-//! Escalation: a case goes up from first-level support to the expert. The case lives in the
-//! context; each level adds to it with a typed payload, and the next one reads it in a note.
+//! Escalation: a case goes from first-level support up to the expert. The case is in the context;
+//! each level adds to it with a typed payload, and the next one gets it in a note.
 //!
 //! `cargo run --example escalation`
 
@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::handoff::HandoffInputData;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, HandoffInputData, Item, Runner, filters, handoff};
+use switchboard::{Agent, Item, Runner, filters, handoff};
 
 #[derive(Debug)]
 enum Level {
@@ -18,15 +19,15 @@ enum Level {
     L3,
 }
 
-/// What L1 must say to get a case to L2.
+/// The payload of a handoff from L1 to L2.
 #[derive(Deserialize, JsonSchema)]
 struct Escalation {
     reason: String,
-    /// What was tried, and did not help.
+    /// The steps that did not help.
     tried: Vec<String>,
 }
 
-/// What L2 must say to get a case to the expert.
+/// The payload of a handoff from L2 to the expert.
 #[derive(Deserialize, JsonSchema)]
 struct ExpertRequest {
     finding: String,
@@ -56,7 +57,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// The application's state: the case that the conversation is about.
+/// The application's state: the case.
 struct Support {
     case: Mutex<Case>,
 }
@@ -67,13 +68,13 @@ impl Support {
     }
 }
 
-/// Puts the case in front of what was said, as it stands now that the callback has had its say.
-/// The note of the level before is out of date and goes.
+/// Puts the case, which the callback has updated, in front of the history, and removes the outdated
+/// note of the level before.
 fn carry_the_case(data: HandoffInputData<Support>) -> HandoffInputData<Support> {
     let mut history = vec![Item::developer(data.run_context().case().to_string())];
-    let said = data.history_items();
+    let items = data.history_items();
     let is_note = |item: &Item| item.role().as_deref() == Some("developer");
-    history.extend(said.iter().filter(|item| !is_note(item)).cloned());
+    history.extend(items.iter().filter(|item| !is_note(item)).cloned());
     data.with_input_history(history)
 }
 

@@ -6,15 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::agent::Knowledge;
 use switchboard::models::OfflineModel;
-use switchboard::{Agent, Error, Knowledge, RunContext, Runner, Team, handoff, tool};
+use switchboard::{Agent, Error, RunContext, Runner, Team, handoff, tool};
 
 #[derive(Default)]
 struct App {
     tickets: Mutex<Vec<Ticket>>,
 }
 
-/// What the model sends along when it asks for a person.
+/// The payload of a handoff to a person.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Ticket {
     /// What the customer wants, in their words.
@@ -93,15 +94,15 @@ async fn main() -> Result<(), Error> {
     let runner = Runner::new(&team["Triage"])
         .model(OfflineModel::new())
         .context(app.clone());
-    for said in [
+    for message in [
         "Hi there, you took the money from my card twice!",
         "where is ORD-123? it should have been here by now",
         "你们多扣了我一次钱",
         "This is urgent: I want to complain to a manager",
         "What is the capital of France?",
     ] {
-        println!("Customer: {said}");
-        let result = runner.run(said).await?;
+        println!("Customer: {message}");
+        let result = runner.run(message).await?;
         for taken in result.handoffs() {
             println!("  {} → {} {}", taken.from, taken.to, taken.payload);
         }

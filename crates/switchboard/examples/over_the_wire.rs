@@ -8,8 +8,9 @@ use std::error::Error;
 use std::io::Write as _;
 
 use fake_provider::{FakeProvider, Reply};
+use switchboard::model::ModelHandle;
 use switchboard::models::{Endpoint, Providers};
-use switchboard::{Agent, ModelEvent, ModelHandle, Runner, StreamEvent, tool};
+use switchboard::{Agent, EventKind, Runner, tool};
 
 fn triage(first: &ModelHandle, second: &ModelHandle) -> Agent {
     let billing = Agent::new("Billing")
@@ -39,13 +40,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 Reply::text("You owe 42 euros, due on Friday.").pieces(8),
             ],
         );
-        let providers = Providers::new().at(Endpoint::at(server.url()).key(&key));
+        let providers = Providers::new().endpoint(Endpoint::at(server.url()).key(&key));
         let agent = triage(&providers.model(first)?, &providers.model(second)?);
 
         print!("{first}, then {second}: ");
         let mut stream = Runner::new(&agent).stream("What do I owe?");
         while let Some(event) = stream.next().await {
-            if let StreamEvent::Model(ModelEvent::TextDelta { text, .. }) = event {
+            if let EventKind::TextDelta { text, .. } = event.kind {
                 print!("{text}|");
                 std::io::stdout().flush()?;
             }
@@ -57,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             result.run().turns()
         );
     }
-    // Every request was one that the real API takes.
+    // Every request was valid for the real API.
     server.assert_valid();
     for request in server.requests() {
         println!("{} {}", request.path, request.body["model"]);

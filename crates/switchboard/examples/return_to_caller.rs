@@ -1,5 +1,5 @@
-//! Returning to the agent before: specialists do their part and hand back, with a typed report,
-//! to the agent that asked them. Agents that name each other live in a team.
+//! Returning to the previous agent: specialists do their part and hand back, with a typed report,
+//! to the agent that asked them. A team resolves agents that refer to each other by name.
 //!
 //! `cargo run --example return_to_caller`
 
@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::handoff::IntoHandoff;
+use switchboard::items::RunItemKind;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, IntoHandoff, RunItemKind, Runner, Team, handoff};
+use switchboard::{Agent, Runner, Team, handoff};
 
-/// What a specialist must say to hand back.
+/// The payload of a handoff back to the planner.
 #[derive(Deserialize, JsonSchema)]
 struct Report {
     booked: String,
@@ -31,7 +33,7 @@ impl Journey {
 
 const PLANNER: &str = "Planner";
 
-/// The way back, the same for all specialists.
+/// The handoff back to the planner, the same for all specialists.
 fn hand_back() -> impl IntoHandoff<Journey> {
     handoff::<Journey>(PLANNER)
         .tool_name("hand_back")
@@ -86,14 +88,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let result = Runner::new(planner)
         .context(journey.clone())
         .model(model)
-        // Agents that hand back could do so for ever.
+        // Agents that hand back could do so forever.
         .max_turns(8)
         .run("Three days in Lisbon in May, please.")
         .await?;
 
     for made in result.new_items() {
-        if let RunItemKind::HandoffOutput { source, target } = made.kind() {
-            println!("{source} → {target}");
+        if let RunItemKind::HandoffOutput { from, to } = made.kind() {
+            println!("{from} → {to}");
         }
     }
     let bookings = journey.bookings();

@@ -1,10 +1,12 @@
-//! The model asks for three handoffs in one answer: the first is taken, the others are answered
-//! and ignored, and the trace says so.
+//! The model asks for three handoffs in one response: the first is taken, the others are ignored
+//! and their calls answered; the trace records it.
 //!
 //! `cargo run --example several_handoffs`
 
+use switchboard::items::RunItemKind;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, MemoryTracer, RunItemKind, Runner, SpanData};
+use switchboard::trace::{MemoryTracer, SpanData};
+use switchboard::{Agent, Runner};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,26 +32,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     for made in result.new_items() {
-        let said = match made.kind() {
+        let text = match made.kind() {
             RunItemKind::HandoffCall => format!("calls {}", made.item().name().unwrap_or_default()),
-            RunItemKind::HandoffOutput { target, .. } => format!("hands over to {target}"),
-            RunItemKind::ToolCallOutput { output } => format!("is told {output}"),
+            RunItemKind::HandoffOutput { to, .. } => format!("hands over to {to}"),
+            RunItemKind::ToolCallOutput { output } => format!("gets {output}"),
             _ => made.item().text().unwrap_or_default().into_owned(),
         };
-        println!("{}: {said}", made.agent());
+        println!("{}: {text}", made.agent());
     }
     for span in tracer.spans() {
-        if let (
-            SpanData::Handoff {
-                from_agent,
-                to_agent,
-                ..
-            },
-            Some(error),
-        ) = (&span.data, &span.error)
-        {
-            let to_agent = to_agent.as_deref().unwrap_or("nobody");
-            println!("span: {from_agent} → {to_agent}: {}", error.message);
+        if let (SpanData::Handoff { from, to, .. }, Some(error)) = (&span.data, &span.error) {
+            let to = to.as_deref().unwrap_or("nobody");
+            println!("span: {from} → {to}: {}", error.message);
             println!("span: asked for {:?}", error.requested_agents);
         }
     }

@@ -1,12 +1,13 @@
-//! A conversation outlives the program and goes on with the agent that had it.
+//! A conversation is stored in a file; a later process continues it with the agent that had it.
 //!
 //! `cargo run --features sqlite --example sqlite_session`
 
 use std::path::Path;
 
+use switchboard::callback::BoxError;
 use switchboard::sessions::SqliteSessions;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, BoxError, Runner, Team};
+use switchboard::{Agent, Runner, Team};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {

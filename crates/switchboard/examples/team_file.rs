@@ -1,9 +1,10 @@
 //! `cargo run --features team-files --example team_file`
 //!
-//! A team from a file, with a hook written in Rust; and what is said of a file with mistakes.
+//! A team from a file, with a hook written in Rust; then the diagnostics of a file with mistakes.
 
+use switchboard::RunContext;
+use switchboard::hooks::{HookResult, RunHooks, Transfer};
 use switchboard::team_files::{Context, TeamFile};
-use switchboard::{Agent, HandoffCall, HookResult, RunContext, RunHooks};
 
 const TEAM: &str = r#"
 [context]
@@ -40,13 +41,12 @@ impl RunHooks<Context> for PrintHandoffs {
     async fn on_handoff(
         &self,
         ctx: &RunContext<Context>,
-        from: &Agent<Context>,
-        to: &Agent<Context>,
-        _call: &HandoffCall,
+        transfer: &Transfer<'_, Context>,
     ) -> HookResult {
         let tier = ctx.get("tier").and_then(|tier| tier.as_str());
         let tier = tier.unwrap_or_default();
-        println!("{} → {} ({tier} customer)", from.name(), to.name());
+        let (from, to) = (transfer.from.name(), transfer.to.name());
+        println!("{from} → {to} ({tier} customer)");
         Ok(())
     }
 }
@@ -55,10 +55,10 @@ impl RunHooks<Context> for PrintHandoffs {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = TeamFile::parse(TEAM, "team.toml")?;
     for tier in ["basic", "premium"] {
-        let team = file.opening().context("tier", tier)?.open()?;
+        let team = file.open_options().context("tier", tier)?.open()?;
         let runner = team.runner().hooks(PrintHandoffs);
-        for said in ["I was charged twice", "I want to complain to a manager"] {
-            let result = runner.run(said).await?;
+        for message in ["I was charged twice", "I want to complain to a manager"] {
+            let result = runner.run(message).await?;
             println!("{}: {}", result.last_agent().name(), result.final_text());
         }
         println!();

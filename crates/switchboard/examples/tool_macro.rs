@@ -24,13 +24,13 @@ impl std::fmt::Display for NoSuchAccount {
 
 impl std::error::Error for NoSuchAccount {}
 
-/// Tells an account's balance.
+/// Returns an account's balance.
 #[tool]
 async fn balance(
     ctx: ToolContext<App>,
     /// The account's number.
     account: u32,
-    /// The currency to tell it in; euros unless given.
+    /// The currency; euros if not given.
     currency: Option<String>,
 ) -> Result<String, NoSuchAccount> {
     let balance = ctx.balances.get(&account).ok_or(NoSuchAccount)?;

@@ -1,9 +1,9 @@
-//! A triage agent passes a customer to billing, and the run is told as it happens.
+//! A triage agent hands a customer over to billing; the run is printed as it is streamed.
 //!
 //! `cargo run --example triage`
 
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, ModelEvent, RunItemEvent, Runner, StreamEvent};
+use switchboard::{Agent, EventKind, Runner};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .instructions("You fix what does not work.")
         .handoff_description("Errors, crashes and outages.");
     let triage = Agent::new("Triage agent")
-        .instructions("Find out what the customer needs and pass them to who can help.")
+        .instructions("Find out what the customer needs and hand over to the agent that can help.")
         .handoff(&billing)
         .handoff(&technical);
 
@@ -28,13 +28,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runner = Runner::new(&triage).model(model.clone());
     let mut stream = runner.stream(question);
     while let Some(event) = stream.next().await {
-        match event {
-            StreamEvent::AgentUpdated(agent) => println!("[{}]", agent.name()),
-            StreamEvent::Item(RunItemEvent::HandoffRequested, item) => {
-                println!("  asks for {}", item.item().name().unwrap_or_default());
-            }
-            StreamEvent::Item(RunItemEvent::MessageOutputCreated, _) => println!(),
-            StreamEvent::Model(ModelEvent::TextDelta { text, .. }) => print!("{text}"),
+        match event.kind {
+            EventKind::AgentUpdated { .. } => println!("[{}]", event.agent),
+            EventKind::Handoff(handoff) => println!("  hands over to {}", handoff.to),
+            EventKind::TextDelta { text, .. } => print!("{text}"),
+            EventKind::RunFinished { .. } => println!(),
             _ => {}
         }
     }

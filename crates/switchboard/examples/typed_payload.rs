@@ -7,17 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use switchboard::handoff::HandoffInputData;
+use switchboard::hooks::{HookResult, RunHooks, Transfer};
 use switchboard::testing::ScriptedModel;
-use switchboard::{
-    Agent, HandoffCall, HandoffInputData, HookResult, Item, RunContext, RunHooks, Runner, filters,
-    handoff, tool,
-};
+use switchboard::{Agent, Item, RunContext, Runner, filters, handoff, tool};
 
-/// What the coordinator must say when it asks for an analysis. The type is the schema the model
-/// is given; what the model sends is parsed into it before anything happens.
+/// The payload of a handoff to the analyst. The model gets the type's schema; its arguments are
+/// parsed into the type before the handoff has any effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AnalysisRequest {
-    /// What to look at.
+    /// The subject of the analysis.
     query: String,
     period: Quarter,
 }
@@ -45,14 +44,9 @@ impl App {
 struct PrintHandoffs;
 
 impl RunHooks<App> for PrintHandoffs {
-    async fn on_handoff(
-        &self,
-        _ctx: &RunContext<App>,
-        from: &Agent<App>,
-        to: &Agent<App>,
-        _call: &HandoffCall,
-    ) -> HookResult {
-        println!("hook: {} → {}", from.name(), to.name());
+    async fn on_handoff(&self, _ctx: &RunContext<App>, transfer: &Transfer<'_, App>) -> HookResult {
+        let (from, to) = (transfer.from.name(), transfer.to.name());
+        println!("hook: {from} → {to} with {}", transfer.payload);
         Ok(())
     }
 }

@@ -1,8 +1,17 @@
 #![doc = include_str!("../../../README.md")]
 
 #[doc(inline)]
-pub use switchboard_core::*;
-// The attribute, beside the function of the same name: macros have a namespace of their own.
+pub use switchboard_core::{
+    Agent, Error, ErrorKind, EventKind, FinalOutput, Handoff, Input, Item, Json, MemorySession,
+    Model, ModelRequest, ModelResponse, ModelSettings, Run, RunConfig, RunContext, RunResult,
+    RunStream, Runner, Session, Step, StreamEvent, Team, Tool, ToolContext,
+};
+#[doc(inline)]
+pub use switchboard_core::{
+    agent, callback, error, filters, guardrail, handle, handoff, hooks, items, model, output, run,
+    schema, session, stream, team, testing, tool, trace,
+};
+// The attribute, beside the function and the module of the same name.
 #[doc(inline)]
 pub use switchboard_macros::tool;
 #[doc(inline)]
@@ -14,27 +23,30 @@ pub use switchboard_sessions as sessions;
 #[doc(inline)]
 pub use switchboard_teamfile as team_files;
 
+#[doc(hidden)]
+pub use switchboard_core::__private;
+
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-python.md")]
 pub struct FromPython;
 
-/// The same.
+/// The code of the guides is compiled and run.
 #[cfg(all(doctest, feature = "team-files"))]
 #[doc = include_str!("../../../docs/team-files.md")]
 pub struct TeamFiles;
 
-/// The same.
+/// The code of the guides is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/models.md")]
 pub struct Models;
 
-/// The same.
+/// The code of the guides is compiled and run.
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../../docs/sessions.md")]
 pub struct Sessions;
 
-/// The same.
+/// The code of the guides is compiled and run.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-javascript.md")]
 pub struct FromJavaScript;

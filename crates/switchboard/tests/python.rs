@@ -6,13 +6,16 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use switchboard::handoff::HandoffInputData;
+use switchboard::items::{Items, RunItems};
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, HandoffInputData, Item, Items, Runner, Team, handoff};
+use switchboard::{Agent, Item, Runner, Team, handoff};
 
-/// One turn in Python.
-fn in_python(task: &Value) -> Value {
+/// Runs one turn in Python.
+fn run_in_python(task: &Value) -> Value {
     let python = std::env::var("SWITCHBOARD_PYTHON").unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/converse.py");
     let mut child = Command::new(python)
@@ -56,31 +59,32 @@ fn values(items: &Items) -> Value {
 #[ignore = "needs the Python package openai-agents; ./test installs it and sets SWITCHBOARD_PYTHON"]
 async fn a_conversation_goes_from_python_to_switchboard_and_back() {
     // In Python: from triage to billing.
-    let first = in_python(&json!({
+    let first = run_in_python(&json!({
         "start": "Triage agent", "items": [], "say": "My bill is wrong",
         "script": [[call("1", "billing_agent")], [message("1", "It is fixed.")]],
     }));
     assert_eq!(first["last_agent"], "Billing agent");
 
     // In Switchboard: from billing to triage and back to billing, with the same items.
-    let seen: std::sync::Arc<std::sync::Mutex<Vec<Value>>> = std::sync::Arc::default();
-    let noted = seen.clone();
-    let look = move |data: HandoffInputData| {
-        let made = |made: &switchboard::RunItems| -> Value {
-            made.iter()
-                .map(|made| made.to_input_item().to_value().unwrap())
+    let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let log = seen.clone();
+    let record = move |data: HandoffInputData| {
+        let run_items = |items: &RunItems| -> Value {
+            items
+                .iter()
+                .map(|item| item.to_input_item().to_value().unwrap())
                 .collect()
         };
-        noted.lock().unwrap().push(json!({
+        log.lock().unwrap().push(json!({
             "input_history": values(&data.history_items()),
-            "pre_handoff_items": made(data.pre_handoff_items()),
-            "new_items": made(data.new_items()),
+            "pre_handoff_items": run_items(data.pre_handoff_items()),
+            "new_items": run_items(data.new_items()),
         }));
         data
     };
     let team: Team = Team::new()
-        .agent(Agent::new("Triage agent").handoff(handoff("Billing agent").filter(look.clone())))
-        .agent(Agent::new("Billing agent").handoff(handoff("Triage agent").filter(look)))
+        .agent(Agent::new("Triage agent").handoff(handoff("Billing agent").filter(record.clone())))
+        .agent(Agent::new("Billing agent").handoff(handoff("Triage agent").filter(record)))
         .build()
         .unwrap();
     let history = items(&first["items"]);
@@ -97,15 +101,15 @@ async fn a_conversation_goes_from_python_to_switchboard_and_back() {
     let runner = Runner::new(&team["Billing agent"]).model(model.clone());
     let second = runner.run(input.clone()).await.unwrap();
     assert_eq!(second.last_agent().name(), "Triage agent");
-    let shown = &model.requests()[0].input;
+    let first_request = &model.requests()[0];
     assert_eq!(
-        values(shown),
+        values(&first_request.input),
         values(&input.clone().into()),
-        "Python's items are shown as they are"
+        "Python's items are passed on unchanged"
     );
 
     // The same turn in Python gives the same items, the same requests and the same handoff data.
-    let mirrored = in_python(&json!({
+    let mirrored = run_in_python(&json!({
         "start": "Billing agent", "items": first["items"], "say": "And my phone is broken",
         "script": answers,
     }));
@@ -117,8 +121,8 @@ async fn a_conversation_goes_from_python_to_switchboard_and_back() {
         mirrored["handoff_data"]
     );
 
-    // And back in Python: what Switchboard made is where the conversation goes on.
-    let third = in_python(&json!({
+    // Back in Python: the conversation continues from Switchboard's items.
+    let third = run_in_python(&json!({
         "start": "Triage agent", "items": values(&ours), "say": "Thanks",
         "script": [[message("3", "You are welcome.")]],
     }));

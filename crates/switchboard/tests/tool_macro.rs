@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, Item, Json, Runner, Tool, ToolContext, tool};
+use switchboard::{Agent, Json, Runner, Tool, ToolContext, tool};
 
 struct App {
     owner: &'static str,
@@ -101,18 +101,26 @@ fn factorial(n: u64) -> Json<u64> {
     }
 }
 
-/// What the tool's call came to, as the model was told.
-async fn told<C: Send + Sync + 'static>(context: C, tool: Tool<C>, arguments: &str) -> String {
+macro_rules! echo_tool {
+    ($name:ident) => {
+        #[tool]
+        async fn $name(ctx: ToolContext<App>, text: String) -> String {
+            format!("{text}, {}", ctx.owner)
+        }
+    };
+}
+
+echo_tool!(echo);
+
+/// Runs an agent whose model calls the tool, and returns the output that the model gets.
+async fn call<C: Send + Sync + 'static>(context: C, tool: Tool<C>, arguments: &str) -> String {
     let model = ScriptedModel::new().call(tool.name(), arguments).say("ok");
     let agent = Agent::new("A").tool(tool).model(model.clone());
     let runner = Runner::new(&agent).context(context);
     runner.run("x").await.unwrap();
-    let output: Value = serde_json::from_str(output(&model).as_json()).unwrap();
+    let item = model.requests()[1].input.last().unwrap().clone();
+    let output: Value = serde_json::from_str(item.as_json()).unwrap();
     output["output"].as_str().unwrap().to_owned()
-}
-
-fn output(model: &ScriptedModel) -> Item {
-    model.requests()[1].input.last().unwrap().clone()
 }
 
 fn parameters<C>(tool: &Tool<C>) -> Value {
@@ -122,7 +130,7 @@ fn parameters<C>(tool: &Tool<C>) -> Value {
 const APP: App = App { owner: "Ada" };
 
 #[test]
-fn the_signature_and_the_comments_are_what_the_model_is_told() {
+fn the_model_gets_the_signature_and_the_comments() {
     let tool = lookup();
     assert_eq!(tool.name(), "lookup");
     assert_eq!(
@@ -157,7 +165,7 @@ fn the_signature_and_the_comments_are_what_the_model_is_told() {
 #[tokio::test]
 async fn an_async_function_gets_the_context_and_the_arguments() {
     assert_eq!(
-        told(APP, lookup(), r#"{"account": 4, "closed": true}"#).await,
+        call(APP, lookup(), r#"{"account": 4, "closed": true}"#).await,
         "4 of Ada, closed: Some(true)"
     );
 }
@@ -165,27 +173,27 @@ async fn an_async_function_gets_the_context_and_the_arguments() {
 #[tokio::test]
 async fn an_option_may_be_left_out() {
     assert_eq!(
-        told(APP, lookup(), r#"{"account": 4}"#).await,
+        call(APP, lookup(), r#"{"account": 4}"#).await,
         "4 of Ada, closed: None"
     );
 }
 
 #[tokio::test]
-async fn an_error_is_told_to_the_model_without_its_text() {
+async fn the_model_gets_a_failure_without_the_text_of_the_error() {
     let failure = "An error occurred while running the tool. Please try again.";
-    assert_eq!(told(APP, lookup(), r#"{"account": 0}"#).await, failure);
-    assert_eq!(told(APP, lookup(), r#"{"account": "x"}"#).await, failure);
+    assert_eq!(call(APP, lookup(), r#"{"account": 0}"#).await, failure);
+    assert_eq!(call(APP, lookup(), r#"{"account": "x"}"#).await, failure);
 }
 
 #[tokio::test]
-async fn a_tool_without_the_context_is_for_agents_of_any() {
-    assert_eq!(told(APP, add(), r#"{"a": 1, "b": 2}"#).await, "3");
-    assert_eq!(told((), add(), r#"{"a": 1, "b": 2}"#).await, "3");
+async fn a_tool_without_a_context_works_with_any_context() {
+    assert_eq!(call(APP, add(), r#"{"a": 1, "b": 2}"#).await, "3");
+    assert_eq!(call((), add(), r#"{"a": 1, "b": 2}"#).await, "3");
     let _: Agent<App> = Agent::new("A").tool(add()).tool(lookup());
 }
 
 #[test]
-fn options_and_the_attributes_of_parameters_are_heeded() {
+fn options_and_parameter_attributes_are_applied() {
     let tool: Tool = find();
     assert_eq!(tool.name(), "find-all");
     assert_eq!(tool.description(), "Finds things.");
@@ -215,13 +223,13 @@ fn options_and_the_attributes_of_parameters_are_heeded() {
 #[tokio::test]
 async fn a_parameter_has_its_serde_name_and_default() {
     assert_eq!(
-        told((), find(), r#"{"q": "boats", "type": "red"}"#).await,
+        call((), find(), r#"{"q": "boats", "type": "red"}"#).await,
         "boats 3 red"
     );
 }
 
 #[tokio::test]
-async fn a_tool_without_parameters_takes_whatever_the_model_sends() {
+async fn a_tool_without_parameters_ignores_the_arguments() {
     let tool: Tool = now();
     assert_eq!(tool.description(), "Says the time.");
     let nothing = json!({
@@ -229,24 +237,29 @@ async fn a_tool_without_parameters_takes_whatever_the_model_sends() {
     });
     assert_eq!(parameters(&tool), nothing);
     assert_eq!(parameters(&whose()), nothing);
-    assert_eq!(told((), tool, "").await, "noon");
-    assert_eq!(told(APP, whose(), r#"{"x": 1}"#).await, "Ada");
+    assert_eq!(call((), tool, "").await, "noon");
+    assert_eq!(call(APP, whose(), r#"{"x": 1}"#).await, "Ada");
 }
 
 #[tokio::test]
 async fn a_tool_that_takes_too_long_is_cancelled() {
     assert_eq!(
-        told((), sleep(), "{}").await,
+        call((), sleep(), "{}").await,
         "Tool 'sleep' timed out after 0.001 seconds."
     );
 }
 
 #[tokio::test]
 async fn the_code_may_call_itself() {
-    assert_eq!(told((), factorial(), r#"{"n": 5}"#).await, "120");
+    assert_eq!(call((), factorial(), r#"{"n": 5}"#).await, "120");
+}
+
+#[tokio::test]
+async fn a_tool_can_be_written_by_a_macro() {
+    assert_eq!(call(APP, echo(), r#"{"text": "hi"}"#).await, "hi, Ada");
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn mistakes_are_reported_where_they_are() {
     trybuild::TestCases::new().compile_fail("tests/tool_macro/*.rs");
 }

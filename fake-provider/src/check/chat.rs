@@ -1,4 +1,4 @@
-//! What a request to Chat Completions must be.
+//! Checks requests to Chat Completions.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use crate::error::Problem;
 use crate::rules::Rules;
 
 pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
-    across_fields(body)?;
+    check_dependent_fields(body)?;
     let plain = if rules.compatible {
-        Cow::Owned(without_extras(body))
+        Cow::Owned(without_extensions(body))
     } else {
         Cow::Borrowed(body)
     };
     schema::check(Protocol::Chat, &plain)?;
-    answered(list(body, "messages"))?;
+    check_tool_messages(list(body, "messages"))?;
     let offered = list(body, "tools");
-    tools::unique(offered.iter().filter_map(|tool| name(tool).as_str()))?;
-    tools::chosen(&body["tool_choice"], |kind, choice| {
+    tools::check_unique(offered.iter().filter_map(|tool| name(tool).as_str()))?;
+    tools::check_choice(&body["tool_choice"], |kind, choice| {
         let mut tools = offered.iter();
         tools.any(|tool| tool["type"] == kind && name(tool) == name(choice))
     })?;
@@ -42,17 +42,17 @@ pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
     }
 }
 
-/// What the schema refuses as well, but cannot name.
-fn across_fields(body: &Value) -> Result<(), Problem> {
+/// Checks fields that depend on others. The schema rejects them too, but with a worse message.
+fn check_dependent_fields(body: &Value) -> Result<(), Problem> {
     let has_tools = !list(body, "tools").is_empty() || !list(body, "functions").is_empty();
     let is_free = body["tool_choice"] == "none" || body["tool_choice"] == "auto";
-    fields::needs(body, "stream_options", "stream", body["stream"] == true)?;
-    fields::needs(body, "top_logprobs", "logprobs", body["logprobs"] == true)?;
-    fields::needs(body, "parallel_tool_calls", "tools", has_tools)?;
-    fields::needs(body, "tool_choice", "tools", has_tools || is_free)
+    fields::requires(body, "stream_options", "stream", body["stream"] == true)?;
+    fields::requires(body, "top_logprobs", "logprobs", body["logprobs"] == true)?;
+    fields::requires(body, "parallel_tool_calls", "tools", has_tools)?;
+    fields::requires(body, "tool_choice", "tools", has_tools || is_free)
 }
 
-/// The name of a tool or of the choice of one.
+/// The name of a tool or of a tool choice.
 fn name(tool: &Value) -> &Value {
     match tool["type"].as_str() {
         Some("custom") => &tool["custom"]["name"],
@@ -60,19 +60,19 @@ fn name(tool: &Value) -> &Value {
     }
 }
 
-/// Calls are answered by the tool messages right behind them, each by one.
-fn answered(messages: &[Value]) -> Result<(), Problem> {
+/// Checks that each call is answered by one of the tool messages directly after it.
+fn check_tool_messages(messages: &[Value]) -> Result<(), Problem> {
     let mut open: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             let Some(at) = open.iter().position(|open| *open == id) else {
-                return Err(lone_output(index, id));
+                return Err(orphaned_output(index, id));
             };
             open.remove(at);
             continue;
         }
-        all_answered(&open, index)?;
+        check_no_open_calls(&open, index)?;
         open = list(message, "tool_calls")
             .iter()
             .filter_map(|call| call["id"].as_str())
@@ -84,10 +84,10 @@ fn answered(messages: &[Value]) -> Result<(), Problem> {
             return Err(Problem::new("invalid_value", param, message));
         }
     }
-    all_answered(&open, messages.len())
+    check_no_open_calls(&open, messages.len())
 }
 
-fn lone_output(index: usize, id: &str) -> Problem {
+fn orphaned_output(index: usize, id: &str) -> Problem {
     let message = format!(
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message \
          with 'tool_calls'. None of them waits for '{id}'."
@@ -95,7 +95,7 @@ fn lone_output(index: usize, id: &str) -> Problem {
     Problem::new(None, format!("messages[{index}].role"), message)
 }
 
-fn all_answered(open: &[&str], index: usize) -> Result<(), Problem> {
+fn check_no_open_calls(open: &[&str], index: usize) -> Result<(), Problem> {
     if open.is_empty() {
         return Ok(());
     }
@@ -111,8 +111,8 @@ fn all_answered(open: &[&str], index: usize) -> Result<(), Problem> {
     ))
 }
 
-/// A body without what only compatible servers know.
-fn without_extras(body: &Value) -> Value {
+/// Removes the fields that only compatible servers accept.
+fn without_extensions(body: &Value) -> Value {
     let mut body = body.clone();
     for message in body["messages"].as_array_mut().into_iter().flatten() {
         let Value::Object(message) = message else {

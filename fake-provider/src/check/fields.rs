@@ -1,25 +1,25 @@
-//! Fields that need or exclude each other.
+//! Problems with missing and dependent fields.
 
 use serde_json::Value;
 
 use crate::error::Problem;
 
-/// A field is missing.
+/// The problem of a missing field.
 pub(super) fn missing(field: &str) -> Problem {
     let message = format!("Missing required parameter: '{field}'.");
     Problem::new("missing_required_parameter", field.to_owned(), message)
 }
 
-/// `field` is only there where what it needs is as well.
-pub(super) fn needs(
+/// Checks that `field` is set only if its requirement is.
+pub(super) fn requires(
     body: &Value,
     field: &str,
-    needed: &str,
-    is_there: bool,
+    required: &str,
+    is_set: bool,
 ) -> Result<(), Problem> {
-    if is_there || body[field].is_null() {
+    if is_set || body[field].is_null() {
         return Ok(());
     }
-    let message = format!("'{field}' is only allowed when '{needed}' is specified.");
+    let message = format!("'{field}' is only allowed when '{required}' is specified.");
     Err(Problem::new("invalid_value", field.to_owned(), message))
 }

@@ -1,4 +1,4 @@
-//! What a request to the Responses API must be.
+//! Checks requests to the Responses API.
 
 use rustc_hash::FxHashSet;
 use serde_json::Value;
@@ -12,20 +12,20 @@ pub(super) fn check(
     rules: Rules,
     open: Result<Vec<String>, Problem>,
 ) -> Result<(), Problem> {
-    across_fields(body)?;
+    check_dependent_fields(body)?;
     schema::check(Protocol::Responses, body)?;
     let input = list(body, "input");
     calls::check(input, &open?)?;
     if rules.item_ids {
-        ids(input, body)?;
+        check_ids(input, body)?;
     }
     if rules.reasoning_followed {
-        reasoning(input)?;
+        check_reasoning(input)?;
     }
     let offered = list(body, "tools");
     let named = offered.iter().filter(|tool| is_named(tool));
-    tools::unique(named.filter_map(|tool| tool["name"].as_str()))?;
-    tools::chosen(&body["tool_choice"], |kind, choice| {
+    tools::check_unique(named.filter_map(|tool| tool["name"].as_str()))?;
+    tools::check_choice(&body["tool_choice"], |kind, choice| {
         let mut tools = offered.iter();
         tools.any(|tool| tool["type"] == kind && tool["name"] == choice["name"])
     })?;
@@ -47,8 +47,8 @@ pub(super) fn check(
     }
 }
 
-/// What the schema refuses as well, but cannot name.
-fn across_fields(body: &Value) -> Result<(), Problem> {
+/// Checks fields that depend on others. The schema rejects them too, but with a worse message.
+fn check_dependent_fields(body: &Value) -> Result<(), Problem> {
     let has = |field: &str| !body[field].is_null();
     let history = ["input", "prompt", "previous_response_id", "conversation"];
     if !body.is_object() {
@@ -69,15 +69,15 @@ fn across_fields(body: &Value) -> Result<(), Problem> {
             message,
         ));
     }
-    fields::needs(body, "stream_options", "stream", body["stream"] == true)
+    fields::requires(body, "stream_options", "stream", body["stream"] == true)
 }
 
 fn is_named(tool: &Value) -> bool {
     tool["type"] == "function" || tool["type"] == "custom"
 }
 
-/// Identifiers are OpenAI's own, and each is there once.
-fn ids(input: &[Value], body: &Value) -> Result<(), Problem> {
+/// Checks that identifiers have OpenAI's format and are unique.
+fn check_ids(input: &[Value], body: &Value) -> Result<(), Problem> {
     let mut seen = FxHashSet::default();
     for (index, item) in input.iter().enumerate() {
         let (Some(id), kind) = (
@@ -106,8 +106,8 @@ fn ids(input: &[Value], body: &Value) -> Result<(), Problem> {
             let message = format!("Duplicate item found with id {id}.");
             return Err(Problem::new(None, "input".to_owned(), message));
         }
-        let is_lost = body["store"] == false && item["encrypted_content"].is_null();
-        if kind == "reasoning" && is_lost {
+        let is_unavailable = body["store"] == false && item["encrypted_content"].is_null();
+        if kind == "reasoning" && is_unavailable {
             let message = format!(
                 "Item with id '{id}' not found. Items are not persisted when `store` is set to false."
             );
@@ -117,8 +117,8 @@ fn ids(input: &[Value], body: &Value) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a model thought is followed by what it said or did.
-fn reasoning(input: &[Value]) -> Result<(), Problem> {
+/// Checks that reasoning is followed by the output that it belongs to.
+fn check_reasoning(input: &[Value]) -> Result<(), Problem> {
     for (index, item) in input.iter().enumerate() {
         let next = input.get(index + 1).unwrap_or(&Value::Null);
         let kind = next["type"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The schemas of the official client's types.
+//! Checks bodies against the schemas of the official client's types.
 
 use std::sync::LazyLock;
 
@@ -36,29 +36,32 @@ pub(super) fn check(protocol: Protocol, body: &Value) -> Result<(), Problem> {
         return Ok(());
     }
     let errors: Vec<ValidationError<'_>> = validator.iter_errors(body).collect();
-    Err(most_telling(&errors).map_or_else(
+    Err(most_specific(&errors).map_or_else(
         || Problem::new("invalid_value", None, "the schema does not allow this body"),
         problem,
     ))
 }
 
-/// The error that lies deepest in the body, also within the alternatives of an `anyOf`.
-fn most_telling<'a, 'i>(errors: &'a [ValidationError<'i>]) -> Option<&'a ValidationError<'i>> {
-    let told = errors.iter().map(inner);
-    // The first of the deepest: `max_by_key` gives the last.
-    told.rev().max_by_key(|error| depth(error))
+/// The error deepest in the body, also inside the alternatives of an `anyOf`.
+fn most_specific<'a, 'i>(errors: &'a [ValidationError<'i>]) -> Option<&'a ValidationError<'i>> {
+    // Reversed, since `max_by_key` returns the last maximum.
+    errors
+        .iter()
+        .map(in_alternative)
+        .rev()
+        .max_by_key(|error| depth(error))
 }
 
-/// Of the alternatives that have something inside to object to, the one with the fewest errors is the
-/// one that was meant.
-fn inner<'a, 'i>(error: &'a ValidationError<'i>) -> &'a ValidationError<'i> {
+/// The error inside the alternative of an `anyOf` that was probably meant: the one with the fewest
+/// errors.
+fn in_alternative<'a, 'i>(error: &'a ValidationError<'i>) -> &'a ValidationError<'i> {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()
     else {
         return error;
     };
     let alternatives = context.iter().filter_map(|errors| {
-        let inner = most_telling(errors)?;
+        let inner = most_specific(errors)?;
         let fewest = usize::MAX - errors.len();
         (depth(inner) > depth(error)).then_some((inner, (fewest, depth(inner), is_field(inner))))
     });
@@ -66,7 +69,7 @@ fn inner<'a, 'i>(error: &'a ValidationError<'i>) -> &'a ValidationError<'i> {
     best.map_or(error, |(inner, _)| inner)
 }
 
-/// Whether an error names a field that is missing or too many.
+/// Returns `true` if an error names a missing or unknown field.
 fn is_field(error: &ValidationError<'_>) -> bool {
     matches!(
         error.kind(),
@@ -74,26 +77,26 @@ fn is_field(error: &ValidationError<'_>) -> bool {
     )
 }
 
-/// How far into the body an error points, the field it names included.
+/// The depth of an error in the body, including the field it names.
 fn depth(error: &ValidationError<'_>) -> usize {
     let steps = error.instance_path().as_str().matches('/').count();
     steps + usize::from(is_field(error))
 }
 
 fn problem(error: &ValidationError<'_>) -> Problem {
-    let place = place(error.instance_path().as_str());
-    let in_place = |field: &str| match place.as_str() {
+    let path = param_path(error.instance_path().as_str());
+    let field_path = |field: &str| match path.as_str() {
         "" => field.to_owned(),
-        place => format!("{place}.{field}"),
+        path => format!("{path}.{field}"),
     };
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let field = in_place(unexpected.first().map_or("", String::as_str));
+            let field = field_path(unexpected.first().map_or("", String::as_str));
             let message = format!("Unknown parameter: '{field}'.");
             Problem::new("unknown_parameter", field, message)
         }
         ValidationErrorKind::Required { property } => {
-            let field = in_place(property.as_str().unwrap_or_default());
+            let field = field_path(property.as_str().unwrap_or_default());
             let message = format!("Missing required parameter: '{field}'.");
             Problem::new("missing_required_parameter", field, message)
         }
@@ -102,18 +105,18 @@ fn problem(error: &ValidationError<'_>) -> Problem {
                 ValidationErrorKind::Type { .. } => "invalid_type",
                 _ => "invalid_value",
             };
-            match place.as_str() {
+            match path.as_str() {
                 "" => Problem::new(code, None, format!("Invalid body: {}", short(error))),
                 _ => {
-                    let message = format!("Invalid '{place}': {}", short(error));
-                    Problem::new(code, place, message)
+                    let message = format!("Invalid '{path}': {}", short(error));
+                    Problem::new(code, path, message)
                 }
             }
         }
     }
 }
 
-/// The error in few enough words to be read.
+/// The text of an error, without the value if that is long.
 fn short(error: &ValidationError<'_>) -> String {
     let value = error.instance().to_string();
     if value.chars().count() > 200 {
@@ -123,18 +126,18 @@ fn short(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// `/input/1/id` as `input[1].id`.
-fn place(pointer: &str) -> String {
-    let mut place = String::new();
+/// Converts a JSON pointer like `/input/1/id` to `input[1].id`.
+fn param_path(pointer: &str) -> String {
+    let mut path = String::new();
     for step in pointer.split('/').skip(1) {
         if step.bytes().all(|byte| byte.is_ascii_digit()) {
-            place.extend(["[", step, "]"]);
+            path.extend(["[", step, "]"]);
         } else {
-            if !place.is_empty() {
-                place.push('.');
+            if !path.is_empty() {
+                path.push('.');
             }
-            place.push_str(step);
+            path.push_str(step);
         }
     }
-    place
+    path
 }

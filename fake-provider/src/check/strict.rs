@@ -1,4 +1,4 @@
-//! What the schema of something strict must be: closed, with every property required.
+//! Checks strict schemas: objects are closed and every property is required.
 
 use serde_json::Value;
 
@@ -6,36 +6,37 @@ use crate::error::Problem;
 
 /// Checks the parameters of a strict function.
 pub(super) fn function(name: &str, schema: &Value, param: String) -> Result<(), Problem> {
-    closed(schema).map_err(|problem| {
+    check_root(schema).map_err(|problem| {
         let message = format!("Invalid schema for function '{name}': {problem}");
         Problem::new("invalid_function_parameters", param, message)
     })
 }
 
-/// Checks a strict form of the output, which has a `name` and a `schema`.
+/// Checks a strict output format, which has a `name` and a `schema`.
 pub(super) fn output(format: &Value, param: &str) -> Result<(), Problem> {
-    closed(&format["schema"]).map_err(|problem| {
+    check_root(&format["schema"]).map_err(|problem| {
         let name = format["name"].as_str().unwrap_or_default();
         let message = format!("Invalid schema for response_format '{name}': {problem}");
         Problem::new("invalid_json_schema", param.to_owned(), message)
     })
 }
 
-fn closed(schema: &Value) -> Result<(), String> {
+fn check_root(schema: &Value) -> Result<(), String> {
     if schema["type"] != "object" {
         return Err("schema must be a JSON Schema of 'type: \"object\"'.".to_owned());
     }
-    at(schema, &mut Vec::new())
+    check_schema(schema, &mut Vec::new())
 }
 
-fn at<'a>(schema: &'a Value, path: &mut Vec<&'a str>) -> Result<(), String> {
+fn check_schema<'a>(schema: &'a Value, path: &mut Vec<&'a str>) -> Result<(), String> {
     if is_object(schema) {
-        object(schema).map_err(|problem| format!("In context=({}), {problem}", path.join(", ")))?;
+        check_object(schema)
+            .map_err(|problem| format!("In context=({}), {problem}", path.join(", ")))?;
     }
     for field in ["properties", "$defs", "definitions"] {
         for (name, inner) in schema[field].as_object().into_iter().flatten() {
             path.extend([field, name]);
-            at(inner, path)?;
+            check_schema(inner, path)?;
             path.truncate(path.len() - 2);
         }
     }
@@ -47,7 +48,7 @@ fn at<'a>(schema: &'a Value, path: &mut Vec<&'a str>) -> Result<(), String> {
     let items = schema.get("items").map(|items| ("items", items));
     for (field, inner) in inner.chain(items) {
         path.push(field);
-        at(inner, path)?;
+        check_schema(inner, path)?;
         path.pop();
     }
     Ok(())
@@ -59,7 +60,7 @@ fn is_object(schema: &Value) -> bool {
     kind == "object" || kind.as_array().is_some_and(has_object) || schema["properties"].is_object()
 }
 
-fn object(schema: &Value) -> Result<(), String> {
+fn check_object(schema: &Value) -> Result<(), String> {
     if schema["additionalProperties"] != false {
         return Err(
             "'additionalProperties' is required to be supplied and to be false.".to_owned(),

@@ -1,12 +1,12 @@
-//! Tools and the choice among them.
+//! Checks tools and the tool choice.
 
 use rustc_hash::FxHashSet;
 use serde_json::Value;
 
 use crate::error::Problem;
 
-/// Every name is there once.
-pub(super) fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
+/// Checks that the names of tools are unique.
+pub(super) fn check_unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Problem> {
     let mut seen = FxHashSet::default();
     for name in names {
         if !seen.insert(name) {
@@ -17,8 +17,8 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Pro
     Ok(())
 }
 
-/// A tool that is chosen by name is offered.
-pub(super) fn chosen(
+/// Checks that a tool that is chosen by name exists.
+pub(super) fn check_choice(
     choice: &Value,
     is_offered: impl Fn(&str, &Value) -> bool,
 ) -> Result<(), Problem> {

@@ -1,14 +1,14 @@
-//! What Chat Completions can carry of an answer, and the whole of it as one JSON object.
+//! Renders a reply as one chat completion.
 
 use serde_json::{Value, json};
 
-use super::Asked;
+use super::RequestInfo;
 use super::response::CREATED;
-use crate::answer::{End, Usage};
 use crate::quirk::Quirk;
 use crate::reply::Reply;
+use crate::reply::content::{Ending, Usage};
 
-/// The one message that a chat completion is.
+/// The message of a chat completion.
 #[derive(Default)]
 pub(super) struct Message<'a> {
     pub(super) reasoning: Option<&'a str>,
@@ -23,14 +23,14 @@ pub(super) struct Call<'a> {
     pub(super) arguments: &'a str,
 }
 
-/// Why Chat cannot carry these items.
+/// The reason why Chat cannot carry these items, or `None` if it can.
 pub(crate) fn chat_problem(items: &[Value]) -> Option<String> {
     Message::of(items).err()
 }
 
 impl<'a> Message<'a> {
-    /// A message of these items, where a client can make the same items of it again: reasoning
-    /// first, then words, then calls.
+    /// Converts items to a message. Fails unless a client can restore the same items from it: reasoning
+    /// first, then text, then calls.
     pub(super) fn of(items: &'a [Value]) -> Result<Self, String> {
         let mut message = Self::default();
         let mut stage = 0;
@@ -55,31 +55,31 @@ impl<'a> Message<'a> {
             stage = this;
             match this {
                 0 => message.reasoning = Some(reasoning(item)?),
-                1 => message.words(item)?,
+                1 => message.add_parts(item)?,
                 _ => message.calls.push(call(item)?),
             }
         }
         Ok(message)
     }
 
-    fn words(&mut self, item: &'a Value) -> Result<(), String> {
+    fn add_parts(&mut self, item: &'a Value) -> Result<(), String> {
         for part in item["content"].as_array().into_iter().flatten() {
             let has_annotations = part["annotations"]
                 .as_array()
                 .is_some_and(|a| !a.is_empty());
-            let (place, text) = match part["type"].as_str() {
+            let (slot, text) = match part["type"].as_str() {
                 Some("output_text") => (&mut self.content, &part["text"]),
                 Some("refusal") => (&mut self.refusal, &part["refusal"]),
                 other => return Err(format!("Chat cannot carry a part of type {other:?}")),
             };
             let text = text.as_str().filter(|text| !text.is_empty());
-            match (text, &place, has_annotations) {
+            match (text, &slot, has_annotations) {
                 (None, ..) => return Err("Chat cannot carry an empty text".to_owned()),
                 (_, Some(_), _) => {
                     return Err("Chat cannot carry two texts in one answer".to_owned());
                 }
                 (_, _, true) => return Err("Chat cannot carry these annotations".to_owned()),
-                (Some(text), None, false) => *place = Some(text),
+                (Some(text), None, false) => *slot = Some(text),
             }
         }
         if self.content.is_some() || self.refusal.is_some() {
@@ -89,11 +89,11 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Why the answer ended, in Chat's words.
-    pub(super) fn finish_reason(&self, reply: &Reply, end: &End) -> &'static str {
+    /// The finish reason.
+    pub(super) fn finish_reason(&self, reply: &Reply, end: &Ending) -> &'static str {
         match end {
-            End::Incomplete { reason } if reason == "content_filter" => "content_filter",
-            End::Incomplete { .. } => "length",
+            Ending::Incomplete { reason } if reason == "content_filter" => "content_filter",
+            Ending::Incomplete { .. } => "length",
             _ if self.calls.is_empty() || reply.has(Quirk::FinishStop) => "stop",
             _ => "tool_calls",
         }
@@ -129,15 +129,18 @@ fn call(item: &Value) -> Result<Call<'_>, String> {
 }
 
 impl Call<'_> {
-    /// The arguments as this server writes them.
-    pub(super) fn written_arguments(&self, reply: &Reply) -> Value {
-        let object = reply.has(Quirk::ObjectArguments);
-        let object = object.then(|| serde_json::from_str(self.arguments).ok());
-        object.flatten().unwrap_or_else(|| self.arguments.into())
+    /// The arguments as text, or as an object with [`Quirk::ObjectArguments`].
+    pub(super) fn arguments_json(&self, reply: &Reply) -> Value {
+        if reply.has(Quirk::ObjectArguments)
+            && let Ok(object) = serde_json::from_str(self.arguments)
+        {
+            return object;
+        }
+        self.arguments.into()
     }
 
     fn json(&self, reply: &Reply) -> Value {
-        let function = json!({"name": self.name, "arguments": self.written_arguments(reply)});
+        let function = json!({"name": self.name, "arguments": self.arguments_json(reply)});
         if reply.has(Quirk::NoCallId) {
             json!({"type": "function", "function": function})
         } else {
@@ -155,33 +158,33 @@ pub(super) fn reasoning_field(reply: &Reply) -> &'static str {
     }
 }
 
-/// The whole completion.
+/// Renders the completion.
 pub(super) fn completion(
     reply: &Reply,
     items: &[Value],
-    end: &End,
-    asked: &Asked<'_>,
+    end: &Ending,
+    request: &RequestInfo<'_>,
 ) -> Result<Value, String> {
-    let said = Message::of(items)?;
+    let parts = Message::of(items)?;
     let mut message = json!({
-        "role": "assistant", "content": said.content, "refusal": said.refusal, "annotations": [],
+        "role": "assistant", "content": parts.content, "refusal": parts.refusal, "annotations": [],
     });
-    if let Some(reasoning) = said.reasoning {
+    if let Some(reasoning) = parts.reasoning {
         message[reasoning_field(reply)] = json!(reasoning);
     }
-    if !said.calls.is_empty() {
-        message["tool_calls"] = said.calls.iter().map(|call| call.json(reply)).collect();
+    if !parts.calls.is_empty() {
+        message["tool_calls"] = parts.calls.iter().map(|call| call.json(reply)).collect();
     }
     let mut completion = json!({
-        "id": asked.id(),
+        "id": request.id(),
         "object": "chat.completion",
         "created": CREATED,
-        "model": asked.model(),
+        "model": request.model(),
         "choices": [{
             "index": 0,
             "message": message,
             "logprobs": null,
-            "finish_reason": said.finish_reason(reply, end),
+            "finish_reason": parts.finish_reason(reply, end),
         }],
         "service_tier": "default",
         "system_fingerprint": "fp_fake",

@@ -1,4 +1,4 @@
-//! A chat completion, as its chunks.
+//! Renders a reply as the chunks of a chat completion.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use super::chat::{Call, Message, reasoning_field, usage};
 use super::response::CREATED;
 use super::sse::Sse;
-use super::{Asked, pieces};
-use crate::answer::End;
+use super::{RequestInfo, pieces};
 use crate::error::error_body;
 use crate::quirk::Quirk;
 use crate::reply::Reply;
+use crate::reply::content::Ending;
 
-/// The chunks of a whole answer.
+/// Renders all chunks of a reply.
 pub(super) fn chunks(
     reply: &Reply,
     items: &[Value],
-    end: &End,
-    asked: &Asked<'_>,
+    end: &Ending,
+    request: &RequestInfo<'_>,
 ) -> Result<Vec<Bytes>, String> {
     let message = Message::of(items)?;
     let mut deltas = deltas(&message, reply);
@@ -28,10 +28,10 @@ pub(super) fn chunks(
     };
     let mut sse = Sse::new(reply);
     let failed = match end {
-        End::Failed { code, message } | End::Error { code, message, .. } => {
+        Ending::Failed { code, message } | Ending::Error { code, message, .. } => {
             Some(error_body("server_error", Some(code), None, message))
         }
-        End::Completed | End::Incomplete { .. } => None,
+        Ending::Completed | Ending::Incomplete { .. } => None,
     };
     let last = match (&failed, reply.has(Quirk::FinishWithLast)) {
         (Some(_), _) => None,
@@ -39,15 +39,15 @@ pub(super) fn chunks(
         (None, false) => Some(json!({})),
     };
     for delta in deltas {
-        sse.event(None, &chunk(delta, Value::Null, reply, asked));
+        sse.event(None, &chunk(delta, Value::Null, reply, request));
     }
     if let Some(delta) = last {
-        sse.event(None, &chunk(delta, finish, reply, asked));
+        sse.event(None, &chunk(delta, finish, reply, request));
     }
     match failed {
         Some(error) => sse.event(None, &error),
-        None if tells_usage(reply, asked) => {
-            let mut last = empty_chunk(asked);
+        None if includes_usage(reply, request) => {
+            let mut last = empty_chunk(request);
             last["usage"] = usage(reply.usage);
             sse.event(None, &last);
         }
@@ -59,11 +59,11 @@ pub(super) fn chunks(
     Ok(sse.finish())
 }
 
-fn tells_usage(reply: &Reply, asked: &Asked<'_>) -> bool {
-    asked.body["stream_options"]["include_usage"] == true && !reply.has(Quirk::NoUsage)
+fn includes_usage(reply: &Reply, request: &RequestInfo<'_>) -> bool {
+    request.body["stream_options"]["include_usage"] == true && !reply.has(Quirk::NoUsage)
 }
 
-/// What changes with each chunk.
+/// The deltas of all chunks.
 fn deltas(message: &Message<'_>, reply: &Reply) -> Vec<Value> {
     let mut deltas = Vec::new();
     if !reply.has(Quirk::NoRole) {
@@ -94,7 +94,7 @@ fn deltas(message: &Message<'_>, reply: &Reply) -> Vec<Value> {
 fn call_deltas(call: &Call<'_>, index: usize, reply: &Reply, deltas: &mut Vec<Value>) {
     let is_whole = reply.has(Quirk::WholeCalls) || reply.has(Quirk::ObjectArguments);
     let arguments = if is_whole {
-        call.written_arguments(reply)
+        call.arguments_json(reply)
     } else {
         json!("")
     };
@@ -113,7 +113,7 @@ fn call_deltas(call: &Call<'_>, index: usize, reply: &Reply, deltas: &mut Vec<Va
     }
 }
 
-/// The index as this server writes it.
+/// Changes the index of a call as the quirks say.
 fn with_index(mut call: Value, reply: &Reply) -> Value {
     if reply.has(Quirk::ZeroToolIndex) {
         call["index"] = json!(0);
@@ -124,40 +124,40 @@ fn with_index(mut call: Value, reply: &Reply) -> Value {
     call
 }
 
-fn chunk(delta: Value, finish: Value, reply: &Reply, asked: &Asked<'_>) -> Value {
-    let mut chunk = empty_chunk(asked);
+fn chunk(delta: Value, finish: Value, reply: &Reply, request: &RequestInfo<'_>) -> Value {
+    let mut chunk = empty_chunk(request);
     chunk["choices"] = json!([{
         "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish,
     }]);
-    if tells_usage(reply, asked) {
+    if includes_usage(reply, request) {
         chunk["usage"] = Value::Null;
     }
     chunk
 }
 
-fn empty_chunk(asked: &Asked<'_>) -> Value {
+fn empty_chunk(request: &RequestInfo<'_>) -> Value {
     json!({
-        "id": asked.id(),
+        "id": request.id(),
         "object": "chat.completion.chunk",
         "created": CREATED,
-        "model": asked.model(),
+        "model": request.model(),
         "service_tier": "default",
         "system_fingerprint": "fp_fake",
         "choices": [],
     })
 }
 
-/// The chunks that begin a message, and one that can follow without end.
-pub(super) fn endless(asked: &Asked<'_>) -> (Vec<Bytes>, Bytes) {
+/// The chunks that begin a message, and one to repeat.
+pub(super) fn endless(request: &RequestInfo<'_>) -> (Vec<Bytes>, Bytes) {
     let reply = Reply::items([]);
     let mut sse = Sse::new(&reply);
     for delta in [
         json!({"role": "assistant", "content": ""}),
         json!({"content": "and on "}),
     ] {
-        sse.event(None, &chunk(delta, Value::Null, &reply, asked));
+        sse.event(None, &chunk(delta, Value::Null, &reply, request));
     }
     let mut first = sse.finish();
-    let again = first.pop().unwrap_or_default();
-    (first, again)
+    let repeated = first.pop().unwrap_or_default();
+    (first, repeated)
 }

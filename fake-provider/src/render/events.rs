@@ -1,14 +1,14 @@
-//! A response of the Responses API, as its events.
+//! Renders a reply as the events of a response.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::response::{self, begun};
+use super::response::{self, in_progress};
 use super::sse::Sse;
-use super::{Asked, items};
-use crate::answer::{End, ErrorForm};
+use super::{RequestInfo, items};
 use crate::quirk::Quirk;
 use crate::reply::Reply;
+use crate::reply::content::{Ending, ErrorForm};
 
 /// Writes events and numbers them.
 pub(super) struct Events<'a> {
@@ -48,28 +48,39 @@ impl<'a> Events<'a> {
         self.sse.event(name, &event);
     }
 
-    fn begin(&mut self, asked: &Asked<'_>) {
-        self.push("response.created", json!({"response": begun(asked)}));
-        self.push("response.in_progress", json!({"response": begun(asked)}));
+    fn begin(&mut self, request: &RequestInfo<'_>) {
+        self.push(
+            "response.created",
+            json!({"response": in_progress(request)}),
+        );
+        self.push(
+            "response.in_progress",
+            json!({"response": in_progress(request)}),
+        );
     }
 }
 
-/// The events of a whole answer.
-pub(super) fn events(reply: &Reply, list: &[Value], end: &End, asked: &Asked<'_>) -> Vec<Bytes> {
+/// Renders all events of a reply.
+pub(super) fn events(
+    reply: &Reply,
+    list: &[Value],
+    end: &Ending,
+    request: &RequestInfo<'_>,
+) -> Vec<Bytes> {
     let mut events = Events::new(reply);
-    events.begin(asked);
+    events.begin(request);
     for (index, item) in list.iter().enumerate() {
         items::item(&mut events, index, item);
     }
-    let mut whole = response::json(reply, list, end, asked);
+    let mut whole = response::json(reply, list, end, request);
     if reply.has(Quirk::EmptyFinalOutput) {
         whole["output"] = json!([]);
     }
     match end {
-        End::Completed => events.push("response.completed", json!({"response": whole})),
-        End::Incomplete { .. } => events.push("response.incomplete", json!({"response": whole})),
-        End::Failed { .. } => events.push("response.failed", json!({"response": whole})),
-        End::Error {
+        Ending::Completed => events.push("response.completed", json!({"response": whole})),
+        Ending::Incomplete { .. } => events.push("response.incomplete", json!({"response": whole})),
+        Ending::Failed { .. } => events.push("response.failed", json!({"response": whole})),
+        Ending::Error {
             form,
             code,
             message,
@@ -90,13 +101,13 @@ fn error(form: ErrorForm, code: &str, message: &str) -> Value {
     }
 }
 
-/// The events that begin a message, and one that can follow without end.
-pub(super) fn endless(asked: &Asked<'_>) -> (Vec<Bytes>, Bytes) {
+/// The events that begin a message, and one to repeat.
+pub(super) fn endless(request: &RequestInfo<'_>) -> (Vec<Bytes>, Bytes) {
     let reply = Reply::items([]).quirk(Quirk::NoSequenceNumbers);
     let mut events = Events::new(&reply);
-    events.begin(asked);
+    events.begin(request);
     items::begin_text(&mut events);
     let mut first = events.sse.finish();
-    let again = first.pop().unwrap_or_default();
-    (first, again)
+    let repeated = first.pop().unwrap_or_default();
+    (first, repeated)
 }

@@ -1,4 +1,4 @@
-//! The events of one output item: `output_item.added`, what is in it, `output_item.done`.
+//! Renders the events of one output item, from `output_item.added` to `output_item.done`.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ use super::pieces;
 pub(super) fn item(events: &mut Events<'_>, index: usize, item: &Value) {
     events.push(
         "response.output_item.added",
-        json!({"output_index": index, "item": begun(item)}),
+        json!({"output_index": index, "item": in_progress(item)}),
     );
     let id = match item["id"].as_str() {
         Some(id) => id.to_owned(),
         None => format!("item_{index}"),
     };
-    Writer { events, index, id }.inside(item);
+    Writer { events, index, id }.content(item);
     events.push(
         "response.output_item.done",
         json!({"output_index": index, "item": item}),
@@ -45,11 +45,11 @@ pub(super) fn begin_text(events: &mut Events<'_>) {
     );
 }
 
-/// An item before its content has come.
-fn begun(item: &Value) -> Value {
-    let mut begun = item.clone();
-    if begun.get("status").is_some() {
-        begun["status"] = json!("in_progress");
+/// An item without its content.
+fn in_progress(item: &Value) -> Value {
+    let mut started = item.clone();
+    if started.get("status").is_some() {
+        started["status"] = json!("in_progress");
     }
     let empty: &[(&str, Value)] = match item["type"].as_str().unwrap_or_default() {
         "message" => &[("content", json!([]))],
@@ -68,14 +68,14 @@ fn begun(item: &Value) -> Value {
         _ => &[],
     };
     for (field, value) in empty {
-        if begun.get(field).is_some() {
-            begun[*field] = value.clone();
+        if started.get(field).is_some() {
+            started[*field] = value.clone();
         }
     }
-    if let Some(commands) = begun.pointer_mut("/action/commands") {
+    if let Some(commands) = started.pointer_mut("/action/commands") {
         *commands = json!([]);
     }
-    begun
+    started
 }
 
 struct Writer<'a, 'r> {
@@ -85,7 +85,7 @@ struct Writer<'a, 'r> {
 }
 
 impl Writer<'_, '_> {
-    /// Writes an event `response.{kind}` of this item.
+    /// Writes a `response.{kind}` event of this item.
     fn push(&mut self, kind: &str, fields: Value) {
         let mut all = Map::new();
         all.insert("item_id".to_owned(), json!(self.id));
@@ -96,7 +96,7 @@ impl Writer<'_, '_> {
         self.events.push(&format!("response.{kind}"), all.into());
     }
 
-    fn inside(&mut self, item: &Value) {
+    fn content(&mut self, item: &Value) {
         match item["type"].as_str().unwrap_or_default() {
             "message" => self.message(item),
             "reasoning" => self.reasoning(item),
@@ -135,7 +135,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A text field of the item, in pieces and then whole.
+    /// Writes a text field of the item, in pieces and then whole.
     fn field(&mut self, item: &Value, kind: &str, field: &str) {
         let Some(text) = item[field].as_str() else {
             return;
@@ -243,7 +243,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Events of commands say where the item is, and not its identifier.
+    /// Writes an event of a command. These have the index of the item, but not its identifier.
     fn command(&mut self, stage: &str, at: usize, field: &str, text: &str) {
         let kind = format!("response.shell_call_command.{stage}");
         let fields = json!({"output_index": self.index, "command_index": at, field: text});

@@ -1,46 +1,51 @@
-//! A response of the Responses API, as one JSON object.
+//! Renders a reply as one response object.
 
 use serde_json::{Value, json};
 
-use super::Asked;
-use crate::answer::{End, Usage};
+use super::RequestInfo;
 use crate::quirk::Quirk;
 use crate::reply::Reply;
+use crate::reply::content::{Ending, Usage};
 
-/// When every answer was made.
+/// The creation time of every response.
 pub(super) const CREATED: u64 = 1_750_000_000;
 
-/// The whole response.
-pub(super) fn json(reply: &Reply, items: &[Value], end: &End, asked: &Asked<'_>) -> Value {
-    let mut response = begun(asked);
+/// Renders the response.
+pub(super) fn json(
+    reply: &Reply,
+    items: &[Value],
+    end: &Ending,
+    request: &RequestInfo<'_>,
+) -> Value {
+    let mut response = in_progress(request);
     response["status"] = json!(match end {
-        End::Completed => "completed",
-        End::Incomplete { .. } => "incomplete",
-        End::Failed { .. } | End::Error { .. } => "failed",
+        Ending::Completed => "completed",
+        Ending::Incomplete { .. } => "incomplete",
+        Ending::Failed { .. } | Ending::Error { .. } => "failed",
     });
     match end {
-        End::Completed => {}
-        End::Incomplete { reason } => response["incomplete_details"] = json!({"reason": reason}),
-        End::Failed { code, message } | End::Error { code, message, .. } => {
+        Ending::Completed => {}
+        Ending::Incomplete { reason } => response["incomplete_details"] = json!({"reason": reason}),
+        Ending::Failed { code, message } | Ending::Error { code, message, .. } => {
             response["error"] = json!({"code": code, "message": message});
         }
     }
     response["output"] = items.into();
-    if !reply.has(Quirk::NoUsage) && !matches!(end, End::Failed { .. }) {
+    if !reply.has(Quirk::NoUsage) && !matches!(end, Ending::Failed { .. }) {
         response["usage"] = usage(reply.usage);
     }
     response
 }
 
-/// The response as it is when it begins. Like OpenAI's, it repeats what it was asked with.
-pub(super) fn begun(asked: &Asked<'_>) -> Value {
-    let body = asked.body;
+/// The response before its output. Like OpenAI's, it repeats the settings of the request.
+pub(super) fn in_progress(request: &RequestInfo<'_>) -> Value {
+    let body = request.body;
     let or = |field: &str, otherwise: Value| match &body[field] {
         Value::Null => otherwise,
-        asked => asked.clone(),
+        value => value.clone(),
     };
     json!({
-        "id": asked.id(),
+        "id": request.id(),
         "object": "response",
         "created_at": CREATED,
         "status": "in_progress",
@@ -49,7 +54,7 @@ pub(super) fn begun(asked: &Asked<'_>) -> Value {
         "incomplete_details": null,
         "instructions": body["instructions"],
         "max_output_tokens": body["max_output_tokens"],
-        "model": asked.model(),
+        "model": request.model(),
         "output": [],
         "parallel_tool_calls": or("parallel_tool_calls", json!(true)),
         "previous_response_id": body["previous_response_id"],

@@ -1,4 +1,4 @@
-//! Server-sent events.
+//! Renders server-sent events.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -43,10 +43,10 @@ impl<'a> Sse<'a> {
             text.extend(["event:", space, name, "\n"]);
         }
         text.extend(["data:", space, data, "\n\n"]);
-        self.frames.push(self.line_ends(text).into());
+        self.frames.push(self.with_line_ends(text).into());
     }
 
-    fn line_ends(&self, text: String) -> String {
+    fn with_line_ends(&self, text: String) -> String {
         if self.reply.has(Quirk::CrLf) {
             text.replace('\n', "\r\n")
         } else {

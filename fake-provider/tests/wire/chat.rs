@@ -3,26 +3,26 @@
 use fake_provider::{ErrorForm, Quirk, Reply, Usage};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, post};
-use crate::{asks_chat, call, message, provider};
+use crate::http::{Response, post};
+use crate::{call, chat_body, message, provider};
 
 const TEXT: &str = "Grüße, 世界! 👋🏽";
 
-/// Everything that Chat can carry in one answer.
+/// All kinds of items that Chat can carry in one reply.
 fn everything() -> Vec<Value> {
-    let mut words = message("msg_1", TEXT);
+    let mut text = message("msg_1", TEXT);
     let refusal = json!({"type": "refusal", "refusal": "But not that."});
-    words["content"].as_array_mut().unwrap().push(refusal);
+    text["content"].as_array_mut().unwrap().push(refusal);
     vec![
         json!({"type": "reasoning", "id": "rs_1",
                "summary": [{"type": "summary_text", "text": "Hm, hm"}]}),
-        words,
+        text,
         call(1, "{\"a\": \"é\"}"),
         call(2, "{}"),
     ]
 }
 
-/// The message that everything is.
+/// The message with everything.
 fn whole_message() -> Value {
     json!({"role": "assistant", "content": TEXT, "refusal": "But not that.",
            "reasoning_content": "Hm, hm", "tool_calls": [
@@ -32,7 +32,7 @@ fn whole_message() -> Value {
     ]})
 }
 
-/// Puts chunks together, the way a client does that trusts the indexes.
+/// Assembles chunks by their indexes.
 fn assembled(chunks: &[Value]) -> Value {
     let mut message = json!({});
     for chunk in chunks {
@@ -44,7 +44,7 @@ fn assembled(chunks: &[Value]) -> Value {
             match (field.as_str(), value) {
                 ("tool_calls", calls) => {
                     for call in calls.as_array().unwrap() {
-                        take_call(&mut message, call);
+                        add_call(&mut message, call);
                     }
                 }
                 ("role", role) => message["role"] = role.clone(),
@@ -56,7 +56,7 @@ fn assembled(chunks: &[Value]) -> Value {
     message
 }
 
-fn take_call(message: &mut Value, call: &Value) {
+fn add_call(message: &mut Value, call: &Value) {
     if message.get("tool_calls").is_none() {
         message["tool_calls"] = json!([]);
     }
@@ -76,10 +76,10 @@ fn append(text: &mut Value, more: &str) {
     *text = format!("{}{more}", text.as_str().unwrap_or_default()).into();
 }
 
-fn ask(reply: Reply, streamed: bool) -> Answer {
+fn ask(reply: Reply, streamed: bool) -> Response {
     let provider = provider();
     provider.script("k", [reply]);
-    let answer = post(&provider, "chat/completions", "k", &asks_chat(streamed));
+    let answer = post(&provider, "chat/completions", "k", &chat_body(streamed));
     provider.assert_valid();
     answer
 }
@@ -93,7 +93,7 @@ fn deltas(reply: Reply) -> Vec<Value> {
 }
 
 #[test]
-fn a_message_comes_whole() {
+fn a_message_is_sent_whole() {
     let usage = Usage {
         input: 12,
         cached: 4,
@@ -114,7 +114,7 @@ fn a_message_comes_whole() {
 }
 
 #[test]
-fn a_message_comes_in_pieces_that_make_the_same_message() {
+fn the_chunks_of_a_message_make_the_same_message() {
     for (pieces, frames) in [(1, 1), (3, 7), (5, 4096)] {
         let reply = Reply::items(everything()).pieces(pieces).frames(frames);
         let answer = ask(reply, true);
@@ -130,10 +130,10 @@ fn a_message_comes_in_pieces_that_make_the_same_message() {
 }
 
 #[test]
-fn usage_comes_in_the_last_chunk_where_it_is_asked_for() {
+fn usage_is_in_the_last_chunk_if_requested() {
     let provider = provider();
     provider.script("k", [Reply::text("Hi")]);
-    let mut body = asks_chat(true);
+    let mut body = chat_body(true);
     body["stream_options"] = json!({"include_usage": true});
     let chunks = post(&provider, "chat/completions", "k", &body).events();
     let (last, others) = chunks.split_last().unwrap();
@@ -196,7 +196,7 @@ fn quirks_change_the_chunks() {
 }
 
 #[test]
-fn answers_end_as_the_script_says() {
+fn replies_end_as_the_script_says() {
     let first = || [message("msg_1", "So far")];
     let reason = |reply: Reply| {
         let chunks = ask(reply.after(first()), true).events();
@@ -225,7 +225,7 @@ fn answers_end_as_the_script_says() {
 }
 
 #[test]
-fn what_chat_cannot_carry_is_said() {
+fn items_that_chat_cannot_carry_are_a_problem() {
     let reasoning = |summary: Value| json!({"type": "reasoning", "id": "rs_1", "summary": summary});
     let part = json!({"type": "summary_text", "text": "Hm"});
     let problems = [

@@ -1,4 +1,4 @@
-//! A client of few words: one request to a connection, read to its end.
+//! A minimal HTTP client: one request per connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,18 +6,18 @@ use std::net::TcpStream;
 use fake_provider::FakeProvider;
 use serde_json::Value;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
-    /// The pieces the body came in, where it was sent in chunks.
+    /// The chunks of the body; one if it was not chunked.
     pub(crate) chunks: Vec<Vec<u8>>,
-    /// Whether the body came to its end.
+    /// `true` if the body was not cut off.
     pub(crate) complete: bool,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.chunks.concat()).unwrap()
     }
@@ -26,20 +26,20 @@ impl Answer {
         serde_json::from_slice(&self.chunks.concat()).unwrap()
     }
 
-    /// The data of its events, up to `[DONE]`.
+    /// The data of all events but `[DONE]`.
     pub(crate) fn events(&self) -> Vec<Value> {
         let text = self.text();
-        let data = text
-            .split("\n\n")
-            .filter_map(|event| event.split_once("data: "));
-        let data = data.map(|(_, data)| data).filter(|data| *data != "[DONE]");
-        data.map(|data| serde_json::from_str(data).unwrap())
+        text.split("\n\n")
+            .filter_map(|event| event.split_once("data: "))
+            .map(|(_, data)| data)
+            .filter(|data| *data != "[DONE]")
+            .map(|data| serde_json::from_str(data).unwrap())
             .collect()
     }
 }
 
-/// Opens a connection and asks; the answer is still to be read.
-pub(crate) fn ask(provider: &FakeProvider, path: &str, key: &str, body: &str) -> TcpStream {
+/// Opens a connection and sends a request.
+pub(crate) fn send(provider: &FakeProvider, path: &str, key: &str, body: &str) -> TcpStream {
     let url = provider.url();
     let address = url
         .strip_prefix("http://")
@@ -57,19 +57,19 @@ pub(crate) fn ask(provider: &FakeProvider, path: &str, key: &str, body: &str) ->
     stream
 }
 
-/// Asks and reads the answer.
-pub(crate) fn post(provider: &FakeProvider, path: &str, key: &str, body: &Value) -> Answer {
+/// Sends a request and reads the response.
+pub(crate) fn post(provider: &FakeProvider, path: &str, key: &str, body: &Value) -> Response {
     let mut bytes = Vec::new();
-    let mut stream = ask(provider, path, key, &body.to_string());
-    // A connection that is closed badly is an answer as well.
+    let mut stream = send(provider, path, key, &body.to_string());
+    // A reset connection is a result too.
     let _ = stream.read_to_end(&mut bytes);
-    read(&bytes)
+    parse(&bytes)
 }
 
-pub(crate) fn read(bytes: &[u8]) -> Answer {
+pub(crate) fn parse(bytes: &[u8]) -> Response {
     let split = bytes.windows(4).position(|four| four == b"\r\n\r\n");
     let Some(split) = split else {
-        return Answer {
+        return Response {
             status: 0,
             head: String::new(),
             chunks: Vec::new(),
@@ -89,7 +89,7 @@ pub(crate) fn read(bytes: &[u8]) -> Answer {
         }
         None => chunks(body),
     };
-    Answer {
+    Response {
         status,
         head,
         chunks,

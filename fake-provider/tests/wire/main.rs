@@ -1,12 +1,12 @@
-//! The server as a client meets it: bytes over a socket.
+//! The server over a socket.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod chat;
 mod faults;
 mod http;
-mod memory;
-mod ready;
+mod open_calls;
+mod prepared;
 mod responses;
 
 use fake_provider::FakeProvider;
@@ -16,12 +16,12 @@ fn provider() -> FakeProvider {
     FakeProvider::on_thread().unwrap()
 }
 
-/// A body that asks for little.
-fn asks(streamed: bool) -> Value {
+/// A minimal body.
+fn responses_body(streamed: bool) -> Value {
     json!({"model": "gpt-test", "input": "Hi", "stream": streamed})
 }
 
-fn asks_chat(streamed: bool) -> Value {
+fn chat_body(streamed: bool) -> Value {
     json!({"model": "gpt-test", "messages": [{"role": "user", "content": "Hi"}], "stream": streamed})
 }
 

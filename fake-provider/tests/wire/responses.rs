@@ -4,7 +4,7 @@ use fake_provider::{ErrorForm, Quirk, Reply, Usage};
 use serde_json::{Value, json};
 
 use crate::http::post;
-use crate::{asks, call, message, provider};
+use crate::{call, message, provider, responses_body};
 
 /// An item of each kind.
 fn every_kind() -> Vec<Value> {
@@ -14,9 +14,9 @@ fn every_kind() -> Vec<Value> {
         .unwrap()
         .iter()
         .map(|items| items[0].clone());
-    // What a model can say: not the words of others, nor the short form of its own.
-    let is_short = |item: &Value| item["content"].is_string() || item["role"] == "user";
-    let mut items: Vec<Value> = items.filter(|item| !is_short(item)).collect();
+    // Not input-only items: user messages and the short form of assistant messages.
+    let is_input = |item: &Value| item["content"].is_string() || item["role"] == "user";
+    let mut items: Vec<Value> = items.filter(|item| !is_input(item)).collect();
     items.push(json!({"type": "something_new", "id": "n_1", "whatever": {"deep": [1]}}));
     items.push(message("msg_1", "Grüße, 世界! 👋🏽 and more"));
     items.push(json!({"type": "message", "id": "msg_2", "role": "assistant", "status": "completed",
@@ -35,7 +35,7 @@ fn every_kind() -> Vec<Value> {
     items
 }
 
-/// Builds items from their pieces.
+/// Assembles items from events.
 #[derive(Default)]
 struct Assembled(Vec<Value>);
 
@@ -97,7 +97,7 @@ impl Assembled {
         }
     }
 
-    /// What came in pieces is what the whole says; the rest comes with the whole.
+    /// Checks the assembled fields, and takes the others from the whole item.
     fn done(&mut self, index: usize, whole: &Value) {
         for field in ["content", "summary", "arguments", "input", "code", "action"] {
             assert_eq!(self.0[index][field], whole[field], "{field} of {whole}");
@@ -115,7 +115,7 @@ fn push(list: &mut Value, value: Value) {
 }
 
 #[test]
-fn items_come_whole() {
+fn items_are_sent_whole() {
     let provider = provider();
     let usage = Usage {
         input: 12,
@@ -124,7 +124,7 @@ fn items_come_whole() {
         reasoning: 1,
     };
     provider.script("k", [Reply::items(every_kind()).usage(usage)]);
-    let answer = post(&provider, "responses", "k", &asks(false));
+    let answer = post(&provider, "responses", "k", &responses_body(false));
     assert_eq!(answer.status, 200);
     assert!(answer.head.contains("content-type: application/json"));
     assert!(answer.head.contains("x-request-id: req_0"));
@@ -141,14 +141,14 @@ fn items_come_whole() {
 }
 
 #[test]
-fn items_come_in_pieces_that_make_the_same_items() {
+fn the_events_of_items_make_the_same_items() {
     let provider = provider();
     for (pieces, frames) in [(1, 1), (3, 7), (5, 4096)] {
         provider.script(
             "k",
             [Reply::items(every_kind()).pieces(pieces).frames(frames)],
         );
-        let answer = post(&provider, "responses", "k", &asks(true));
+        let answer = post(&provider, "responses", "k", &responses_body(true));
         assert!(answer.complete);
         assert!(answer.chunks.iter().all(|chunk| chunk.len() <= frames));
         let events = answer.events();
@@ -165,11 +165,11 @@ fn items_come_in_pieces_that_make_the_same_items() {
 }
 
 #[test]
-fn a_text_and_a_call_come_in_the_official_order() {
+fn the_events_of_a_text_and_a_call_are_in_the_official_order() {
     let provider = provider();
     let items = [message("msg_1", "Hello"), call(1, "{}")];
     provider.script("k", [Reply::items(items)]);
-    let answer = post(&provider, "responses", "k", &asks(true));
+    let answer = post(&provider, "responses", "k", &responses_body(true));
     assert!(answer.head.contains("content-type: text/event-stream"));
     let text = answer.text();
     let names: Vec<&str> = text
@@ -197,7 +197,7 @@ fn a_text_and_a_call_come_in_the_official_order() {
 }
 
 #[test]
-fn answers_end_as_the_script_says() {
+fn replies_end_as_the_script_says() {
     let provider = provider();
     let first = || [message("msg_1", "So far")];
     let script = || {
@@ -210,7 +210,7 @@ fn answers_end_as_the_script_says() {
     };
     provider.script("k", script());
     let last = || {
-        let events = post(&provider, "responses", "k", &asks(true)).events();
+        let events = post(&provider, "responses", "k", &responses_body(true)).events();
         events.last().unwrap().clone()
     };
     let failed = last();
@@ -227,7 +227,7 @@ fn answers_end_as_the_script_says() {
     provider.script("k", script());
     let mut statuses = Vec::new();
     for _ in script() {
-        let answer = post(&provider, "responses", "k", &asks(false));
+        let answer = post(&provider, "responses", "k", &responses_body(false));
         statuses.push(json!([answer.status, answer.json()["status"]]));
     }
     assert_eq!(
@@ -246,7 +246,7 @@ fn quirks_change_the_stream() {
     let provider = provider();
     let text = |quirk: Quirk| {
         provider.script("k", [Reply::text("Hello").quirk(quirk)]);
-        post(&provider, "responses", "k", &asks(true)).text()
+        post(&provider, "responses", "k", &responses_body(true)).text()
     };
     let lines_end = text(Quirk::CrLf);
     assert_eq!(

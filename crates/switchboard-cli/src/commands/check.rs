@@ -1,4 +1,4 @@
-//! `switchboard check`: what is wrong with a team file.
+//! `switchboard check`: reports the problems of a team file.
 
 use std::io::Write;
 
@@ -13,13 +13,13 @@ pub(super) fn run(args: &args::Check, look: Look, out: &mut impl Write) -> Resul
         Ok(file) => file.check(),
         Err(problems) => problems,
     };
-    let least = if args.strict {
+    let threshold = if args.strict {
         Severity::Warning
     } else {
         Severity::Error
     };
     let exit = match problems.worst() {
-        Some(worst) if worst >= least => Exit::Failed,
+        Some(worst) if worst >= threshold => Exit::Failed,
         _ => Exit::Ok,
     };
     if args.json {
@@ -30,20 +30,20 @@ pub(super) fn run(args: &args::Check, look: Look, out: &mut impl Write) -> Resul
         return Ok(exit);
     }
     if problems.is_empty() {
-        let good = look.paint(GOOD, "ok");
-        writeln!(out, "{good}: {} has no problems", args.team.display())?;
+        let ok = look.paint(GOOD, "ok");
+        writeln!(out, "{ok}: {} has no problems", args.team.display())?;
         return Ok(exit);
     }
-    let drawn = match look.colours {
+    let text = match look.colours {
         Colours::On => format!("{problems:#}"),
         Colours::Off => problems.to_string(),
     };
-    writeln!(out, "{}\n\n{}", drawn.trim_end(), counted(&problems))?;
+    writeln!(out, "{}\n\n{}", text.trim_end(), counts(&problems))?;
     Ok(exit)
 }
 
-/// `2 errors, 1 warning`.
-fn counted(problems: &Problems) -> String {
+/// Counts problems: `2 errors, 1 warning`.
+fn counts(problems: &Problems) -> String {
     let kinds = [
         (Severity::Error, "error"),
         (Severity::Warning, "warning"),

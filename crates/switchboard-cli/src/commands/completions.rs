@@ -1,4 +1,4 @@
-//! `switchboard completions`: what a shell needs to complete the command line.
+//! `switchboard completions`: prints completions for a shell.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::args::{self, Cli};
 use crate::failure::{Exit, Failure};
 
 pub(super) fn run(args: &args::Completions, out: &mut impl Write) -> Result<Exit, Failure> {
-    // Into memory first: the generator panics where nobody reads.
+    // The generator panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "switchboard", &mut script);
     out.write_all(&script)?;

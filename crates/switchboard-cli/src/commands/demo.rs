@@ -3,71 +3,69 @@
 use std::io::{self, Write as _};
 use std::time::Duration;
 
+use switchboard_core::EventKind;
 use switchboard_teamfile::TeamFile;
 
-use super::run::say_all;
+use super::run::send_all;
 use crate::args;
-use crate::audience::{Audience as _, JsonLines};
-use crate::conversation::{Conversation, Desk};
-use crate::event::{Event, Line};
+use crate::conversation::Conversation;
+use crate::conversation_store::ConversationStore;
+use crate::embedded_teams;
+use crate::event_line::EventLine;
+use crate::event_sink::{EventSink as _, JsonLines};
 use crate::failure::{Exit, Failure};
+use crate::loaded_team::LoadedTeam;
 use crate::screen::Screen;
 use crate::screen::style::{BOLD, DIM, Language, Look};
 use crate::screen::wrap::wrapped;
-use crate::session::Kept;
 use crate::signals::Signals;
-use crate::teams;
 
 pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> {
-    let demo = teams::demo(look.language);
-    let file = TeamFile::within(demo.team)?;
-    let open = file.opening().model("offline").open()?;
-    let desk = Desk::of(file.path(), &open);
-    play(desk, &demo.lines, args, look).await
-}
-
-/// Plays a conversation by itself.
-async fn play(desk: Desk, lines: &[&str], args: &args::Demo, look: Look) -> Result<Exit, Failure> {
-    let mut conversation = Conversation::new(desk, Kept::in_memory(), None, None).await?;
+    let demo = embedded_teams::demo(look.language);
+    let file = TeamFile::from_embedded(demo.team)?;
+    let open = file.open_options().model("offline").open()?;
+    let team = LoadedTeam::new(file.path(), open);
+    let mut screen = Screen::of_stdout(look, team.names());
+    let store = ConversationStore::in_memory();
+    let mut conversation = Conversation::new(team, store, None, None).await?;
     let mut signals = Signals::listen()?;
     if args.json {
-        let mut told = JsonLines(io::stdout());
-        return say_all(&mut conversation, lines, &mut told, &mut signals).await;
+        let mut lines = JsonLines(io::stdout());
+        return send_all(&mut conversation, &demo.messages, &mut lines, &mut signals).await;
     }
     let mut out = anstream::stdout();
-    let (before, after) = around(look.language);
-    let before = look.paint(DIM, &wrapped(before, look.width, 0, 0));
-    writeln!(out, "{before}\n")?;
-    let mut screen = Screen::of_stdout(look);
+    let (introduction, (title, commands)) = introduction_and_next_steps(look.language);
+    let introduction = wrapped(introduction, look.width, 0, 0);
+    writeln!(out, "{}\n", look.paint(DIM, &introduction))?;
     let exit = if args.slowly {
-        say_slowly(&mut conversation, lines, &mut screen, &mut signals).await?
+        send_slowly(&mut conversation, &demo.messages, &mut screen, &mut signals).await?
     } else {
-        say_all(&mut conversation, lines, &mut screen, &mut signals).await?
+        send_all(&mut conversation, &demo.messages, &mut screen, &mut signals).await?
     };
     if exit == Exit::Ok {
-        writeln!(out, "\n{}", look.paint(BOLD, after.0))?;
-        for line in after.1 {
-            writeln!(out, "  {line}")?;
+        writeln!(out, "\n{}", look.paint(BOLD, title))?;
+        for command in commands {
+            writeln!(out, "  {command}")?;
         }
     }
     Ok(exit)
 }
 
-/// Says one message after the other, and shows what comes of each as fast as people read.
-async fn say_slowly(
+/// Sends one message after the other, and draws each run at the speed of reading.
+async fn send_slowly(
     conversation: &mut Conversation,
     messages: &[&str],
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     for message in messages {
-        let mut told: Vec<Line> = Vec::new();
-        let exit = say_all(conversation, &[message], &mut told, signals).await?;
-        for line in &told {
+        let mut lines: Vec<EventLine> = Vec::new();
+        let exit = send_all(conversation, &[message], &mut lines, signals).await?;
+        for line in &lines {
             tokio::select! {
-                () = tokio::time::sleep(pause_before(&line.event)) => screen.told(line)?,
+                () = tokio::time::sleep(pause_before(&line.event.kind)) => screen.write(line)?,
                 signal = signals.next() => {
-                    // What comes next does not stand behind half a sentence.
+                    // The shell's prompt must not follow half a sentence.
                     writeln!(io::stdout())?;
                     return Ok(signal.exit());
                 }
@@ -80,20 +78,22 @@ async fn say_slowly(
     Ok(Exit::Ok)
 }
 
-/// How long it takes to read what stood there before.
-fn pause_before(event: &Event) -> Duration {
+/// The time to read the text before an event.
+fn pause_before(event: &EventKind) -> Duration {
     Duration::from_millis(match event {
-        Event::RunStarted { .. } => 1500,
-        Event::Handoff { .. } => 1000,
-        Event::ToolCalled { .. } => 800,
-        Event::ToolOutput { .. } => 600,
-        Event::TextDelta { .. } => 70,
+        EventKind::RunStarted { .. } => 1500,
+        EventKind::Handoff(_) => 1000,
+        EventKind::ToolStarted { .. } => 800,
+        EventKind::ToolEnded { .. } => 600,
+        EventKind::TextDelta { .. } => 70,
         _ => 0,
     })
 }
 
-/// What stands before the conversation, and what to try after it.
-fn around(language: Language) -> (&'static str, (&'static str, [&'static str; 2])) {
+/// The text before the conversation, and the commands to try after it.
+fn introduction_and_next_steps(
+    language: Language,
+) -> (&'static str, (&'static str, [&'static str; 2])) {
     match language {
         Language::En => (
             "A customer talks to a support team. Everything runs on the offline model, which is part \

@@ -1,4 +1,4 @@
-//! `switchboard graph`: a team as a drawing.
+//! `switchboard graph`: draws a team.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::args::{self, GraphFormat};
 use crate::failure::{Exit, Failure};
 
 pub(super) fn run(args: &args::Graph, out: &mut impl Write) -> Result<Exit, Failure> {
-    // To be drawn, a team needs neither its models nor its secrets.
+    // The team is not opened: a drawing needs neither its models nor its secrets.
     let file = TeamFile::read(&args.team)?;
     let graph = file.team().graph();
     let drawn = match args.format {

@@ -1,13 +1,16 @@
-//! `switchboard replay`: a recorded run, shown again.
+//! `switchboard replay`: shows a recorded run again.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write as _};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+use switchboard_core::EventKind;
+
 use crate::args;
-use crate::audience::{Audience, JsonLines};
-use crate::event::{Event, Line};
+use crate::event_line::EventLine;
+use crate::event_sink::EventSink as _;
 use crate::failure::{Exit, Failure};
 use crate::screen::Screen;
 use crate::screen::style::{Language, Look, NOTICE};
@@ -21,13 +24,31 @@ pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure>
         let file = file.map_err(|error| Failure::unreadable(&args.file, &error))?;
         Box::new(BufReader::new(file))
     };
+    let mut output = if args.json {
+        Output::Json(io::stdout())
+    } else {
+        // The errors of the run are part of what is shown.
+        Output::Screen(Box::new(Screen::new(anstream::stdout(), look)))
+    };
     let name = args.file.display().to_string();
-    match args.json {
-        true => replay(source, &name, &mut JsonLines(io::stdout()), args.speed).await,
-        // What went wrong in the run is part of what is shown here.
-        false => {
-            let mut screen = Screen::new(anstream::stdout(), look);
-            replay(source, &name, &mut screen, args.speed).await
+    replay(source, &name, &mut output, args.speed).await
+}
+
+enum Output {
+    Screen(Box<Screen>),
+    Json(io::Stdout),
+}
+
+impl Output {
+    fn write(&mut self, line: &EventLine, json: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Screen(screen) => screen.write(line),
+            // As it was recorded, with types and fields of later versions.
+            Self::Json(out) => {
+                out.write_all(json)?;
+                out.write_all(b"\n")?;
+                out.flush()
+            }
         }
     }
 }
@@ -35,11 +56,11 @@ pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure>
 async fn replay(
     mut source: Box<dyn BufRead>,
     name: &str,
-    audience: &mut dyn Audience,
+    output: &mut Output,
     speed: Option<f64>,
 ) -> Result<Exit, Failure> {
-    let mut broken = Broken::new(name);
-    let mut now = None;
+    let mut invalid = InvalidLines::new(name);
+    let mut previous = None;
     let mut bytes = Vec::new();
     for number in 1_usize.. {
         bytes.clear();
@@ -48,50 +69,51 @@ async fn replay(
         if read == 0 {
             break;
         }
-        match bytes.trim_ascii() {
-            b"" => {}
-            line => match serde_json::from_slice::<Line>(line) {
-                Ok(line) => {
-                    if line.event != Event::Unknown {
-                        broken.is_a_recording();
-                    }
-                    if let Some(speed) = speed {
-                        wait(now.replace(line.at), line.at, speed).await;
-                    }
-                    audience.told(&line)?;
+        let json = bytes.trim_ascii();
+        if json.is_empty() {
+            continue;
+        }
+        match EventLine::parse(json) {
+            Ok(line) => {
+                if !matches!(line.event.kind, EventKind::Unknown(_)) {
+                    invalid.recording_found();
                 }
-                Err(error) => broken.add(number, line, &error)?,
-            },
+                if let Some(speed) = speed {
+                    sleep(previous.replace(line.at), line.at, speed).await;
+                }
+                output.write(&line, json)?;
+            }
+            Err(error) => invalid.add(number, json, &error)?,
         }
     }
-    broken.end()
+    invalid.finish()
 }
 
-/// The lines that cannot be shown. A few are told of; a file of nothing else is no recording.
-struct Broken<'a> {
+/// The lines that are not events. A few are reported; a file of nothing else is not a recording.
+struct InvalidLines<'a> {
     name: &'a str,
-    /// What is told once it is sure that the file is a recording.
-    held: Vec<String>,
+    /// Warnings, held back until the file turns out to be a recording.
+    warnings: Vec<String>,
     is_recording: bool,
     count: usize,
 }
 
-impl<'a> Broken<'a> {
-    /// How many are told of.
-    const TOLD: usize = 10;
+impl<'a> InvalidLines<'a> {
+    /// The number of lines that are reported.
+    const MAX_REPORTED: usize = 10;
 
     fn new(name: &'a str) -> Self {
         Self {
             name,
-            held: Vec::new(),
+            warnings: Vec::new(),
             is_recording: false,
             count: 0,
         }
     }
 
-    fn is_a_recording(&mut self) {
+    fn recording_found(&mut self) {
         self.is_recording = true;
-        self.held.drain(..).for_each(|text| warn(&text));
+        self.warnings.drain(..).for_each(|text| warn(&text));
     }
 
     fn add(
@@ -100,30 +122,40 @@ impl<'a> Broken<'a> {
         line: &[u8],
         error: &serde_json::Error,
     ) -> Result<(), Failure> {
+        if !self.is_recording && is_of_older_version(line) {
+            return Err(Failure::usage(
+                format!(
+                    "{} was recorded by an older version of switchboard",
+                    self.name
+                ),
+                "record the conversation again: the events have another form now",
+            ));
+        }
         self.count += 1;
-        if self.count > Self::TOLD {
+        if self.count > Self::MAX_REPORTED {
             return if self.is_recording {
                 Ok(())
             } else {
-                Err(self.no_recording())
+                Err(self.not_a_recording())
             };
         }
-        let text = described(self.name, number, line, error);
+        let text = describe(self.name, number, line, error);
         if self.is_recording {
-            warn(&text)
+            warn(&text);
         } else {
-            self.held.push(text)
+            self.warnings.push(text);
         }
         Ok(())
     }
 
-    fn end(self) -> Result<Exit, Failure> {
+    fn finish(self) -> Result<Exit, Failure> {
         if !self.is_recording {
-            return Err(self.no_recording());
+            return Err(self.not_a_recording());
         }
-        let untold = self.count.saturating_sub(Self::TOLD);
-        if untold > 0 {
-            warn(&format!("{}: {untold} more lines were left out", self.name));
+        let unreported = self.count.saturating_sub(Self::MAX_REPORTED);
+        if unreported > 0 {
+            let name = self.name;
+            warn(&format!("{name}: {unreported} more lines were left out"));
         }
         Ok(match self.count {
             0 => Exit::Ok,
@@ -131,7 +163,7 @@ impl<'a> Broken<'a> {
         })
     }
 
-    fn no_recording(&self) -> Failure {
+    fn not_a_recording(&self) -> Failure {
         Failure::usage(
             format!("{} holds no events of a run", self.name),
             "record one with `switchboard run team.toml \"Hi\" --json > run.jsonl`, or a chat with \
@@ -140,21 +172,28 @@ impl<'a> Broken<'a> {
     }
 }
 
-/// Waits as long as it took, but nobody waits for minutes.
-async fn wait(before: Option<f64>, at: f64, speed: f64) {
-    let took = (at - before.unwrap_or(at)) / speed;
-    let took = Duration::try_from_secs_f64(took).unwrap_or_default();
-    tokio::time::sleep(took.min(Duration::from_secs(60))).await;
+/// Returns `true` for an event from before the events had turns.
+fn is_of_older_version(line: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(line).is_ok_and(|event| {
+        event["type"].is_string() && event["at"].is_number() && event.get("turn").is_none()
+    })
 }
 
-/// Which line is broken, and what to do.
-fn described(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -> String {
-    // A line that is no event may be a whole file of something else.
+/// Waits as long as the recorded run did, but at most a minute.
+async fn sleep(previous: Option<f64>, at: f64, speed: f64) {
+    let pause = (at - previous.unwrap_or(at)) / speed;
+    let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
+    tokio::time::sleep(pause.min(Duration::from_secs(60))).await;
+}
+
+/// Describes an invalid line, with advice.
+fn describe(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -> String {
+    // The line may be a whole file of something else.
     let line = String::from_utf8_lossy(&line[..line.len().min(240)]);
     let line = one_line(&line);
     let line = shortened(&line, 60);
     let error = error.to_string();
-    // The place within the line is of no use: it is one line.
+    // The position within one line is of no use.
     let error = error.split(" at line ").next().unwrap_or(&error);
     let error = one_line(error);
     format!(
@@ -166,6 +205,6 @@ fn described(name: &str, number: usize, line: &[u8], error: &serde_json::Error) 
 fn warn(text: &str) {
     let look = Look::of_stderr(Language::En);
     let warning = look.paint(NOTICE, "warning:");
-    // Nothing can be done where nobody reads standard error.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(anstream::stderr(), "{warning} {text}");
 }

@@ -1,4 +1,4 @@
-//! `switchboard schema`: the JSON Schema of team files.
+//! `switchboard schema`: prints the JSON Schema of team files.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
-//! `switchboard test`: where messages end up, and whether that is where they should.
+//! `switchboard test`: tests which agents get the messages.
 
-mod cases;
+mod expectations;
 mod table;
 
 use std::io::{self, Write};
@@ -9,38 +9,37 @@ use std::time::Instant;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
+use switchboard_core::EventKind;
+use switchboard_core::stream::HandoffStatus;
 use switchboard_teamfile::{Case, TeamFile};
 
 use crate::args;
-use crate::conversation::{Answered, Conversation, Desk};
-use crate::event::{Event, Line, rounded};
+use crate::conversation::{Conversation, RunOutcome};
+use crate::conversation_store::ConversationStore;
+use crate::event_line::{EventLine, rounded};
 use crate::failure::{Exit, Failure};
-use crate::open;
+use crate::loaded_team::LoadedTeam;
 use crate::screen::style::Look;
-use crate::session::Kept;
 use crate::signals::{Signal, Signals};
-use cases::failures as failures_of;
 use table::Table;
 
 pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
     let cases = Case::read_all(&args.cases, &file)?;
-    let desks = cases.iter();
-    let desks = desks.map(|case| open::desk(&file, &args.team, &case.context));
-    let desks = desks.collect::<Result<Vec<Desk>, Failure>>()?;
-    let began = Instant::now();
-    let tried = cases
+    let teams = cases
         .iter()
-        .zip(desks)
-        .map(|(case, desk)| tried(case, desk));
-    let mut tried = stream::iter(tried).buffered(args.jobs.get());
+        .map(|case| LoadedTeam::load(&file, &args.team, &case.context))
+        .collect::<Result<Vec<_>, _>>()?;
+    let began = Instant::now();
+    let runs = cases.iter().zip(teams);
+    let runs = runs.map(|(case, team)| run_case(case, team));
+    let mut results = stream::iter(runs).buffered(args.jobs.get());
     let names = cases.iter().map(|case| case.name.as_str());
     let table = Table::new(names, look);
     let mut out = anstream::stdout();
     let mut signals = Signals::listen()?;
     let (mut passed, mut failed) = (0, 0);
     let mut stopped = None;
-    // A result is shown as soon as those before it are.
     while stopped.is_none() {
         let result = tokio::select! {
             biased;
@@ -48,26 +47,26 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
                 stopped = Some(signal);
                 continue;
             }
-            result = tried.next() => result,
+            result = results.next() => result,
         };
         let Some(result) = result.transpose()? else {
             break;
         };
-        if let Ended::Interrupted(signal) = result.ended {
+        if let CaseEnd::Interrupted(signal) = result.end {
             stopped = Some(signal);
             continue;
         }
-        if result.ok() {
-            passed += 1
+        if result.passed() {
+            passed += 1;
         } else {
-            failed += 1
+            failed += 1;
         }
         if args.json {
-            print(&Printed::Case(&result))?
+            print(&JsonLine::Case(&result))?;
         } else {
-            table.row(&result, &mut out)?
+            table.row(&result, &mut out)?;
         }
-        // The offline model never waits, and signals come in while something does.
+        // The offline model never waits, but signals arrive only during a wait.
         tokio::task::yield_now().await;
     }
     let summary = Summary {
@@ -77,9 +76,9 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
         seconds: rounded(began.elapsed().as_secs_f64()),
     };
     if args.json {
-        print(&Printed::Summary(&summary))?
+        print(&JsonLine::Summary(&summary))?;
     } else {
-        table.end(&summary, &mut out)?
+        table.end(&summary, &mut out)?;
     }
     Ok(match (stopped, failed) {
         (Some(signal), _) => signal.exit(),
@@ -88,105 +87,102 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     })
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct CaseResult {
     name: String,
-    /// Who had the conversation, in this order.
+    /// The agents that had the conversation, in order.
     path: Vec<String>,
-    /// What the last handoff brought.
+    /// The payload of the last handoff.
     payload: Option<Value>,
-    /// What is not as it should be.
+    /// The expectations that were not met.
     failures: Vec<String>,
     seconds: f64,
     #[serde(skip)]
-    ended: Ended,
+    end: CaseEnd,
 }
 
-/// Whether a case was tried to its end.
+/// The way a case ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Tried,
+enum CaseEnd {
+    Completed,
     Interrupted(Signal),
 }
 
-impl Outcome {
-    fn ok(&self) -> bool {
+impl CaseResult {
+    fn passed(&self) -> bool {
         self.failures.is_empty()
     }
 }
 
-/// All cases together.
+/// The results of all cases.
 #[derive(Debug, Serialize)]
 struct Summary {
     passed: usize,
     failed: usize,
-    /// Those that were not tried to their end, as the user stopped it.
-    #[serde(skip_serializing_if = "is_none")]
+    /// The number of cases that did not complete before the user stopped the command.
+    #[serde(skip_serializing_if = "is_zero")]
     untried: usize,
     seconds: f64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &usize) -> bool {
+fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
 /// A line of `--json`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Printed<'a> {
-    Case(&'a Outcome),
+enum JsonLine<'a> {
+    Case(&'a CaseResult),
     Summary(&'a Summary),
 }
 
-fn print(line: &Printed<'_>) -> io::Result<()> {
-    let mut text = serde_json::to_string(line)?;
-    text.push('\n');
+fn print(line: &JsonLine<'_>) -> io::Result<()> {
     let mut out = io::stdout();
-    out.write_all(text.as_bytes())?;
+    writeln!(out, "{}", serde_json::to_string(line)?)?;
     out.flush()
 }
 
-/// Says the messages of a case, and looks at what came of them.
-async fn tried(case: &Case, desk: Desk) -> Result<Outcome, Failure> {
+/// Sends the messages of a case, and checks its expectations.
+async fn run_case(case: &Case, team: LoadedTeam) -> Result<CaseResult, Failure> {
     let began = Instant::now();
     let mut signals = Signals::listen()?;
-    let mut told: Vec<Line> = Vec::new();
-    let mut conversation = Conversation::new(desk, Kept::in_memory(), None, None).await?;
+    let mut lines: Vec<EventLine> = Vec::new();
+    let store = ConversationStore::in_memory();
+    let mut conversation = Conversation::new(team, store, None, None).await?;
     let mut path = vec![conversation.agent().to_owned()];
-    let mut ended = Ended::Tried;
+    let mut end = CaseEnd::Completed;
     for message in &case.messages {
-        match conversation.say(message, &mut told, &mut signals).await? {
-            Answered::Finished => {}
-            Answered::Failed(_) => break,
-            Answered::Stopped(signal) => {
-                ended = Ended::Interrupted(signal);
+        match conversation.send(message, &mut lines, &mut signals).await? {
+            RunOutcome::Finished => {}
+            RunOutcome::Failed(_) => break,
+            RunOutcome::Stopped(signal) => {
+                end = CaseEnd::Interrupted(signal);
                 break;
             }
         }
     }
     let mut payload = None;
     let mut failures = Vec::new();
-    for line in told {
-        match line.event {
-            Event::Handoff {
-                to, payload: sent, ..
-            } => {
-                path.push(to);
-                payload = Some(sent);
+    for line in lines {
+        match line.event.kind {
+            EventKind::Handoff(handoff) if handoff.status == HandoffStatus::Taken => {
+                path.push(handoff.to.to_string());
+                payload = Some(handoff.payload);
             }
-            Event::Error { message, .. } => failures.push(message),
+            EventKind::RunFailed { message, .. } => failures.push(message),
             _ => {}
         }
     }
-    failures.extend(failures_of(case, &path, payload.as_ref()));
-    Ok(Outcome {
+    failures.extend(expectations::failures(case, &path, payload.as_ref()));
+    Ok(CaseResult {
         name: case.name.clone(),
         path,
         payload,
         failures,
         seconds: rounded(began.elapsed().as_secs_f64()),
-        ended,
+        end,
     })
 }

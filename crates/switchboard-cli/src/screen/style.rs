@@ -1,12 +1,13 @@
-//! How the terminal is: its width, whether it shows colours, the language of the reader.
+//! The width, the colours and the language of the output.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 
 use anstream::AutoStream;
+use anstream::stream::RawStream;
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 
-/// When to use colours.
+/// The use of colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal that shows them, unless NO_COLOR says otherwise; or where CLICOLOR_FORCE asks.
@@ -19,7 +20,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes this the choice of the whole program.
+    /// Sets the choice for the whole program.
     pub(crate) fn choose(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -30,7 +31,7 @@ impl Color {
     }
 }
 
-/// The language of what the program itself says around a conversation, and of the embedded teams.
+/// The language of labels and of the embedded teams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
     /// English.
@@ -40,50 +41,59 @@ pub(crate) enum Language {
     Zh,
 }
 
-/// How text has to look to be read well where it goes.
+impl Language {
+    /// Returns the value for this language.
+    pub(crate) fn choose<T>(self, en: T, zh: T) -> T {
+        match self {
+            Self::En => en,
+            Self::Zh => zh,
+        }
+    }
+}
+
+/// The properties of an output that text is formatted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// The terminal's width in columns; `None` where there is no terminal, and lines are not wrapped.
+    /// The width in columns; `None` if lines are not wrapped.
     pub(crate) width: Option<usize>,
-    /// Whether there are colours.
+    /// The use of colours.
     pub(crate) colours: Colours,
     /// The language of the labels.
     pub(crate) language: Language,
 }
 
-/// Whether text is coloured.
+/// The use of colours, decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
-    /// It is.
+    /// Text is coloured.
     On,
-    /// It is not.
+    /// Text is not coloured.
     Off,
 }
 
 impl Look {
-    /// How standard output has to look.
+    /// The look of standard output.
     pub(crate) fn of_stdout(language: Language) -> Self {
-        let stdout = io::stdout();
-        let choice = AutoStream::choice(&stdout);
-        Self {
-            width: width(stdout.is_terminal()),
-            colours: Colours::from(choice),
-            language,
-        }
+        Self::of(&io::stdout(), language)
     }
 
-    /// How standard error has to look.
+    /// The look of standard error.
     pub(crate) fn of_stderr(language: Language) -> Self {
-        let stderr = io::stderr();
-        let choice = AutoStream::choice(&stderr);
+        Self::of(&io::stderr(), language)
+    }
+
+    fn of(stream: &impl RawStream, language: Language) -> Self {
         Self {
-            width: width(stderr.is_terminal()),
-            colours: Colours::from(choice),
+            width: width(stream.is_terminal()),
+            colours: match AutoStream::choice(stream) {
+                anstream::ColorChoice::Never => Colours::Off,
+                _ => Colours::On,
+            },
             language,
         }
     }
 
-    /// The text in this style, where there are colours.
+    /// Returns the text in this style, if colours are on.
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         match self.colours {
             Colours::On if !text.is_empty() => format!("{style}{text}{style:#}"),
@@ -92,16 +102,7 @@ impl Look {
     }
 }
 
-impl From<anstream::ColorChoice> for Colours {
-    fn from(choice: anstream::ColorChoice) -> Self {
-        match choice {
-            anstream::ColorChoice::Never => Self::Off,
-            _ => Self::On,
-        }
-    }
-}
-
-/// The terminal's width; `COLUMNS` sets it where there is no terminal.
+/// The terminal's width, or else the variable `COLUMNS`.
 fn width(is_terminal: bool) -> Option<usize> {
     let measured = is_terminal.then(terminal_size::terminal_size).flatten();
     if let Some((terminal_size::Width(columns), _)) = measured.filter(|(width, _)| width.0 > 0) {
@@ -112,27 +113,21 @@ fn width(is_terminal: bool) -> Option<usize> {
         .or(is_terminal.then_some(80))
 }
 
-/// Whether something may move on standard error while the user waits.
-pub(crate) fn can_animate() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    io::stderr().is_terminal() && io::stdout().is_terminal() && !is_dumb
-}
-
-/// What is less important.
+/// For less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// What is more important.
+/// For emphasis.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What went wrong.
+/// For errors.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
-/// What went well.
+/// For success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// What to look at.
+/// For warnings.
 pub(crate) const NOTICE: Style = AnsiColor::Yellow.on_default();
-/// The user.
+/// For the name of the user.
 pub(crate) const USER: Style = Style::new().bold();
 
-/// The style of an agent's name, by its place in the team.
-pub(crate) fn of_agent(place: usize) -> Style {
+/// The style of an agent's name, by its position in the team.
+pub(crate) fn of_agent(position: usize) -> Style {
     const COLOURS: [AnsiColor; 6] = [
         AnsiColor::Cyan,
         AnsiColor::Magenta,
@@ -141,7 +136,7 @@ pub(crate) fn of_agent(place: usize) -> Style {
         AnsiColor::Blue,
         AnsiColor::BrightCyan,
     ];
-    COLOURS[place % COLOURS.len()].on_default().bold()
+    COLOURS[position % COLOURS.len()].on_default().bold()
 }
 
 #[cfg(test)]
@@ -149,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_painted_only_where_there_are_colours() {
+    fn text_is_painted_only_if_colours_are_on() {
         let look = |colours| Look {
             width: None,
             colours,

@@ -1,14 +1,14 @@
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use switchboard_core::Usage;
+use switchboard_core::StreamEvent;
+use switchboard_core::items::{RunItem, RunItemKind};
 
 use super::style::{Colours, Language};
 use super::*;
 
-/// What a screen of this width shows of events.
-fn shown(events: &[Event], width: Option<usize>, language: Language) -> String {
+/// The text that a screen of this width shows for the events.
+fn drawn(events: &[Value], width: Option<usize>, language: Language) -> String {
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
     impl Write for Shared {
@@ -27,92 +27,116 @@ fn shown(events: &[Event], width: Option<usize>, language: Language) -> String {
     let out = Shared::default();
     let mut screen = Screen::new(out.clone(), look);
     for event in events {
-        let event = event.clone();
-        screen.told(&Line { event, at: 0.0 }).unwrap();
+        let json = serde_json::to_vec(event).unwrap();
+        screen.write(&EventLine::parse(&json).unwrap()).unwrap();
     }
     let bytes = out.0.lock().unwrap().clone();
     String::from_utf8(bytes).unwrap()
 }
 
-fn started(message: &str) -> Event {
-    Event::RunStarted {
-        team: "team.toml".to_owned(),
-        agents: vec!["Triage".to_owned(), "Billing".to_owned()],
-        agent: "Triage".to_owned(),
-        model: "offline".to_owned(),
-        message: message.to_owned(),
-    }
+/// An event of Billing, with these fields.
+fn event(kind: &str, fields: Value) -> Value {
+    let mut event = json!({"type": kind, "agent": "Billing", "turn": 1, "at": 1.25});
+    let Value::Object(fields) = fields else {
+        panic!("{fields}");
+    };
+    event.as_object_mut().unwrap().extend(fields);
+    event
 }
 
-fn delta(text: &str) -> Event {
-    Event::TextDelta {
-        agent: "Billing".to_owned(),
-        text: text.to_owned(),
-    }
+fn started(input: &str) -> Value {
+    let agents = ["Triage", "Billing"];
+    let fields =
+        json!({"version": 1, "agents": agents, "input": input, "agent": "Triage", "at": 0});
+    event("run_started", fields)
 }
 
-fn message(text: &str) -> Event {
-    Event::Message {
-        agent: "Billing".to_owned(),
-        text: text.to_owned(),
-    }
+fn delta(text: &str) -> Value {
+    event("text_delta", json!({"item": "m1", "text": text}))
 }
 
-fn finished(output: &str) -> Event {
-    Event::Finished {
-        agent: "Billing".to_owned(),
-        output: json!(output),
-        cost: Cost {
-            turns: 2,
-            usage: Usage {
-                requests: 2,
-                input_tokens: 120,
-                output_tokens: 8,
-                ..Usage::default()
-            },
-            seconds: 1.25,
-        },
-    }
+fn item(name: ItemEvent, text: Option<&str>, kind: RunItemKind, item: Item) -> Value {
+    let kind = EventKind::Item {
+        name,
+        text: text.map(str::to_owned),
+        item: RunItem::new(kind, "Billing", item),
+    };
+    serde_json::to_value(StreamEvent::new(kind, "Billing", 1)).unwrap()
 }
 
-fn handoff() -> Event {
-    let kinds = [
-        ("function_call", 1),
-        ("function_call_output", 1),
-        ("user_message", 2),
-    ];
-    Event::Handoff {
-        from: "Triage".to_owned(),
-        to: "Billing".to_owned(),
-        tool: "transfer_to_billing".to_owned(),
-        payload: json!({"reason": "charged twice", "amount": 12.5}),
-        carried: Some(Carried {
-            items: 4,
-            of: 6,
-            kinds: BTreeMap::from(kinds.map(|(kind, count)| (kind.to_owned(), count))),
-        }),
-    }
+fn message(text: &str) -> Value {
+    let name = ItemEvent::MessageOutputCreated;
+    item(
+        name,
+        Some(text),
+        RunItemKind::MessageOutput,
+        Item::assistant(text),
+    )
 }
 
-fn conversation() -> Vec<Event> {
+fn tool_started(id: &str, tool: &str, arguments: Value) -> Value {
+    event(
+        "tool_started",
+        json!({"call_id": id, "tool": tool, "arguments": arguments}),
+    )
+}
+
+fn tool_ended(id: &str, tool: &str, output: Value, failed: bool) -> Value {
+    let fields = json!({
+        "call_id": id, "tool": tool, "arguments": {}, "output": output, "failed": failed,
+        "seconds": 0.1,
+    });
+    event("tool_ended", fields)
+}
+
+fn handoff(status: &str, more: Value) -> Value {
+    let mut handoff = event("handoff", more);
+    let fields = json!({
+        "from": "Triage", "to": "Billing", "tool": "transfer_to_billing", "call_id": "h1",
+        "status": status,
+    });
+    let fields = fields.as_object().unwrap().clone();
+    handoff.as_object_mut().unwrap().extend(fields);
+    handoff
+}
+
+fn taken() -> Value {
+    let payload = json!({"reason": "charged twice", "amount": 12.5});
+    handoff(
+        "taken",
+        json!({"payload": payload, "carried_items": 4, "of_items": 6}),
+    )
+}
+
+fn tripped(guardrail: &str, info: &str) -> Value {
+    let result = json!({
+        "guardrail": guardrail, "agent": "Billing", "outcome": "tripped", "info": info,
+    });
+    event("guardrail", json!({"on": "output", "result": result}))
+}
+
+fn failed(message: &str) -> Value {
+    let fields = json!({"error": "output_guardrail", "message": message, "turns": 1, "usage": {}});
+    event("run_failed", fields)
+}
+
+fn finished(output: &str) -> Value {
+    let usage = json!({"requests": 2, "input_tokens": 120, "output_tokens": 8});
+    event(
+        "run_finished",
+        json!({"output": output, "turns": 2, "usage": usage}),
+    )
+}
+
+fn conversation() -> Vec<Value> {
     vec![
         started("You took the money twice"),
-        handoff(),
-        Event::ToolCalled {
-            agent: "Billing".to_owned(),
-            call_id: "1".to_owned(),
-            tool: "find_charge".to_owned(),
-            arguments: json!({"customer": "Ann", "days": 3}),
-        },
-        Event::ToolOutput {
-            agent: "Billing".to_owned(),
-            call_id: "1".to_owned(),
-            tool: "find_charge".to_owned(),
-            output: json!({"charges": 2}),
-            failed: false,
-        },
+        taken(),
+        tool_started("1", "find_charge", json!({"customer": "Ann", "days": 3})),
+        tool_ended("1", "find_charge", json!({"charges": 2}), false),
         delta("It is"),
         delta(" rever"),
+        event("usage", json!({"response": {}, "run": {}})),
         delta("sed."),
         message("It is reversed."),
         finished("It is reversed."),
@@ -120,15 +144,15 @@ fn conversation() -> Vec<Event> {
 }
 
 #[test]
-fn a_conversation_shows_who_speaks_and_what_is_handed_over() {
+fn a_conversation_shows_messages_handoffs_and_tool_calls() {
     assert_eq!(
-        shown(&conversation(), None, Language::En),
+        drawn(&conversation(), None, Language::En),
         "\
 You      You took the money twice
 Triage   → Billing
            reason: charged twice
            amount: 12.5
-           carried 4 of 6 items: 2 user messages, 1 call, 1 output
+           carried 4 of 6 items
 Billing  find_charge(customer: Ann, days: 3)
            = {\"charges\":2}
 Billing  It is reversed.
@@ -138,9 +162,9 @@ Billing  It is reversed.
 }
 
 #[test]
-fn a_narrow_terminal_has_names_on_lines_of_their_own() {
+fn in_a_narrow_terminal_names_have_lines_of_their_own() {
     assert_eq!(
-        shown(&conversation()[..2], Some(20), Language::En),
+        drawn(&conversation()[..2], Some(20), Language::En),
         "\
 You
   You took the money
@@ -151,9 +175,7 @@ Triage
       twice
     amount: 12.5
     carried 4 of 6
-      items: 2 user
-      messages, 1
-      call, 1 output
+      items
 "
     );
 }
@@ -161,20 +183,33 @@ Triage
 #[test]
 fn labels_are_in_the_language_of_the_reader() {
     assert_eq!(
-        shown(&[started("多扣了一次钱"), handoff()], None, Language::Zh),
+        drawn(&[started("多扣了一次钱"), taken()], None, Language::Zh),
         "\
 用户     多扣了一次钱
 Triage   → Billing
            reason: charged twice
            amount: 12.5
-           带走 4/6 条：2 用户消息，1 调用，1 结果
+           带走 4/6 条
 "
     );
 }
 
 #[test]
-fn a_message_that_was_not_streamed_is_shown_once_and_so_is_one_that_was() {
-    let plain = [message("Done."), finished("Done.")];
+fn the_column_of_names_keeps_its_width_in_later_runs() {
+    let mut later = started("And now?");
+    later["agents"] = json!(["Billing"]);
+    later["agent"] = json!("Billing");
+    let mut events = [started("Hi"), later];
+    events[0]["agents"] = json!(["Triage", "Billing", "Manager on duty"]);
+    assert_eq!(
+        drawn(&events, None, Language::En),
+        "You              Hi\n\nYou              And now?\n"
+    );
+}
+
+#[test]
+fn a_message_is_drawn_once_whether_it_was_streamed_or_not() {
+    let whole = [message("Done."), finished("Done.")];
     let streamed = [
         delta("\n\nDo"),
         delta("ne.\n"),
@@ -186,15 +221,32 @@ Billing
      Done.
        Billing · 2 turns · 120 tokens in, 8 out · 1.25 s
 ";
-    assert_eq!(shown(&plain, None, Language::En), expected);
-    assert_eq!(shown(&streamed, None, Language::En), expected);
+    assert_eq!(drawn(&whole, None, Language::En), expected);
+    assert_eq!(drawn(&streamed, None, Language::En), expected);
 }
 
 #[test]
-fn an_output_that_nobody_has_said_is_shown() {
+fn two_messages_of_a_response_are_two_entries() {
+    let mut second = delta("Two.");
+    second["item"] = json!("m2");
+    let events = [
+        started("Hi"),
+        delta("One."),
+        second,
+        message("One."),
+        message("Two."),
+    ];
+    assert_eq!(
+        drawn(&events, None, Language::En),
+        "You      Hi\nBilling  One.\nBilling  Two.\n"
+    );
+}
+
+#[test]
+fn an_output_that_is_not_a_message_is_drawn() {
     let events = [started("Hi"), message("secret"), finished("(withheld)")];
     assert_eq!(
-        shown(&events, None, Language::En),
+        drawn(&events, None, Language::En),
         "\
 You      Hi
 Billing  secret
@@ -205,60 +257,78 @@ Billing  (withheld)
 }
 
 #[test]
-fn what_does_not_go_well_is_shown_with_what_to_do() {
-    let billing = || "Billing".to_owned();
+fn each_output_is_under_its_call_also_when_tools_run_at_the_same_time() {
     let events = [
         started("Hi"),
-        Event::HandoffRefused {
-            from: "Triage".to_owned(),
-            to: billing(),
-            tool: "transfer_to_billing".to_owned(),
-            payload: json!({}),
-            reason: "closed on Sundays".to_owned(),
-        },
-        Event::ToolOutput {
-            agent: billing(),
-            call_id: "1".to_owned(),
-            tool: "find_charge".to_owned(),
-            output: json!("timed out"),
-            failed: true,
-        },
-        Event::Guardrail {
-            guardrail: "no cards".to_owned(),
-            agent: billing(),
-            outcome: GuardrailOutcome::Tripped,
-            info: json!("a card number"),
-        },
-        Event::Error {
-            kind: "output_guardrail".to_owned(),
-            message: "stopped".to_owned(),
-            help: Some("say it differently".to_owned()),
-            exit_code: 3,
-            cost: Cost::default(),
-        },
+        tool_started("1", "slow", json!({})),
+        tool_started("2", "fast", json!({})),
+        tool_ended("2", "fast", json!("two"), false),
+        tool_ended("1", "slow", json!("one"), false),
+        tool_ended("3", "missing", json!("Tool 'missing' not found."), true),
     ];
     assert_eq!(
-        shown(&events, None, Language::En),
+        drawn(&events, None, Language::En),
         "\
 You      Hi
-Triage   → Billing refused: closed on Sundays
-           failed: timed out
-Billing  guardrail \"no cards\" stopped the run: a card number
-error: stopped
-  help: say it differently
+Billing  slow()
+Billing  fast()
+           = two
+Billing  slow()
+           = one
+Billing  missing()
+           failed: Tool 'missing' not found.
 "
     );
 }
 
 #[test]
-fn an_answer_that_was_stopped_keeps_what_was_said() {
-    let stopped = Event::Stopped {
-        agent: "Billing".to_owned(),
-        output: "It is".to_owned(),
-        cost: Cost::default(),
+fn a_call_is_drawn_from_its_item_only_if_the_provider_runs_the_tool() {
+    let call = |json: &str| {
+        let call = serde_json::from_str(json).unwrap();
+        item(ItemEvent::ToolCalled, None, RunItemKind::ToolCall, call)
     };
+    let events = [
+        started("Hi"),
+        call(r#"{"type":"web_search_call","id":"ws_1","status":"completed"}"#),
+        call(r#"{"type":"function_call","call_id":"c1","name":"find","arguments":"{}"}"#),
+    ];
     assert_eq!(
-        shown(
+        drawn(&events, None, Language::En),
+        "You      Hi\nBilling  web_search_call()\n"
+    );
+}
+
+#[test]
+fn refusals_guardrails_and_failures_are_drawn() {
+    let events = [
+        started("Hi"),
+        handoff(
+            "refused",
+            json!({"payload": {}, "reason": "closed on Sundays"}),
+        ),
+        handoff("ignored", json!({"payload": {}})),
+        tripped("no cards", "a card number"),
+        tripped("quiet", ""),
+        failed("stopped"),
+    ];
+    assert_eq!(
+        drawn(&events, None, Language::En),
+        "\
+You      Hi
+Triage   → Billing refused: closed on Sundays
+Triage   → Billing ignored
+Billing  guardrail \"no cards\" stopped the run: a card number
+Billing  guardrail \"quiet\" stopped the run
+error: stopped
+"
+    );
+}
+
+#[test]
+fn a_stopped_message_stays() {
+    let stopped = event("run_stopped", json!({"turns": 0, "usage": {}}));
+    assert_eq!(
+        drawn(
             &[started("Hi"), delta("It is"), stopped],
             None,
             Language::En
@@ -267,7 +337,7 @@ fn an_answer_that_was_stopped_keeps_what_was_said() {
 You      Hi
 Billing  It is
            stopped
-           Billing · 0 turns · 0 tokens in, 0 out · 0.00 s
+           Billing · 0 turns · 0 tokens in, 0 out · 1.25 s
 "
     );
 }
@@ -275,60 +345,39 @@ Billing  It is
 #[test]
 fn escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal() {
     let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m";
+    let mut handoff = handoff("taken", json!({"payload": { evil: evil }}));
+    handoff["from"] = json!(evil);
+    handoff["to"] = json!(evil);
     let events = [
         started(evil),
         delta(evil),
         message("other\u{1b}c"),
-        Event::ToolCalled {
-            agent: evil.to_owned(),
-            call_id: evil.to_owned(),
-            tool: evil.to_owned(),
-            arguments: json!({ evil: evil }),
-        },
-        Event::Handoff {
-            from: evil.to_owned(),
-            to: evil.to_owned(),
-            tool: evil.to_owned(),
-            payload: json!({ evil: evil }),
-            carried: None,
-        },
-        Event::Guardrail {
-            guardrail: evil.to_owned(),
-            agent: evil.to_owned(),
-            outcome: GuardrailOutcome::Tripped,
-            info: json!(evil),
-        },
+        tool_started(evil, evil, json!({ evil: evil })),
+        tool_ended(evil, evil, json!(evil), true),
+        handoff,
+        tripped(evil, evil),
         finished(evil),
-        Event::Error {
-            kind: evil.to_owned(),
-            message: evil.to_owned(),
-            help: Some(evil.to_owned()),
-            exit_code: 1,
-            cost: Cost::default(),
-        },
+        failed(evil),
     ];
     for width in [None, Some(20), Some(80)] {
-        let shown = shown(&events, width, Language::En);
-        let raw: Vec<char> = shown
+        let drawn = drawn(&events, width, Language::En);
+        let raw: Vec<char> = drawn
             .chars()
             .filter(|c| c.is_control() && *c != '\n')
             .collect();
-        assert_eq!(raw, Vec::<char>::new(), "{shown}");
+        assert_eq!(raw, Vec::<char>::new(), "{drawn}");
     }
 }
 
 #[test]
-fn a_long_output_of_a_tool_is_cut_on_the_screen() {
-    let output = Event::ToolOutput {
-        agent: "Billing".to_owned(),
-        call_id: "1".to_owned(),
-        tool: "dump".to_owned(),
-        output: json!("x".repeat(SHOWN + 7)),
-        failed: false,
-    };
+fn a_long_output_of_a_tool_is_shortened() {
+    let events = [
+        tool_started("1", "dump", json!({})),
+        tool_ended("1", "dump", json!("x".repeat(MAX_VALUE + 7)), false),
+    ];
     let expected = format!(
         "       = {}… (7 more characters; --json shows all)\n",
-        "x".repeat(SHOWN)
+        "x".repeat(MAX_VALUE)
     );
-    assert_eq!(shown(&[output], None, Language::En), expected);
+    assert!(drawn(&events, None, Language::En).ends_with(&expected));
 }

@@ -1,63 +1,63 @@
-//! Text that fits the terminal: wrapped at its width, wide characters counted as two columns, and
-//! nothing in it that the terminal would obey.
+//! Wraps text at the terminal's width, counts wide characters as two columns, and escapes control
+//! characters.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Text that flows into a column, piece by piece as it comes.
+/// Wraps text that arrives in pieces.
 ///
 /// Lines break at spaces, and between characters of scripts that have none. A word is held back until
 /// it is complete, as it may have to go to the next line.
 #[derive(Debug)]
-pub(crate) struct Flow {
-    /// How many columns a line has; `None` is no limit.
+pub(crate) struct LineWrapper {
+    /// The width of lines; `None` is no limit.
     width: Option<usize>,
-    /// How far lines are indented.
+    /// The indent of lines after the first.
     indent: usize,
-    /// The column the next word would begin in.
+    /// The current column.
     column: usize,
-    /// Spaces before the next word.
+    /// The number of spaces before the next word.
     spaces: usize,
     /// The word that is not complete yet.
     word: String,
-    /// Whether the last character was a carriage return, which only counts if no line feed follows.
-    returned: bool,
-    /// Line breaks that show once something follows them.
+    /// Set after a carriage return, which is written unless a line feed follows.
+    has_return: bool,
+    /// The number of line breaks before the next word.
     breaks: usize,
 }
 
-impl Flow {
-    /// A flow whose first line begins at `column` and whose others begin at `indent`.
+impl LineWrapper {
+    /// Creates a wrapper whose first line begins at `column` and whose others begin at `indent`.
     pub(crate) fn new(width: Option<usize>, column: usize, indent: usize) -> Self {
-        let mut flow = Self {
+        let mut wrapper = Self {
             width: None,
             indent,
             column,
             spaces: 0,
             word: String::new(),
-            returned: false,
+            has_return: false,
             breaks: 0,
         };
-        flow.resize(width);
-        flow
+        wrapper.resize(width);
+        wrapper
     }
 
-    /// Lines have this width from here on.
+    /// Sets the width of the following lines.
     pub(crate) fn resize(&mut self, width: Option<usize>) {
-        // Some room is always left, however narrow the terminal is.
+        // Leaves room for text in the narrowest terminal.
         self.width = width.map(|width| width.max(self.indent + 4));
     }
 
-    /// What can be shown now that `text` has come.
+    /// Adds a piece of text, and returns the output that is complete.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut out = String::new();
         for c in text.chars() {
-            if std::mem::take(&mut self.returned) && c != '\n' {
+            if std::mem::take(&mut self.has_return) && c != '\n' {
                 self.add_escaped('\r', &mut out);
             }
             match c {
-                '\r' => self.returned = true,
+                '\r' => self.has_return = true,
                 '\n' | '\u{2028}' | '\u{2029}' => {
                     self.end_word(&mut out);
                     self.spaces = 0;
@@ -71,14 +71,14 @@ impl Flow {
                     self.end_word(&mut out);
                     self.spaces += 4;
                 }
-                c if is_obeyed(c) => self.add_escaped(c, &mut out),
+                c if is_control(c) => self.add_escaped(c, &mut out),
                 c => self.add(c, &mut out),
             }
         }
         out
     }
 
-    /// The rest. White space at the end is not shown.
+    /// Returns the rest of the output, without trailing white space.
     pub(crate) fn finish(&mut self) -> String {
         let mut out = String::new();
         self.end_word(&mut out);
@@ -103,7 +103,7 @@ impl Flow {
         self.word.push(c);
     }
 
-    /// Shows the word that is complete now, on the next line if it does not fit this one.
+    /// Writes the current word, on the next line if it does not fit on this one.
     fn end_word(&mut self, out: &mut String) {
         if self.word.is_empty() {
             return;
@@ -114,7 +114,8 @@ impl Flow {
         }
         let spaces = std::mem::take(&mut self.spaces);
         let width = word.width();
-        let fits = |column: usize, flow: &Self| flow.width.is_none_or(|limit| column <= limit);
+        let fits =
+            |column: usize, wrapper: &Self| wrapper.width.is_none_or(|limit| column <= limit);
         if fits(self.column + spaces + width, self) {
             out.extend(std::iter::repeat_n(' ', spaces));
             out.push_str(&word);
@@ -124,8 +125,8 @@ impl Flow {
         if self.column > self.indent {
             self.new_line(out);
         }
-        // A word longer than a line is cut where it must be.
-        for part in parts(&word) {
+        // A word longer than a line is cut.
+        for part in graphemes(&word) {
             let width = part.width();
             if !fits(self.column + width, self) && self.column > self.indent {
                 self.new_line(out);
@@ -136,7 +137,7 @@ impl Flow {
     }
 
     fn new_line(&mut self, out: &mut String) {
-        // No spaces are left at the ends of empty lines.
+        // Empty lines have no trailing spaces.
         out.truncate(out.trim_end_matches(' ').len());
         out.push('\n');
         out.extend(std::iter::repeat_n(' ', self.indent));
@@ -144,67 +145,65 @@ impl Flow {
     }
 }
 
-/// A whole text, wrapped and indented; the first line begins at `column`.
+/// Wraps and indents a whole text, whose first line begins at `column`.
 pub(crate) fn wrapped(text: &str, width: Option<usize>, column: usize, indent: usize) -> String {
-    let mut flow = Flow::new(width, column, indent);
-    let mut out = flow.push(text);
-    out.push_str(&flow.finish());
-    out
+    let mut wrapper = LineWrapper::new(width, column, indent);
+    let out = wrapper.push(text);
+    out + &wrapper.finish()
 }
 
-/// A text on one line, with nothing in it that a terminal obeys.
+/// Escapes line breaks and control characters.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(|c: char| is_obeyed(c) || is_line_break(c)) {
+    if !text.contains(|c: char| is_control(c) || is_line_break(c)) {
         return Cow::Borrowed(text);
     }
-    let escaped = text.chars().fold(String::new(), |mut out, c| {
-        if is_obeyed(c) || is_line_break(c) {
-            out.extend(c.escape_default())
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if is_control(c) || is_line_break(c) {
+            escaped.extend(c.escape_default());
         } else {
-            out.push(c)
+            escaped.push(c);
         }
-        out
-    });
+    }
     Cow::Owned(escaped)
 }
 
-/// A text filled up with spaces to a number of columns.
+/// Pads a text with spaces to a number of columns.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// The beginning of a text, at most so many columns, with a sign that there is more.
+/// Cuts a text to a number of columns, and marks the cut with an ellipsis.
 pub(crate) fn shortened(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
-    let mut kept = String::new();
+    let mut start = String::new();
     let mut width = 1;
-    for part in parts(text) {
+    for part in graphemes(text) {
         width += part.width();
         if width > columns {
             break;
         }
-        kept.push_str(part);
+        start.push_str(part);
     }
-    kept.truncate(kept.trim_end().len());
-    kept.push('…');
-    Cow::Owned(kept)
+    start.truncate(start.trim_end().len());
+    start.push('…');
+    Cow::Owned(start)
 }
 
-/// Whether a terminal would do something for this character instead of showing it, or show the text
-/// around it in another order.
-fn is_obeyed(c: char) -> bool {
-    let turns_text = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() && !matches!(c, '\n' | '\r' | '\t') || turns_text
+/// Returns `true` for control characters, also those that change the direction of text.
+fn is_control(c: char) -> bool {
+    let changes_direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() && !matches!(c, '\n' | '\r' | '\t') || changes_direction
 }
 
 fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a line may end after `last` and go on with `next`, with no space between them.
+/// Returns `true` if a line may break between these characters.
 fn may_break(last: char, next: char) -> bool {
     const OPENING: &str = "（「『《【〈“‘([{";
     const CLOSING: &str = "，。！？、；：）」』》】〉”’…·)]},.!?;:%";
@@ -216,8 +215,8 @@ fn may_break(last: char, next: char) -> bool {
         && !CLOSING.contains(next)
 }
 
-/// The smallest parts a text can be cut into: characters with what belongs to them.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+/// Splits a text into characters, each with its combining characters and joined emoji.
+fn graphemes(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let mut chars = rest.char_indices();
@@ -238,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_go_to_the_next_line_whole() {
+    fn words_are_not_split() {
         assert_eq!(
             wrapped("A second charge is reversed", Some(16), 4, 4),
             "A second\n    charge is\n    reversed"
@@ -262,16 +261,16 @@ mod tests {
     }
 
     #[test]
-    fn pieces_flow_as_the_whole_does() {
+    fn pieces_are_wrapped_as_the_whole_text_is() {
         let text = "One family 👩‍👩‍👧 and an e\u{301}lan of wörds, 多扣的款项 and\r\n\r\nmore\tof it";
         for width in [None, Some(4), Some(9), Some(20)] {
             let whole = wrapped(text, width, 2, 2);
-            let mut flow = Flow::new(width, 2, 2);
+            let mut wrapper = LineWrapper::new(width, 2, 2);
             let pieces: String = text
                 .chars()
-                .map(|c| flow.push(c.encode_utf8(&mut [0; 4])))
+                .map(|c| wrapper.push(c.encode_utf8(&mut [0; 4])))
                 .collect();
-            assert_eq!(pieces + &flow.finish(), whole, "{width:?}");
+            assert_eq!(pieces + &wrapper.finish(), whole, "{width:?}");
         }
     }
 
@@ -286,12 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_stay_and_those_at_the_end_go() {
+    fn line_breaks_stay_except_at_the_end() {
         assert_eq!(wrapped("a\n\nb\n\n", None, 2, 2), "a\n\n  b");
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_shown_escaped() {
+    fn control_characters_are_escaped() {
         assert_eq!(
             wrapped("\u{1b}[31mred\u{7} \u{9b}2J \u{202e}txt a\rb", None, 0, 0),
             "\\u{1b}[31mred\\u{7} \\u{9b}2J \\u{202e}txt a\\rb"
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_and_filled_by_columns() {
+    fn texts_are_cut_and_padded_by_columns() {
         assert_eq!(padded("账单", 6), "账单  ");
         assert_eq!(shortened("多扣的款项", 6), "多扣…");
         assert_eq!(shortened("short", 6), "short");

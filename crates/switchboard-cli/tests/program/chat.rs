@@ -13,7 +13,7 @@ fn lines_are_messages_and_commands() {
         "\
 You        My bill is wrong
 Triage     → Billing
-             carried 3 of 3 items: 1 user message, 1 call, 1 output
+             carried 3 of 3 items
 Billing    A second charge is reversed.
 
            (offline model)
@@ -47,7 +47,7 @@ fn a_saved_chat_is_shown_again_as_it_was() {
 }
 
 #[test]
-fn saving_writes_over_nothing_that_the_chat_did_not_write() {
+fn saving_overwrites_only_files_of_the_same_chat() {
     let folder = Folder::new();
     let before = folder.read("team.toml");
     let lines = "/save team.toml\n/save my chat.jsonl\nHi\n/save my chat.jsonl\n/save\n";
@@ -72,7 +72,7 @@ fn saving_writes_over_nothing_that_the_chat_did_not_write() {
 }
 
 #[test]
-fn a_message_that_fails_does_not_end_the_chat_and_is_its_exit_code() {
+fn a_run_that_fails_does_not_end_the_chat_and_sets_its_exit_code() {
     let folder = Folder::new();
     let args = ["chat", "team.toml", "--max-turns", "1"];
     let ran = folder.run_with_input(&args, "My bill is wrong\n/agents\n");

@@ -39,7 +39,7 @@ fn the_commands_that_init_proposes_work() {
 }
 
 #[test]
-fn init_writes_over_nothing_unless_it_is_told_to() {
+fn init_overwrites_nothing_without_force() {
     let folder = Folder::new();
     let ran = folder.run(&["init"]);
     assert_eq!(ran.code, Some(2));
@@ -54,7 +54,7 @@ fn init_writes_over_nothing_unless_it_is_told_to() {
 }
 
 #[test]
-fn check_tells_problems_with_their_places_and_warnings_count_when_strict() {
+fn check_reports_problems_with_positions_and_strict_counts_warnings() {
     let folder = Folder::new();
     folder.write(
         "bad.toml",
@@ -83,7 +83,7 @@ fn check_tells_problems_with_their_places_and_warnings_count_when_strict() {
 }
 
 #[test]
-fn a_team_is_drawn_without_its_models_and_secrets() {
+fn a_team_is_drawn_without_models_and_secrets() {
     let folder = Folder::new();
     let secret = "
         model = \"openai/gpt-5.2\"

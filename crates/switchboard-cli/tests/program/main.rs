@@ -1,11 +1,11 @@
-//! The program as its users meet it: the built binary, its arguments, its output, its exit codes.
+//! Tests of the built program: its arguments, its output, its exit codes.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod chat;
+mod command_line;
 mod files;
-mod manners;
-mod mishaps;
+mod io_errors;
 mod models;
 mod recordings;
 mod routing;

@@ -1,4 +1,4 @@
-//! Models over the wire: servers that answer, refuse, are not there, or are slow.
+//! Models over HTTP: servers that answer, refuse, are missing, or are slow.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command};
@@ -26,7 +26,7 @@ fn ask(folder: &Folder, provider: &FakeProvider, key: &str, more: &[&str]) -> Co
 }
 
 #[test]
-fn a_server_of_ones_own_answers() {
+fn the_server_of_the_base_url_answers() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     provider.script(
         "key",
@@ -38,13 +38,13 @@ fn a_server_of_ones_own_answers() {
     let ran = Ran::of(ask(&folder, &provider, "key", &["--json"]).spawn().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let events = ran.events();
-    assert_eq!(events[0]["model"], "chat/llama");
+    assert_eq!(events[1]["model"], "llama");
     assert_eq!(events.last().unwrap()["output"], "Your bill is fixed.");
     provider.assert_valid();
 }
 
 #[test]
-fn a_server_that_refuses_the_key_or_is_not_there_is_told_apart_from_other_failures() {
+fn a_server_that_refuses_the_key_or_is_missing_has_an_exit_code_of_its_own() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let refused = json!({"error": {"message": "Incorrect API key provided"}});
     provider.script("wrong", [Reply::status(401, refused)]);
@@ -53,22 +53,20 @@ fn a_server_that_refuses_the_key_or_is_not_there_is_told_apart_from_other_failur
     assert!(ran.stderr.contains("help: check the key"), "{ran:?}");
 
     let args = ["run", "team.toml", "Hi", "--model", "chat/x", "--base-url"];
-    let nobody = "http://127.0.0.1:9/v1";
-    let ran = folder.run(&[&args[..], &[nobody, "--json"]].concat());
+    let unused = "http://127.0.0.1:9/v1";
+    let ran = folder.run(&[&args[..], &[unused, "--json"]].concat());
     assert_eq!(ran.code, Some(4));
     let events = ran.events();
     let error = events.last().unwrap();
     assert_eq!(
-        (&error["kind"], &error["exit_code"]),
-        (&json!("model"), &json!(4))
+        (&error["type"], &error["error"]),
+        (&json!("run_failed"), &json!("model"))
     );
-    assert!(
-        error["help"].as_str().unwrap().contains("--base-url"),
-        "{error}"
-    );
+    assert!(ran.stderr.starts_with("help: "), "{ran:?}");
+    assert!(ran.stderr.contains("--base-url"), "{ran:?}");
 }
 
-/// Waits until the program has written this, and returns what it wrote up to there.
+/// Waits until the program has written this text, and returns the output so far.
 fn wait_for(child: &mut Child, text: &str) -> String {
     let stdout = child.stdout.as_mut().unwrap();
     let mut seen = Vec::new();
@@ -89,7 +87,7 @@ fn signal(child: &Child, name: &str) {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_answer_stays_as_far_as_it_came() {
+fn an_interrupted_run_ends_with_run_stopped() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     for (name, code) in [("-INT", 130), ("-TERM", 143)] {
         let slow = Reply::text("One two three four five")
@@ -106,11 +104,7 @@ fn an_interrupted_answer_stays_as_far_as_it_came() {
         stdout.read_to_string(&mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code));
         let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
-        assert_eq!(last["type"], "stopped");
-        let output = last["output"].as_str().unwrap();
-        assert!(
-            output.starts_with("One") && !output.ends_with("five"),
-            "{output}"
-        );
+        assert_eq!(last["type"], "run_stopped");
+        assert!(!rest.contains("five"), "{rest}");
     }
 }

@@ -1,9 +1,9 @@
-//! `switchboard replay`, and the demonstration.
+//! `switchboard replay`, and the demo.
 
 use crate::support::Folder;
 
 #[test]
-fn what_json_printed_is_shown_as_the_run_was() {
+fn a_recorded_run_is_shown_as_the_run_was() {
     let folder = Folder::new();
     let recorded = folder.run(&["run", "team.toml", "I want a manager", "--json"]);
     folder.write("run.jsonl", &recorded.stdout);
@@ -19,22 +19,23 @@ fn what_json_printed_is_shown_as_the_run_was() {
 }
 
 #[test]
-fn a_broken_line_is_named_and_the_rest_is_shown() {
+fn an_invalid_line_is_named_and_the_rest_is_shown() {
     let folder = Folder::new();
-    let text = "\
-{\"type\":\"message\",\"agent\":\"A\",\"text\":\"One.\",\"at\":0}
-{\"type\":\"mess
-{\"type\":\"telepathy\",\"at\":1}
-{\"type\":\"message\",\"agent\":\"A\",\"text\":\"Two.\",\"at\":2}
-";
+    let text = r#"
+{"type":"text_delta","agent":"A","turn":1,"item":"m1","text":"One.","at":0}
+{"type":"mess
+{"type":"telepathy","agent":"A","turn":1,"at":1}
+{"type":"text_delta","agent":"A","turn":1,"item":"m2","text":"Two.","at":2}
+{"type":"run_failed","agent":"A","turn":1,"error":"model","message":"no answer","turns":1,"usage":{}}
+"#;
     folder.write("run.jsonl", text);
     let ran = folder.run(&["replay", "run.jsonl"]);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
-        (Some(2), "A    One.\nA    Two.\n")
+        (Some(2), "A    One.\nA    Two.\nerror: no answer\n")
     );
     assert!(
-        ran.stderr.starts_with("warning: run.jsonl:2: left out"),
+        ran.stderr.starts_with("warning: run.jsonl:3: left out"),
         "{}",
         ran.stderr
     );
@@ -46,7 +47,22 @@ fn a_broken_line_is_named_and_the_rest_is_shown() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_is_not_taken_apart_line_by_line() {
+fn a_recording_of_an_older_version_is_an_error() {
+    let folder = Folder::new();
+    let text = r#"{"type":"run_started","team":"team.toml","agents":[],"agent":"A","model":"offline","message":"Hi","at":0}"#;
+    folder.write("run.jsonl", text);
+    let ran = folder.run(&["replay", "run.jsonl"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(
+        ran.stderr
+            .starts_with("error: run.jsonl was recorded by an older version of switchboard\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_file_that_is_not_a_recording_has_one_error() {
     let folder = Folder::new();
     let ran = folder.run(&["replay", "team.toml"]);
     assert_eq!(
@@ -79,15 +95,15 @@ fn without_a_command_a_conversation_with_three_handoffs_is_shown() {
 }
 
 #[test]
-fn the_picture_in_the_readme_shows_the_demonstration_as_it_is() {
+fn the_picture_in_the_readme_shows_the_current_demo() {
     let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/demo.svg");
     let picture = std::fs::read_to_string(picture).unwrap();
     let events = Folder::new().run(&["demo", "--json"]).events();
     for event in events {
         let shown = match event["type"].as_str().unwrap() {
-            "run_started" => event["message"].as_str().unwrap().to_owned(),
+            "run_started" => event["input"].as_str().unwrap().to_owned(),
             "handoff" => format!(">{}<", event["to"].as_str().unwrap()),
-            "tool_called" => format!("{}(", event["tool"].as_str().unwrap()),
+            "tool_started" => format!("{}(", event["tool"].as_str().unwrap()),
             _ => continue,
         };
         assert!(picture.contains(&shown), "record it again: {shown}");

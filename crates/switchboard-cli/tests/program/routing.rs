@@ -24,7 +24,7 @@ context = { tier = "premium" }
 "#;
 
 #[test]
-fn cases_that_pass_are_a_table_and_no_failure() {
+fn cases_that_pass_are_shown_as_a_table() {
     let folder = Folder::new();
     folder.write("cases.toml", CASES);
     let ran = folder.run(&["test", "team.toml", "cases.toml"]);
@@ -47,7 +47,7 @@ fn cases_that_pass_are_a_table_and_no_failure() {
 }
 
 #[test]
-fn cases_that_fail_say_why_and_come_in_the_order_of_the_file() {
+fn cases_that_fail_have_reasons_and_keep_the_order_of_the_file() {
     let folder = Folder::new();
     let failing = "[[cases]]\nmessage = \"My bill is wrong\"\nexpect = \"Manager\"\n";
     folder.write("cases.toml", &format!("{failing}{CASES}"));
@@ -84,7 +84,7 @@ fn cases_that_fail_say_why_and_come_in_the_order_of_the_file() {
 }
 
 #[test]
-fn cases_that_cannot_be_read_are_a_mistake_in_the_file() {
+fn cases_that_cannot_be_parsed_are_a_usage_error() {
     let folder = Folder::new();
     folder.write(
         "cases.toml",

@@ -7,7 +7,7 @@ use crate::support::{Folder, Ran};
 const BILL: &str = "\
 You        My bill is wrong
 Triage     → Billing
-             carried 3 of 3 items: 1 user message, 1 call, 1 output
+             carried 3 of 3 items
 Billing    A second charge is reversed.
 
            (offline model)
@@ -16,12 +16,12 @@ Billing    A second charge is reversed.
 #[test]
 fn a_message_needs_no_quotes() {
     let folder = Folder::new();
-    let said = |words: &[&str]| {
+    let message = |words: &[&str]| {
         let args = [&["run", "team.toml", "--json"], words].concat();
-        folder.run(&args).events()[0]["message"].clone()
+        folder.run(&args).events()[0]["input"].clone()
     };
-    assert_eq!(said(&["My", "bill", "is", "wrong"]), "My bill is wrong");
-    assert_eq!(said(&["My  bill"]), "My  bill");
+    assert_eq!(message(&["My", "bill", "is", "wrong"]), "My bill is wrong");
+    assert_eq!(message(&["My  bill"]), "My  bill");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_message_is_answered_and_the_handoff_is_shown() {
 }
 
 #[test]
-fn a_message_may_come_through_a_pipe() {
+fn a_message_is_read_from_a_pipe() {
     let ran = Folder::new().run_with_input(&["run", "team.toml"], "My bill\nis wrong\n");
     let first = ran.stdout.lines().take(2).collect::<Vec<_>>();
     assert_eq!(first, ["You        My bill", "           is wrong"]);
@@ -49,10 +49,9 @@ fn a_file_of_messages_is_one_conversation() {
     for input in ["in.txt", "in.jsonl"] {
         let ran = folder.run(&["run", "team.toml", "--input", input, "--json"]);
         let started: Vec<_> = ran
-            .events()
+            .events_of("run_started")
             .into_iter()
-            .filter(|event| event["type"] == "run_started")
-            .map(|event| (event["agent"].clone(), event["message"].clone()))
+            .map(|event| (event["agent"].clone(), event["input"].clone()))
             .collect();
         assert_eq!(
             started,
@@ -65,44 +64,76 @@ fn a_file_of_messages_is_one_conversation() {
 }
 
 #[test]
-fn machines_get_an_event_a_line() {
+fn json_is_the_stream_of_the_run() {
     let ran = Folder::new().run(&["run", "team.toml", "I want a manager", "--json"]);
     let events: Vec<_> = ran
         .events()
         .into_iter()
-        .filter(|event| event["type"] != "text_delta")
+        .filter(|event| event["type"] != "text_delta" && event["type"] != "usage")
         .collect();
-    let said = "I call you back.\n\n(offline model)";
+    let text = "I call you back.\n\n(offline model)";
+    let items: Vec<_> = ran
+        .events_of("item")
+        .into_iter()
+        .map(|event| event["item"].clone())
+        .collect();
+    let call_id = items[0]["raw_item"]["call_id"].clone();
     let usage = events.last().unwrap()["usage"].clone();
     assert_eq!(
         events,
         [
             json!({
                 "type": "run_started",
-                "team": "team.toml",
-                "agents": ["Triage", "Billing", "Manager", "Concierge"],
                 "agent": "Triage",
-                "model": "offline",
-                "message": "I want a manager",
+                "turn": 0,
+                "version": 1,
+                "agents": ["Triage", "Billing", "Manager", "Concierge"],
+                "input": "I want a manager",
+            }),
+            json!({"type": "agent_updated", "agent": "Triage", "turn": 0, "model": "offline"}),
+            json!({"type": "turn_started", "agent": "Triage", "turn": 1}),
+            json!({
+                "type": "item",
+                "agent": "Triage",
+                "turn": 1,
+                "name": "handoff_requested",
+                "item": items[0],
+            }),
+            json!({
+                "type": "item",
+                "agent": "Triage",
+                "turn": 1,
+                "name": "handoff_occured",
+                "item": items[1],
             }),
             json!({
                 "type": "handoff",
+                "agent": "Triage",
+                "turn": 1,
                 "from": "Triage",
                 "to": "Manager",
                 "tool": "transfer_to_manager",
+                "call_id": call_id,
                 "payload": {"reason": "I want a manager"},
-                "carried": {
-                    "items": 3,
-                    "of": 3,
-                    "kinds": {"function_call": 1, "function_call_output": 1, "user_message": 1},
-                },
+                "status": "taken",
+                "carried_items": 3,
+                "of_items": 3,
             }),
-            json!({"type": "agent_updated", "agent": "Manager", "model": "offline"}),
-            json!({"type": "message", "agent": "Manager", "text": said}),
+            json!({"type": "agent_updated", "agent": "Manager", "turn": 1, "model": "offline"}),
+            json!({"type": "turn_started", "agent": "Manager", "turn": 2}),
             json!({
-                "type": "finished",
+                "type": "item",
                 "agent": "Manager",
-                "output": said,
+                "turn": 2,
+                "name": "message_output_created",
+                "text": text,
+                "item": items[2],
+            }),
+            json!({
+                "type": "run_finished",
+                "agent": "Manager",
+                "turn": 2,
+                "output": text,
                 "turns": 2,
                 "usage": usage,
             }),
@@ -111,7 +142,7 @@ fn machines_get_an_event_a_line() {
 }
 
 #[test]
-fn the_context_opens_a_way() {
+fn the_context_enables_a_handoff() {
     let folder = Folder::new();
     let last = |args: &[&str]| {
         let ran = folder.run(&[&["run", "team.toml", "theatre tickets", "--json"], args].concat());
@@ -122,7 +153,7 @@ fn the_context_opens_a_way() {
 }
 
 #[test]
-fn another_agent_may_begin() {
+fn another_agent_can_begin() {
     let folder = Folder::new();
     let ran = folder.run(&[
         "run",
@@ -132,7 +163,12 @@ fn another_agent_may_begin() {
         "Billing",
         "--json",
     ]);
-    assert_eq!(ran.types(), ["run_started", "message", "finished"]);
+    let agents: Vec<_> = ran
+        .events_of("agent_updated")
+        .into_iter()
+        .map(|event| event["agent"].clone())
+        .collect();
+    assert_eq!(agents, ["Billing"]);
     let ran = folder.run(&["run", "team.toml", "wrong bill", "--agent", "Biling"]);
     let expected = Ran {
         code: Some(2),
@@ -144,7 +180,7 @@ fn another_agent_may_begin() {
 }
 
 #[test]
-fn too_many_turns_are_an_error_that_says_what_to_do() {
+fn too_many_turns_are_an_error_with_advice() {
     let folder = Folder::new();
     let ran = folder.run(&["run", "team.toml", "wrong bill", "--max-turns", "1"]);
     assert_eq!(ran.code, Some(1));
@@ -184,7 +220,7 @@ fn a_trace_has_a_span_a_line() {
 }
 
 #[test]
-fn who_says_nothing_is_told_how_to() {
+fn a_missing_message_is_an_error_with_advice() {
     let folder = Folder::new();
     folder.write("empty.txt", "\n\n");
     for (args, what) in [
@@ -207,7 +243,7 @@ fn who_says_nothing_is_told_how_to() {
 }
 
 #[test]
-fn a_team_file_with_mistakes_is_shown_with_their_places() {
+fn the_problems_of_a_team_file_are_shown_with_their_positions() {
     let folder = Folder::new();
     folder.write("bad.toml", "[agents.A]\nhandoffs = [\"BB\"]\n[agents.B]\n");
     let ran = folder.run(&["run", "bad.toml", "Hi"]);

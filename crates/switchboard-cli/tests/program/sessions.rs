@@ -1,9 +1,9 @@
-//! `--session`: conversations that outlive the program.
+//! `--session`: conversations that are stored.
 
 use crate::support::Folder;
 
 #[test]
-fn a_session_goes_on_with_the_agent_that_had_it() {
+fn a_session_continues_with_the_agent_that_had_it() {
     let folder = Folder::new();
     let agent = |session: &str, message: &str| {
         let args = ["run", "team.toml", message, "--session", session, "--json"];
@@ -15,19 +15,19 @@ fn a_session_goes_on_with_the_agent_that_had_it() {
     assert_eq!(agent("tuesday", "And the refund?"), "Billing");
     assert_eq!(agent("wednesday", "Hello"), "Triage");
     let chat = folder.run_with_input(&["chat", "team.toml", "--session", "tuesday"], "/history\n");
-    let said: Vec<&str> = chat
+    let messages: Vec<&str> = chat
         .stdout
         .lines()
         .filter(|line| line.starts_with("You"))
         .collect();
     assert_eq!(
-        said,
+        messages,
         ["You        My bill is wrong", "You        And the refund?"]
     );
 }
 
 #[test]
-fn a_session_that_was_reset_begins_anew() {
+fn a_session_that_was_reset_begins_again() {
     let folder = Folder::new();
     let args = ["chat", "team.toml", "--session", "tuesday"];
     folder.run_with_input(&args, "My bill is wrong\n/reset\n");
@@ -41,7 +41,7 @@ fn a_session_that_was_reset_begins_anew() {
 }
 
 #[test]
-fn an_agent_that_the_team_no_longer_has_is_no_obstacle() {
+fn a_stored_agent_that_the_team_no_longer_has_is_ignored() {
     let folder = Folder::new();
     let args = [
         "run",
@@ -58,7 +58,7 @@ fn an_agent_that_the_team_no_longer_has_is_no_obstacle() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_kept_can_be_read_by_its_owner_only() {
+fn only_the_owner_can_read_sessions() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);
@@ -67,7 +67,7 @@ fn what_is_kept_can_be_read_by_its_owner_only() {
 }
 
 #[test]
-fn a_session_that_cannot_be_kept_says_why() {
+fn a_session_that_cannot_be_opened_is_an_error_with_advice() {
     let folder = Folder::new();
     folder.write("data", "not a folder");
     let ran = folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);

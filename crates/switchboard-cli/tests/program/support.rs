@@ -1,4 +1,4 @@
-//! Running the program in a folder of its own.
+//! Runs the program in a temporary folder.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A team whose answers are known.
+/// A team with known answers.
 pub(crate) const TEAM: &str = r#"
 start = "Triage"
 
@@ -37,7 +37,7 @@ pub(crate) struct Folder {
     dir: TempDir,
 }
 
-/// What came of running the program.
+/// The result of running the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -46,7 +46,7 @@ pub(crate) struct Ran {
 }
 
 impl Folder {
-    /// A folder with `team.toml`.
+    /// Creates a folder with `team.toml`.
     pub(crate) fn new() -> Self {
         let folder = Self {
             dir: tempfile::tempdir().unwrap(),
@@ -67,7 +67,7 @@ impl Folder {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The program, about to run here. It sees nothing of the environment of the tests.
+    /// A command that runs the program in the folder, without the environment of the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
         command
@@ -87,10 +87,10 @@ impl Folder {
         Ran::of(self.command(args).spawn().unwrap())
     }
 
-    /// Runs the program with this as its standard input.
+    /// Runs the program with this standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Ran {
         let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
-        // It may end before it has read everything.
+        // The program may end before it has read everything.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         Ran::of(child)
     }
@@ -107,7 +107,7 @@ impl Ran {
         }
     }
 
-    /// Standard output as lines of JSON, without what takes time.
+    /// Standard output as lines of JSON, without times.
     pub(crate) fn events(&self) -> Vec<Value> {
         let lines = self.stdout.lines();
         let events = lines.map(|line| {
@@ -120,14 +120,14 @@ impl Ran {
         events.collect()
     }
 
-    /// The types of the events, pieces of text left out.
-    pub(crate) fn types(&self) -> Vec<String> {
-        let events = self.events().into_iter();
-        let types = events.map(|event| event["type"].as_str().unwrap().to_owned());
-        types.filter(|name| name != "text_delta").collect()
+    /// The events of a type.
+    pub(crate) fn events_of(&self, kind: &str) -> Vec<Value> {
+        let mut events = self.events();
+        events.retain(|event| event["type"] == kind);
+        events
     }
 
-    /// Standard output without the lines that tell how long something took.
+    /// Standard output without the lines that have times.
     pub(crate) fn without_times(&self) -> String {
         let is_cost = |line: &str| line.contains(" tokens in, ") || line.contains(" 个词元 · ");
         let lines = self.stdout.lines().filter(|line| !is_cost(line));

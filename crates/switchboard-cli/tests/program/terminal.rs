@@ -1,4 +1,4 @@
-//! The program in a terminal: what a person types, sees and presses.
+//! The program in a pseudo-terminal.
 
 mod chat;
 mod looks;
@@ -9,13 +9,13 @@ use terminal::{Key, Size, Terminal};
 
 use crate::support::Folder;
 
-/// A terminal as most people have it.
-const USUAL: Size = Size {
+/// The default size of a terminal.
+const DEFAULT_SIZE: Size = Size {
     columns: 80,
     rows: 24,
 };
 
-/// The program in a terminal of this size, with these variables besides those of the folder.
+/// Starts the program in a terminal of this size, with these variables besides those of the folder.
 fn open(folder: &Folder, args: &[&str], size: Size, env: &[(&str, &str)]) -> Terminal {
     let path = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let (home, data) = (path(""), path("data"));
@@ -29,20 +29,20 @@ fn open(folder: &Folder, args: &[&str], size: Size, env: &[(&str, &str)]) -> Ter
     Terminal::start_in(folder.path(""), program, args.iter().copied(), size, env).unwrap()
 }
 
-/// A chat with the team of the folder, at its first prompt.
+/// Starts a chat with the team of the folder, and waits for its first prompt.
 fn chat(folder: &Folder) -> Terminal {
-    let mut terminal = open(folder, &["chat", "team.toml"], USUAL, &[]);
+    let mut terminal = open(folder, &["chat", "team.toml"], DEFAULT_SIZE, &[]);
     terminal.wait_for("You → Triage> ").unwrap();
     terminal
 }
 
-/// Types a line.
+/// Types a line and presses Enter.
 fn enter(terminal: &mut Terminal, line: &str) {
     terminal.type_text(line);
     terminal.press(Key::Enter);
 }
 
-/// The program in a terminal, with a model behind the wire that answers so.
+/// Starts the program in a terminal, with a model that sends these replies.
 fn with_model(
     folder: &Folder,
     provider: &FakeProvider,
@@ -53,11 +53,11 @@ fn with_model(
     let url = provider.url();
     let model = ["--model", "chat/llama", "--base-url", &url];
     let env = [("OPENAI_API_KEY", "key")];
-    open(folder, &[args, &model].concat(), USUAL, &env)
+    open(folder, &[args, &model].concat(), DEFAULT_SIZE, &env)
 }
 
-/// An answer that begins, and then neither goes on nor ends.
-fn half_an_answer() -> Reply {
+/// A reply that hangs in the middle.
+fn hanging_reply() -> Reply {
     let text = "word ".repeat(400);
     Reply::text(&text).pieces(5).hang_after(6000)
 }

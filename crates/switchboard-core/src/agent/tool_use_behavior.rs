@@ -1,14 +1,16 @@
-//! What happens after an agent's tools have run.
+//! The behaviour after an agent's tools have run.
 
 use std::fmt;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
-/// What happens after an agent's tools have run.
+/// The behaviour after an agent's tools have run.
 pub struct ToolUseBehavior<C = ()>(pub(crate) ToolUseBehaviorKind<C>);
 
 pub(crate) enum ToolUseBehaviorKind<C> {
@@ -22,24 +24,24 @@ type ToolUseFn<C> =
     dyn Fn(RunContext<C>, Vec<ToolResult>) -> Outcome<Option<FinalOutput>> + Send + Sync;
 
 impl<C> ToolUseBehavior<C> {
-    /// The model reads the outputs and goes on. This is the default.
+    /// The model gets the outputs and continues. This is the default.
     pub const fn run_model_again() -> Self {
         Self(ToolUseBehaviorKind::RunModelAgain)
     }
 
-    /// The first tool's output is the run's final output.
+    /// The first tool's output is the final output.
     pub const fn stop_on_first_tool() -> Self {
         Self(ToolUseBehaviorKind::StopOnFirstTool)
     }
 
-    /// The output of one of these tools, once called, is the run's final output.
+    /// The output of one of these tools, once called, is the final output.
     pub fn stop_at<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self(ToolUseBehaviorKind::StopAtTools(
             names.into_iter().map(Into::into).collect(),
         ))
     }
 
-    /// `decide` says: `Some` is the run's final output, `None` lets the model go on.
+    /// `decide` returns the final output, or `None` to let the model continue.
     pub fn decide<F, R, M>(decide: F) -> Self
     where
         F: Fn(RunContext<C>, Vec<ToolResult>) -> R + Send + Sync + 'static,
@@ -77,12 +79,12 @@ impl<C> fmt::Debug for ToolUseBehavior<C> {
     }
 }
 
-/// A tool that ran, and what it returned.
-#[derive(Debug, Clone, PartialEq)]
+/// The result of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
     /// The tool's name.
     pub tool: Arc<str>,
-    /// What it returned.
+    /// Its output.
     pub output: ToolOutput,
 }

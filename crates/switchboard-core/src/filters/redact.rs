@@ -1,30 +1,29 @@
-//! Taking private data out of what is carried over.
+//! Replacing private data by placeholders.
 
-mod find;
-mod fold;
-mod signs;
+mod detectors;
+mod normalize;
+mod prefilter;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use regex::Regex;
 
-use self::find::Find;
-use self::fold::Folded;
-use self::signs::{Needs, Signs};
-use super::carried::Carried;
-use super::{Filter, IntoFilter};
-use crate::handoff::HandoffInputData;
+use self::detectors::Detector;
+use self::normalize::Normalized;
+use self::prefilter::{CharCounts, Requirement};
+use super::{Filter, IntoFilter, visible_items};
 use crate::items::{Item, Search};
 use crate::json;
 
-/// Takes card numbers, social security numbers, e-mail addresses and phone numbers out of
-/// everything the next agent sees, and puts placeholders in their place.
+/// Replaces card numbers, social security numbers, e-mail addresses and phone numbers in everything
+/// the next agent sees by placeholders.
 ///
-/// See [`Redaction`] for what is looked at, and for choosing.
+/// See [`Redaction`] for what is searched, and for choosing.
 pub fn redact_pii<C: 'static>() -> Filter<C> {
     Redaction::new()
         .card_numbers()
@@ -34,35 +33,35 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
         .into_filter()
 }
 
-/// What to take out of a conversation.
+/// A set of rules that replace private data in a conversation by placeholders.
 ///
-/// Text is looked for wherever it can hide: parts of messages, arguments and outputs of tools
-/// (also JSON inside them), payloads, summaries of earlier conversation, reasoning, and fields this
-/// version does not know, keys inside them included. Identifiers and the names of tools stay, so that
-/// calls and outputs still belong together. The record is left whole: what a session keeps is not redacted.
+/// All text is searched: parts of messages, arguments and outputs of tools (also JSON inside them),
+/// payloads, summaries of earlier conversation, reasoning, and fields that this version does not
+/// know, keys inside them included. Identifiers and the names of tools stay, so that calls still match
+/// their outputs. Only the next agent's view changes: the items that a session stores are not redacted.
 ///
-/// | | is found | is not |
+/// | | found | not found |
 /// | --- | --- | --- |
 /// | cards | 13 to 19 digits with the first digits and the length of a card network and the right check digit, in groups or not | numbers in words; expiry dates and security codes |
 /// | social security numbers | `123-45-6789`; nine bare digits where "ssn" or "social security" comes shortly before them, or is their key in JSON | nine bare digits without such words; the last four digits |
 /// | e-mail addresses | in any script | without a dot in the domain (`ann@localhost`); quoted (`"a b"@x.com`); "ann at x dot com" |
 /// | phones | with a plus; `(415) 555-2671`, `415-5552671` and like groups; `020 7946 0958` and like groups after a zero; Chinese mobile numbers; bare: ten digits that can be American (and `1` before them), ten or eleven after a zero | bare numbers of other countries; seven digits; extensions |
 ///
-/// Letters and digits may be full-width; between groups stands one space of any sort, a dash or a dot; invisible
-/// characters in between do not matter. Digits of other scripts, and groups on two lines, are not
+/// Letters and digits may be full-width. Groups are separated by one space of any kind, a dash or a
+/// dot; invisible characters are ignored. Digits of other scripts, and groups on two lines, are not
 /// found.
 ///
-/// What looks the same cannot be told apart. One in ten numbers with the digits and the length of a
-/// card has the right check digit by chance. A bare number, or one after a zero, counts as a phone
+/// Some numbers are ambiguous. One in ten numbers with the digits and the length of a card has the
+/// right check digit by chance. A bare number, or one after a zero, counts as a phone
 /// unless the word right before it, or its key in JSON, says otherwise ("order 4155552671",
 /// `"invoice_id": "0123456789"`); `1234567890` never does, as no American number begins so. Amounts
 /// with a currency sign before them, fractions, dates, UUIDs and numbers inside longer identifiers
-/// stay. Names and street addresses are not looked for; add a [`pattern`](Self::pattern) for what
-/// only you know.
+/// stay. Names and street addresses are not searched for; add a [`pattern`](Self::pattern) for
+/// your own data.
 ///
-/// The time is linear in the length of the text. An item in which nothing was found is not looked
-/// at again, so that in a chain of handoffs each costs what is new; where there are patterns, that holds
-/// for one `Redaction` and its clones, as long as no two others with patterns look at the item in between.
+/// The time is linear in the length of the text. An item in which nothing was found is not searched
+/// again, so that in a chain of handoffs each one only searches new items. With patterns this holds for
+/// one `Redaction` and its clones, unless two others with patterns search the item in between.
 ///
 /// ```
 /// use switchboard_core::filters::{Filter, IntoFilter, Redaction};
@@ -75,8 +74,48 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 #[derive(Debug, Clone)]
 pub struct Redaction {
     rules: Vec<Rule>,
-    /// What items keep of having been looked at. It is another one after each rule that is added.
+    /// Identifies these rules to the items in which they found nothing.
     search: Search,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    matcher: Matcher,
+    placeholder: Arc<str>,
+}
+
+#[derive(Debug, Clone)]
+enum Matcher {
+    Detector(Detector, Requirement),
+    Pattern(Regex),
+}
+
+impl Rule {
+    /// Returns `false` if a text with these characters cannot match.
+    fn may_match(&self, counts: CharCounts) -> bool {
+        match self.matcher {
+            Matcher::Pattern(_) => true,
+            Matcher::Detector(_, requirement) => counts.meet(requirement),
+        }
+    }
+
+    /// Returns the ranges that match, in order. The first `prefix_len` bytes are context only.
+    fn matches(&self, text: &str, prefix_len: usize) -> Vec<Range<usize>> {
+        match &self.matcher {
+            Matcher::Pattern(pattern) => pattern
+                .find_iter(&text[prefix_len..])
+                .map(|found| prefix_len + found.start()..prefix_len + found.end())
+                .collect(),
+            Matcher::Detector(detector, _) => {
+                let normalized = Normalized::new(text);
+                detector(normalized.text())
+                    .iter()
+                    .map(|range| normalized.original_range(range))
+                    .filter(|range| range.start >= prefix_len)
+                    .collect()
+            }
+        }
+    }
 }
 
 impl Default for Redaction {
@@ -88,80 +127,43 @@ impl Default for Redaction {
     }
 }
 
-#[derive(Debug, Clone)]
-struct Rule {
-    what: What,
-    placeholder: Arc<str>,
-}
-
-#[derive(Debug, Clone)]
-enum What {
-    Known(Find, Needs),
-    Pattern(Regex),
-}
-
-impl What {
-    /// Whether it may be in a text with these signs.
-    fn may_be_among(&self, signs: Signs) -> bool {
-        match self {
-            Self::Pattern(_) => true,
-            Self::Known(_, needs) => needs.are_among(signs),
-        }
-    }
-
-    /// The places of it in a text, in order. The first `named` bytes only say what the text is.
-    fn places(&self, text: &str, named: usize) -> Vec<Range<usize>> {
-        match self {
-            Self::Pattern(pattern) => {
-                let found = pattern.find_iter(&text[named..]);
-                found
-                    .map(|found| named + found.start()..named + found.end())
-                    .collect()
-            }
-            Self::Known(find, _) => {
-                let folded = Folded::new(text);
-                let found = find(folded.text()).into_iter();
-                let places = found.map(|range| folded.original(&range));
-                places.filter(|place| place.start >= named).collect()
-            }
-        }
-    }
-}
-
 impl Redaction {
-    /// Takes nothing out yet.
+    /// Creates a redaction without rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Card numbers. They become `[CARD]`.
+    /// Replaces card numbers by `[CARD]`.
     #[must_use]
     pub fn card_numbers(self) -> Self {
-        self.known(0, find::cards, Needs::Digits(13), "[CARD]")
+        let digits = Requirement::Digits(13);
+        self.detector(0, detectors::card_numbers, digits, "[CARD]")
     }
 
-    /// Social security numbers of the United States. They become `[SSN]`.
+    /// Replaces social security numbers of the United States by `[SSN]`.
     #[must_use]
     pub fn social_security_numbers(self) -> Self {
-        self.known(1, find::social_security_numbers, Needs::Digits(9), "[SSN]")
+        let digits = Requirement::Digits(9);
+        self.detector(1, detectors::social_security_numbers, digits, "[SSN]")
     }
 
-    /// E-mail addresses. They become `[EMAIL]`.
+    /// Replaces e-mail addresses by `[EMAIL]`.
     #[must_use]
     pub fn emails(self) -> Self {
-        self.known(2, find::emails, Needs::At, "[EMAIL]")
+        self.detector(2, detectors::emails, Requirement::AtSign, "[EMAIL]")
     }
 
-    /// Phone numbers. They become `[PHONE]`.
+    /// Replaces phone numbers by `[PHONE]`.
     #[must_use]
     pub fn phone_numbers(self) -> Self {
-        self.known(3, find::phones, Needs::Digits(8), "[PHONE]")
+        let digits = Requirement::Digits(8);
+        self.detector(3, detectors::phone_numbers, digits, "[PHONE]")
     }
 
-    /// Whatever matches a regular expression of yours.
+    /// Replaces the matches of a regular expression.
     ///
     /// # Errors
-    /// Where `pattern` is no regular expression, or one too large to be safe.
+    /// If `pattern` is no regular expression, or too large.
     pub fn pattern(
         self,
         pattern: &str,
@@ -169,148 +171,144 @@ impl Redaction {
     ) -> Result<Self, InvalidPattern> {
         let pattern = Regex::new(pattern).map_err(|error| InvalidPattern(error.to_string()))?;
         let search = Search::numbered();
-        Ok(self.rule(What::Pattern(pattern), placeholder, search))
+        Ok(self.rule(Matcher::Pattern(pattern), placeholder.into(), search))
     }
 
-    /// A known sort. Each that finds something takes digits or an `@` away for good, so where several
-    /// leave a text as it was, none of them found anything in it.
-    fn known(self, sort: u8, find: Find, needs: Needs, placeholder: &str) -> Self {
-        let search = self.search.and_sort(sort);
-        self.rule(What::Known(find, needs), placeholder, search)
+    /// Adds a detector. Each match removes digits or an `@` for good, so if several detectors leave a
+    /// text unchanged, none of them found anything in it.
+    fn detector(
+        self,
+        index: u8,
+        detector: Detector,
+        requirement: Requirement,
+        placeholder: &str,
+    ) -> Self {
+        let search = self.search.and_sort(index);
+        let matcher = Matcher::Detector(detector, requirement);
+        self.rule(matcher, placeholder.into(), search)
     }
 
-    fn rule(mut self, what: What, placeholder: impl Into<Arc<str>>, search: Search) -> Self {
-        let placeholder = placeholder.into();
+    fn rule(mut self, matcher: Matcher, placeholder: Arc<str>, search: Search) -> Self {
         self.search = search;
-        self.rules.push(Rule { what, placeholder });
+        self.rules.push(Rule {
+            matcher,
+            placeholder,
+        });
         self
     }
 
-    /// A text without what must be taken out.
+    /// Redacts a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.after(0, text)
+        self.text_after_prefix(text, 0)
     }
 
-    /// The same for a text whose first `named` bytes only say what it is, and stay.
-    fn after<'a>(&self, named: usize, text: &'a str) -> Cow<'a, str> {
+    /// Redacts a text whose first `prefix_len` bytes are context only and stay unchanged.
+    fn text_after_prefix<'a>(&self, text: &'a str, prefix_len: usize) -> Cow<'a, str> {
         let mut redacted = Cow::Borrowed(text);
-        let mut signs = Signs::of(&text[named..]);
+        let mut counts = CharCounts::of(&text[prefix_len..]);
         for rule in &self.rules {
-            if !rule.what.may_be_among(signs) {
+            if !rule.may_match(counts) {
                 continue;
             }
-            let places = rule.what.places(&redacted, named);
-            if places.is_empty() {
+            let matches = rule.matches(&redacted, prefix_len);
+            if matches.is_empty() {
                 continue;
             }
             let mut out = String::with_capacity(redacted.len());
             let mut copied = 0;
-            for place in places {
-                out.push_str(&redacted[copied..place.start]);
+            for range in matches {
+                out.push_str(&redacted[copied..range.start]);
                 out.push_str(&rule.placeholder);
-                copied = place.end;
+                copied = range.end;
             }
             out.push_str(&redacted[copied..]);
-            signs = Signs::of(&out[named..]);
+            counts = CharCounts::of(&out[prefix_len..]);
             redacted = Cow::Owned(out);
         }
         redacted
     }
 
-    /// Whether a text, or a part of JSON, may hold anything to take out. Most hold nothing: over
-    /// 1,000 items of 500 bytes this makes 0.56 ms of 4.0.
-    fn may_change(&self, text: &str) -> bool {
-        let signs = Signs::of(text);
-        self.rules.iter().any(|rule| rule.what.may_be_among(signs))
-    }
-
-    /// A value under a key, which may say what a number is.
+    /// Redacts the value of a JSON key. The key may tell what a number is.
     fn value<'a>(&self, key: Option<&str>, text: &'a str) -> Cow<'a, str> {
-        let is_short = text.len() <= 64 && !text.contains('\n');
-        let Some(key) = key.filter(|_| is_short) else {
-            return self.prose(text);
-        };
-        let named = format!("{key}: {text}");
-        let start = named.len() - text.len();
-        Cow::Owned(self.after(start, &named)[start..].to_owned())
+        match key {
+            Some(key) if text.len() <= 64 && !text.contains('\n') => {
+                let labelled = format!("{key}: {text}");
+                let prefix_len = labelled.len() - text.len();
+                let redacted = self.text_after_prefix(&labelled, prefix_len);
+                Cow::Owned(redacted[prefix_len..].to_owned())
+            }
+            _ => self.lines(text),
+        }
     }
 
-    /// An item without what must be taken out; `None` where it stays as it is.
+    /// Redacts text that may have JSON on lines of its own, as a summary of a conversation has.
+    fn lines<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if !text.contains('\n') || !text.contains(['{', '[']) {
+            return self.text(text);
+        }
+        let redact_line = |line: &'a str| {
+            let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+            let record = line[digits..].strip_prefix(". ").unwrap_or(line);
+            if !looks_like_json(record) {
+                return self.text(line);
+            }
+            let number = &line[..line.len() - record.len()];
+            let json = self.json(record, JsonLevel::Nested);
+            json.map_or(Cow::Borrowed(line), |json| format!("{number}{json}").into())
+        };
+        let lines: Vec<_> = text.split('\n').map(redact_line).collect();
+        Cow::Owned(lines.join("\n"))
+    }
+
+    /// Redacts an item. Returns `None` if nothing changed.
     pub fn item(&self, item: &Item) -> Option<Item> {
         if item.is_clean_of(self.search) {
             return None;
         }
-        let redacted = self.looked_at(item);
-        if redacted.is_none() {
-            item.note_clean_of(self.search);
-        }
-        redacted
-    }
-
-    /// The same, whatever is known of the item. It depends on the item and the rules alone.
-    fn looked_at(&self, item: &Item) -> Option<Item> {
         #[cfg(test)]
-        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        tests::SEARCHED_ITEMS.set(tests::SEARCHED_ITEMS.get() + 1);
         let level = if item.kind().is_tool_use() {
-            Level::ToolUseBehavior
+            JsonLevel::ToolUse
         } else {
-            Level::Item
+            JsonLevel::Message
         };
-        let redacted = self.json(item.as_json(), level)?;
-        // What was written is JSON; were it not, nothing of the item must get out.
+        let Some(redacted) = self.json(item.as_json(), level) else {
+            item.note_clean_of(self.search);
+            return None;
+        };
+        // The result is valid JSON; if it were not, nothing of the item may get out.
         let redacted = Item::from_json(redacted);
         Some(redacted.unwrap_or_else(|_| Item::developer("[REDACTED]")))
     }
 
-    /// Text that may hold JSON on lines of its own, as a summary of a conversation does.
-    fn prose<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if !text.contains('\n') || !text.contains(['{', '[']) {
-            return self.text(text);
-        }
-        let line = |line: &str| {
-            let digits = line.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-            let after_number = line[digits..].strip_prefix(". ");
-            let record = after_number.unwrap_or(line);
-            if looks_like_json(record) {
-                let redacted = self.json(record, Level::Inside);
-                let number = &line[..line.len() - record.len()];
-                format!("{number}{}", redacted.as_deref().unwrap_or(record))
-            } else {
-                self.text(line).into_owned()
-            }
-        };
-        let lines: Vec<String> = text.split('\n').map(line).collect();
-        Cow::Owned(lines.join("\n"))
-    }
-
-    /// JSON with its texts and numbers redacted; `None` where nothing changed.
-    fn json(&self, raw: &str, level: Level) -> Option<String> {
+    /// Redacts the strings and numbers of a JSON text. Returns `None` if nothing changed.
+    fn json(&self, raw: &str, level: JsonLevel) -> Option<String> {
         let mut out = String::new();
         let mut copied = 0;
         let mut scalars = json::Scalars::new(raw);
         while let Some(scalar) = scalars.next_scalar() {
-            let is_fixed = match level {
-                Level::Inside => false,
-                Level::Item | Level::ToolUseBehavior if scalar.depth > 1 => false,
-                Level::ToolUseBehavior if scalar.key == Some("name") => true,
-                Level::Item | Level::ToolUseBehavior => scalar.is_key || is_fixed(scalar.key),
-            };
-            if is_fixed || !self.may_change(scalar.token) {
+            let is_field = level != JsonLevel::Nested && scalar.depth <= 1;
+            let is_tool_name = level == JsonLevel::ToolUse && scalar.key == Some("name");
+            if is_field && (is_tool_name || scalar.is_key || is_identifier(scalar.key)) {
+                continue;
+            }
+            // Rules out most tokens: over 1,000 items of 500 bytes this takes 0.56 ms instead of 4.0.
+            let counts = CharCounts::of(scalar.token);
+            if !self.rules.iter().any(|rule| rule.may_match(counts)) {
                 continue;
             }
             let text = json::unquote(scalar.token).unwrap_or(Cow::Borrowed(scalar.token));
-            // Text may itself be JSON, as the arguments of a call are.
+            // A string may hold JSON, as the arguments of a call do.
             let redacted = if looks_like_json(&text) {
-                self.json(&text, Level::Inside).map(Cow::Owned)
+                self.json(&text, JsonLevel::Nested).map(Cow::Owned)
             } else {
                 Some(self.value(scalar.key, &text)).filter(|redacted| *redacted != text)
             };
-            let Some(redacted) = redacted else {
-                continue;
-            };
-            out.push_str(&raw[copied..scalar.at]);
-            json::quote_into(&mut out, &redacted);
-            copied = scalar.at + scalar.token.len();
+            if let Some(redacted) = redacted {
+                out.push_str(&raw[copied..scalar.at]);
+                json::quote_into(&mut out, &redacted);
+                copied = scalar.at + scalar.token.len();
+            }
         }
         if copied == 0 {
             return None;
@@ -320,27 +318,23 @@ impl Redaction {
     }
 }
 
+/// The meaning of the fields of a JSON text.
 #[derive(Clone, Copy, PartialEq)]
-enum Level {
-    /// An item, whose own fields have meanings. A name in it may be a person's.
-    Item,
-    /// A call or an output. A name in it is a tool's.
-    ToolUseBehavior,
-    /// What is in one: data, keys included.
-    Inside,
+enum JsonLevel {
+    /// An item that is no tool use. Its `name` may be a person's.
+    Message,
+    /// A call or an output. Its `name` is a tool's.
+    ToolUse,
+    /// Data inside an item. All of it is searched, keys included.
+    Nested,
 }
 
-/// Fields of an item that hold no text of anybody's.
-fn is_fixed(key: Option<&str>) -> bool {
-    let fixed = [
-        "type",
-        "id",
-        "call_id",
-        "role",
-        "status",
-        "encrypted_content",
-    ];
-    key.is_some_and(|key| fixed.contains(&key))
+/// Returns `true` if a field of an item holds no text of the conversation.
+fn is_identifier(key: Option<&str>) -> bool {
+    matches!(
+        key,
+        Some("type" | "id" | "call_id" | "role" | "status" | "encrypted_content")
+    )
 }
 
 fn looks_like_json(text: &str) -> bool {
@@ -351,19 +345,16 @@ fn looks_like_json(text: &str) -> bool {
 
 impl<C: 'static> IntoFilter<C, Redaction> for Redaction {
     fn into_filter(self) -> Filter<C> {
-        Filter::new(move |data: HandoffInputData<C>| {
-            let carried = Carried::of(&data).replace(|item| self.item(item));
-            carried.into_data(data)
-        })
+        visible_items::filter(move |visible| visible.replace(|item| self.item(item)))
     }
 }
 
-/// Why a pattern cannot be used.
+/// The error for a pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidPattern(String);
 
-impl std::fmt::Display for InvalidPattern {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for InvalidPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the pattern cannot be used for redaction: {}", self.0)
     }
 }

@@ -1,52 +1,77 @@
-//! Carrying less over: the last items, the first and the last, what fits a budget, no reasoning.
-
-use std::sync::Arc;
+//! Filters that drop items.
 
 use super::Filter;
-use super::carried::Carried;
+use super::visible_items;
 use crate::handoff::HandoffInputData;
-use crate::items::{Item, ItemKind};
+use crate::items::{Input, Item, ItemKind, RunItem, RunItems};
 
-/// The next agent sees the last `count` items, this turn's included. Items whose other half falls
-/// away (a call without its output, an output without its call) fall away as well; reasoning that
-/// led to the first item kept is kept with it, beyond the count. [`Filter::allow_orphans`] cuts exactly.
+/// Drops everything that belongs to the use of tools: calls and outputs, the provider's own
+/// tools, reasoning, and handoffs.
 ///
-/// The record is left whole: a session keeps everything.
+/// Like the reference's, and unlike the other filters here, it drops them from the new items as
+/// well, so that a session does not store them.
+pub fn remove_all_tools<C: 'static>() -> Filter<C> {
+    Filter::new(|data: HandoffInputData<C>| {
+        let was_empty = data.shows_nothing();
+        let history = match data.input_history() {
+            Input::Text(text) => Input::Text(text.clone()),
+            Input::Items(items) => {
+                let kept = items.iter().filter(|item| !item.kind().is_tool_use());
+                Input::Items(kept.cloned().collect())
+            }
+        };
+        let pre_handoff = without_tools(data.pre_handoff_items());
+        let new = without_tools(data.new_items());
+        let input_items = data.input_items().map(without_tools);
+        let mut data = data
+            .with_input_history(history)
+            .with_pre_handoff_items(pre_handoff)
+            .with_new_items(new);
+        if let Some(items) = input_items {
+            data = data.with_input_items(items);
+        }
+        data.left_by_library(was_empty)
+    })
+}
+
+fn without_tools(items: &RunItems) -> Vec<RunItem> {
+    let kept = items.iter().filter(|item| !item.kind().is_tool_use());
+    kept.cloned().collect()
+}
+
+/// Keeps the last `count` items, this turn's included. A call without its output and an output
+/// without its call are dropped as well; reasoning that led to the first item kept is kept with it,
+/// beyond the count. [`Filter::allow_orphans`] cuts exactly.
+///
+/// Only the next agent's view changes: a session stores everything.
 pub fn keep_last<C: 'static>(count: usize) -> Filter<C> {
     keep_first_and_last(0, count)
 }
 
-/// The next agent sees the first `first` items and the last `last`: how it began, and how it
-/// stands. Halves of calls and reasoning are dealt with as by [`keep_last`].
+/// Keeps the first `first` items and the last `last`: how the conversation began, and its current
+/// state. Orphaned calls, outputs and reasoning are treated as by [`keep_last`].
 pub fn keep_first_and_last<C: 'static>(first: usize, last: usize) -> Filter<C> {
-    Filter::new(move |data: HandoffInputData<C>| {
-        let carried = Carried::of(&data);
-        let cut = carried.entries().len().saturating_sub(last);
-        let cut = carried.ties().before_reasoning(cut);
-        carried
-            .keep(|at, _| at < first || at >= cut)
-            .into_data(data)
+    visible_items::filter(move |visible| {
+        let cut = visible.len().saturating_sub(last);
+        let cut = visible.pairing().before_reasoning(cut);
+        visible.keep(|index, _| index < first || index >= cut)
     })
 }
 
-/// The next agent does not see reasoning. Providers refuse the reasoning of another provider, and
-/// reasoning without the item that followed it.
+/// Drops reasoning. Providers reject the reasoning of another provider, and reasoning without the
+/// item that followed it.
 pub fn drop_reasoning<C: 'static>() -> Filter<C> {
-    Filter::new(|data: HandoffInputData<C>| {
-        let carried = Carried::of(&data);
-        let carried = carried.keep(|_, entry| entry.item().kind() != ItemKind::Reasoning);
-        carried.into_data(data)
-    })
+    visible_items::filter(|visible| visible.keep(|_, item| item.kind() != ItemKind::Reasoning))
 }
 
-/// The next agent sees as many of the last items as fit into `tokens`, by the estimate of
-/// [`estimated_tokens`]. Halves of calls fall away as with [`keep_last`], and so does an item whose
-/// reasoning does not fit.
+/// Keeps as many of the last items as fit into `tokens`, by the estimate of [`estimated_tokens`].
+/// Orphaned calls and outputs are dropped as by [`keep_last`], and so is an item whose reasoning
+/// does not fit.
 pub fn token_budget<C: 'static>(tokens: usize) -> Filter<C> {
     token_budget_by(tokens, estimated_tokens)
 }
 
-/// The same with a counter of your own, such as a provider's tokenizer.
+/// Like [`token_budget`], with a counter of your own, such as a provider's tokenizer.
 ///
 /// ```
 /// use switchboard_core::filters::{self, Filter};
@@ -59,25 +84,20 @@ pub fn token_budget_by<C: 'static>(
     tokens: usize,
     count: impl Fn(&Item) -> usize + Send + Sync + 'static,
 ) -> Filter<C> {
-    let count = Arc::new(count);
-    Filter::new(move |data: HandoffInputData<C>| {
-        let carried = Carried::of(&data);
+    visible_items::filter(move |visible| {
         let mut left = tokens;
-        let mut first_kept = carried.entries().len();
-        for (at, entry) in carried.entries().iter().enumerate().rev() {
-            match left.checked_sub(count(entry.item())) {
-                Some(rest) => left = rest,
-                None => break,
-            }
-            first_kept = at;
-        }
-        let first_kept = carried.ties().after_reasoned(first_kept);
-        carried.keep(|at, _| at >= first_kept).into_data(data)
+        let fitting = visible.iter().rev().map_while(|item| {
+            left = left.checked_sub(count(item))?;
+            Some(())
+        });
+        let cut = visible.len() - fitting.count();
+        let cut = visible.pairing().after_reasoned(cut);
+        visible.keep(|index, _| index >= cut)
     })
 }
 
-/// A rough count of an item's tokens, on the high side: four bytes of ASCII a token, and every
-/// other character a token.
+/// Estimates the tokens of an item, on the high side: one for every four bytes of ASCII, and one for
+/// every other character.
 pub fn estimated_tokens(item: &Item) -> usize {
     let json = item.as_json();
     let ascii = json.bytes().filter(u8::is_ascii).count();

@@ -1,4 +1,4 @@
-//! Checks on handoffs.
+//! Guardrails on handoffs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,27 +11,39 @@ use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::handoff::HandoffInputData;
 
-/// What a handoff guardrail found. `()` converts into it and allows the handoff.
+/// The verdict of a [`HandoffGuardrail`]. `()` converts into it and allows the handoff.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum HandoffVerdict {
-    /// Nothing to object to.
+    /// The handoff takes place.
     Allow,
-    /// The handoff must not take place. The model is told why, and goes on as the same agent.
+    /// The handoff does not take place: the model gets this reason, and the agent keeps the
+    /// conversation.
     Refuse(String),
     /// The run must stop.
     Trip(Value),
 }
 
 impl HandoffVerdict {
-    /// The handoff must not take place; the model is told why.
+    /// Refuses the handoff; the model gets the reason.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Self::Refuse(reason.into())
     }
 
-    /// The run must stop, with something to say about it.
+    /// Stops the run, for this reason.
     pub fn trip(info: impl Into<Value>) -> Self {
         Self::Trip(info.into())
+    }
+}
+
+impl HandoffVerdict {
+    /// Refuses the handoff for this reason if `condition` holds.
+    pub fn refuse_if(condition: bool, reason: impl Into<String>) -> Self {
+        if condition {
+            Self::refuse(reason)
+        } else {
+            Self::Allow
+        }
     }
 }
 
@@ -41,16 +53,16 @@ impl From<()> for HandoffVerdict {
     }
 }
 
-/// What a handoff guardrail looks at.
+/// The handoff that a [`HandoffGuardrail`] checks.
 #[non_exhaustive]
 pub struct HandoffRequest<C = ()> {
     /// The agent that has the conversation.
     pub from: Agent<C>,
     /// The agent that would get it.
     pub to: Agent<C>,
-    /// What the model sent along, where the handoff takes a payload.
+    /// The payload, where the handoff takes one.
     pub payload: Option<Value>,
-    /// What would be carried over, after filters.
+    /// The data for the next agent, after filters.
     pub data: HandoffInputData<C>,
 }
 
@@ -60,8 +72,7 @@ impl<C> HandoffRequest<C> {
         self.data.run_context()
     }
 
-    /// The payload as a value of the type the handoff takes; `None` where it takes none, or one of
-    /// another type.
+    /// The payload as a `T`; `None` where there is none, or it is not a `T`.
     pub fn payload_as<T: DeserializeOwned>(&self) -> Option<T> {
         T::deserialize(self.payload.as_ref()?).ok()
     }
@@ -89,17 +100,18 @@ impl<C> fmt::Debug for HandoffRequest<C> {
     }
 }
 
-type EdgeCheck<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send + Sync;
+type Check<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send + Sync;
 
-/// A check on handoffs: of one edge, or of all edges of a run. It runs before the handoff's first
-/// side effect, and not again where a handoff is resumed that failed after it.
+/// A check on one handoff, or on all handoffs of a run. It runs before the handoff's first side
+/// effect, and not again when a handoff is resumed that failed later.
 ///
 /// ```
-/// use switchboard_core::{Agent, HandoffRequest, HandoffGuardrail, HandoffVerdict, handoff};
+/// use switchboard_core::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
+/// use switchboard_core::{Agent, handoff};
 ///
 /// let refunds: Agent = Agent::new("Refunds");
-/// let limit = HandoffGuardrail::new("limit", |check: HandoffRequest| {
-///     match check.payload.as_ref().and_then(|payload| payload["amount"].as_u64()) {
+/// let limit = HandoffGuardrail::new("limit", |request: HandoffRequest| {
+///     match request.payload.as_ref().and_then(|payload| payload["amount"].as_u64()) {
 ///         Some(1_000..) => HandoffVerdict::refuse("Refunds of 1,000 and more need a manager."),
 ///         _ => HandoffVerdict::Allow,
 ///     }
@@ -107,26 +119,29 @@ type EdgeCheck<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send 
 /// let triage = Agent::new("Triage").handoff(handoff(&refunds).guardrail(limit));
 /// ```
 ///
-/// With the application's state, which the argument's type names:
+/// With the application's context, whose type the argument names:
 ///
 /// ```
-/// use switchboard_core::{HandoffRequest, HandoffGuardrail, HandoffVerdict};
+/// use switchboard_core::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
 ///
 /// struct App { is_open: bool }
 ///
-/// let hours = HandoffGuardrail::new("hours", |check: HandoffRequest<App>| match check.run_context().is_open {
-///     true => HandoffVerdict::Allow,
-///     false => HandoffVerdict::refuse("Nobody is there before nine."),
+/// let hours = HandoffGuardrail::new("hours", |request: HandoffRequest<App>| {
+///     if request.run_context().is_open {
+///         HandoffVerdict::Allow
+///     } else {
+///         HandoffVerdict::refuse("The office opens at nine.")
+///     }
 /// });
 /// ```
 pub struct HandoffGuardrail<C = ()> {
     name: Arc<str>,
-    check: Arc<EdgeCheck<C>>,
+    check: Arc<Check<C>>,
 }
 
 impl<C> HandoffGuardrail<C> {
-    /// A guardrail. `check` returns a [`HandoffVerdict`] or `()` (which allows), a `Result` of one,
-    /// or a future of either.
+    /// Creates a guardrail. `check` returns a [`HandoffVerdict`] or `()` (which allows), a `Result`
+    /// of one, or a future of either.
     pub fn new<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(HandoffRequest<C>) -> R + Send + Sync + 'static,
@@ -134,7 +149,7 @@ impl<C> HandoffGuardrail<C> {
     {
         Self {
             name: name.into(),
-            check: Arc::new(move |handoff| check(handoff).into_outcome()),
+            check: Arc::new(move |request| check(request).into_outcome()),
         }
     }
 
@@ -143,8 +158,8 @@ impl<C> HandoffGuardrail<C> {
         &self.name
     }
 
-    pub(crate) fn check(&self, handoff: HandoffRequest<C>) -> Outcome<HandoffVerdict> {
-        (self.check)(handoff)
+    pub(crate) fn check(&self, request: HandoffRequest<C>) -> Outcome<HandoffVerdict> {
+        (self.check)(request)
     }
 
     pub(crate) fn name_arc(&self) -> &Arc<str> {

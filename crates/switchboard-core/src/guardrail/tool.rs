@@ -1,4 +1,4 @@
-//! Checks on the calls of tools and on what they return.
+//! Guardrails on tool calls and their outputs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,22 +13,25 @@ type ResultCheck<C> = dyn Fn(ToolContext<C>, ToolOutput) -> Outcome<ToolVerdict>
 /// A check on the calls of a tool, or on its outputs.
 ///
 /// ```
-/// use switchboard_core::{Tool, ToolGuardrail, ToolVerdict, tool};
+/// use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+/// use switchboard_core::{Tool, tool};
 ///
 /// let read: Tool = tool("read_file")
 ///     .guardrail(ToolGuardrail::<()>::on_call("inside", |ctx| {
-///         match ctx.arguments().contains("..") {
-///             true => ToolVerdict::replace("That file is outside the project."),
-///             false => ToolVerdict::Allow,
+///         if ctx.arguments().contains("..") {
+///             ToolVerdict::replace("That file is outside the project.")
+///         } else {
+///             ToolVerdict::Allow
 ///         }
 ///     }))
 ///     .run(|_ctx, (): ()| "contents");
 /// ```
 ///
-/// One that uses the application's state is made with its type:
+/// A guardrail that uses the application's context names its type:
 ///
 /// ```
-/// use switchboard_core::{Agent, ToolGuardrail};
+/// use switchboard_core::Agent;
+/// use switchboard_core::guardrail::ToolGuardrail;
 ///
 /// struct App { is_read_only: bool }
 ///
@@ -47,8 +50,8 @@ pub(crate) enum ToolCheck<C> {
 }
 
 impl<C> ToolGuardrail<C> {
-    /// A check before the tool runs. `check` returns a [`ToolVerdict`], an `Option` of what the model
-    /// is told instead, or `()` (which allows), a `Result` of one, or a future of either.
+    /// Creates a check that runs before the tool. `check` returns a [`ToolVerdict`], an `Option` of
+    /// the output for the model, or `()` (which allows), a `Result` of one, or a future of either.
     pub fn on_call<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(ToolContext<C>) -> R + Send + Sync + 'static,
@@ -60,7 +63,7 @@ impl<C> ToolGuardrail<C> {
         }
     }
 
-    /// A check on what the tool returned.
+    /// Creates a check on the tool's output; see [`ToolGuardrail::on_call`].
     pub fn on_output<F, R, M>(name: impl Into<Arc<str>>, check: F) -> Self
     where
         F: Fn(ToolContext<C>, ToolOutput) -> R + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What guardrails find.
+//! The verdicts of guardrails and their results.
 
 use std::sync::Arc;
 
@@ -8,89 +8,53 @@ use serde_json::Value;
 use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
-/// What a guardrail that only checks found.
+/// The verdict of a guardrail on the input, the output or a tool; used under the names
+/// [`InputVerdict`], [`OutputVerdict`] and [`ToolVerdict`].
 ///
-/// A plain `bool` converts into it: `true` trips. A guardrail that may put something in place of
-/// what it looks at returns a [`Verdict`] instead: what it replaces has a type, and one that only
-/// checks must not have it to set. Both come to a [`GuardrailResult`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct GuardrailVerdict {
-    /// Whether the run must stop.
-    pub tripped: bool,
-    /// What the guardrail wants to say about it.
-    #[serde(with = "crate::json::on_its_own")]
-    pub info: Value,
-}
-
-impl GuardrailVerdict {
-    /// Nothing to object to.
-    pub const fn allow() -> Self {
-        Self {
-            tripped: false,
-            info: Value::Null,
-        }
-    }
-
-    /// The run must stop.
-    pub const fn trip() -> Self {
-        Self {
-            tripped: true,
-            info: Value::Null,
-        }
-    }
-
-    /// The same verdict with something to say about it.
-    #[must_use]
-    pub fn info(mut self, info: impl Into<Value>) -> Self {
-        self.info = info.into();
-        self
-    }
-}
-
-impl From<bool> for GuardrailVerdict {
-    fn from(tripped: bool) -> Self {
-        if tripped { Self::trip() } else { Self::allow() }
-    }
-}
-
-/// What a guardrail found that may put something else in place of what it looks at.
-///
-/// `()` converts into it and allows; so does an `Option`, whose value is the replacement, or the words
-/// of it. It is written by the name of what is looked at: [`InputVerdict`], [`OutputVerdict`], [`ToolVerdict`].
+/// `()` converts into it and allows; an `Option` converts too, its value being the replacement or
+/// the text of it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict<T> {
-    /// Nothing to object to.
+    /// The run continues.
     Allow,
-    /// The run goes on with this instead.
+    /// The run continues with this instead.
     Replace(T),
-    /// The run must stop.
+    /// The run must stop. The value is kept in the [`GuardrailResult`] and the error.
     Trip(Value),
 }
 
-/// What a guardrail found in the user's words. A replacement takes the place of the text of the
-/// user's last message among what is new in this run; its images and files stay. Where nothing that
-/// is new is of the user, a replacement is an error: what a session had already is not rewritten.
+/// The verdict on the user's input. A replacement takes the place of the text of the user's last
+/// message among the new input; its images and files stay. If no new message is the user's, a
+/// replacement is an error: the session's history is not rewritten.
 pub type InputVerdict = Verdict<String>;
 
-/// What a guardrail found in the final output. A replacement takes its place in the result, the
-/// record and the session; it has to be of the agent's output type.
+/// The verdict on the final output. A replacement takes its place in the result, the record and the
+/// session; it must be of the agent's output type.
 pub type OutputVerdict = Verdict<FinalOutput>;
 
-/// What a guardrail found in a tool's call or output. The model is told the replacement: of a call,
-/// the tool does not run; of an output, it is not shown.
+/// The verdict on a tool's call or output. The model gets the replacement: in place of a call, the
+/// tool does not run; in place of an output, the model does not see it.
 pub type ToolVerdict = Verdict<ToolOutput>;
 
 impl<T> Verdict<T> {
-    /// The run goes on with this instead.
+    /// The run continues with this instead.
     pub fn replace(with: impl Into<T>) -> Self {
         Self::Replace(with.into())
     }
 
-    /// The run must stop, with something to say about it.
+    /// The run must stop, for this reason.
     pub fn trip(info: impl Into<Value>) -> Self {
         Self::Trip(info.into())
+    }
+
+    /// The run must stop for this reason if `condition` holds.
+    pub fn trip_if(condition: bool, info: impl Into<Value>) -> Self {
+        if condition {
+            Self::trip(info)
+        } else {
+            Self::Allow
+        }
     }
 }
 
@@ -106,17 +70,17 @@ impl<T> From<Option<T>> for Verdict<T> {
     }
 }
 
-macro_rules! replaced_by_words {
-    ($($words:ty => $kind:ty,)*) => {$(
-        impl From<Option<$words>> for Verdict<$kind> {
-            fn from(words: Option<$words>) -> Self {
-                words.map_or(Self::Allow, Self::replace)
+macro_rules! replaced_by_text {
+    ($($text:ty => $kind:ty,)*) => {$(
+        impl From<Option<$text>> for Verdict<$kind> {
+            fn from(text: Option<$text>) -> Self {
+                text.map_or(Self::Allow, Self::replace)
             }
         }
     )*};
 }
 
-replaced_by_words! {
+replaced_by_text! {
     &str => String,
     &str => FinalOutput,
     String => FinalOutput,
@@ -124,18 +88,32 @@ replaced_by_words! {
     String => ToolOutput,
 }
 
-/// What came of a guardrail.
+/// The kinds of guardrails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuardrailKind {
+    /// [`InputGuardrail`](super::InputGuardrail)
+    Input,
+    /// [`OutputGuardrail`](super::OutputGuardrail)
+    Output,
+    /// [`ToolGuardrail`](super::ToolGuardrail)
+    Tool,
+    /// [`HandoffGuardrail`](super::HandoffGuardrail)
+    Handoff,
+}
+
+/// The outcome of a guardrail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuardrailOutcome {
-    /// It had nothing to object to.
+    /// The run continued.
     Allowed,
-    /// It put something else in place of what it looked at.
+    /// The run continued with a replacement.
     Replaced,
-    /// It refused a handoff, and the model was told why.
+    /// A handoff was refused, and the model got the reason.
     Refused,
-    /// It stopped the run.
+    /// The run stopped.
     Tripped,
 }
 
@@ -151,80 +129,85 @@ impl GuardrailOutcome {
     }
 }
 
-/// What a guardrail found, which and where, and what came of it.
+/// The result of a guardrail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredResult")]
 #[non_exhaustive]
 pub struct GuardrailResult {
     /// The guardrail's name.
     pub guardrail: Arc<str>,
     /// The agent it ran for.
     pub agent: Arc<str>,
-    /// What it found. Where it refused a handoff, the reason is its info.
-    pub verdict: GuardrailVerdict,
-    /// What came of it.
+    /// The outcome.
     pub outcome: GuardrailOutcome,
-    /// What it put in place of what it looked at, as text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The reason it gave for tripping or refusing.
+    #[serde(with = "crate::json::on_its_own")]
+    pub info: Value,
+    /// The replacement as text.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }
 
-/// What a guardrail said, whichever it was.
-pub(crate) struct Said {
+impl GuardrailResult {
+    /// Returns `true` if the guardrail stopped the run.
+    pub fn tripped(&self) -> bool {
+        self.outcome == GuardrailOutcome::Tripped
+    }
+}
+
+/// A result as it is read; runs of version 3 have the info in a `verdict`.
+#[derive(Deserialize)]
+struct StoredResult {
+    guardrail: Arc<str>,
+    agent: Arc<str>,
     outcome: GuardrailOutcome,
+    #[serde(default, with = "crate::json::on_its_own")]
     info: Value,
+    verdict: Option<StoredVerdict>,
     replaced_by: Option<String>,
 }
 
-impl Said {
-    pub(crate) const fn allowed() -> Self {
-        Self::new(GuardrailOutcome::Allowed, Value::Null)
-    }
+#[derive(Deserialize)]
+struct StoredVerdict {
+    #[serde(with = "crate::json::on_its_own")]
+    info: Value,
+}
 
-    pub(crate) const fn tripped(info: Value) -> Self {
-        Self::new(GuardrailOutcome::Tripped, info)
-    }
-
-    pub(crate) fn refused(reason: &str) -> Self {
-        Self::new(GuardrailOutcome::Refused, reason.into())
-    }
-
-    pub(crate) fn replaced_by(text: String) -> Self {
+impl From<StoredResult> for GuardrailResult {
+    fn from(stored: StoredResult) -> Self {
         Self {
-            replaced_by: Some(text),
-            ..Self::new(GuardrailOutcome::Replaced, Value::Null)
-        }
-    }
-
-    const fn new(outcome: GuardrailOutcome, info: Value) -> Self {
-        Self {
-            outcome,
-            info,
-            replaced_by: None,
-        }
-    }
-
-    /// The result of the guardrail of this name, which ran for `agent`.
-    pub(crate) fn by(self, guardrail: Arc<str>, agent: Arc<str>) -> GuardrailResult {
-        GuardrailResult {
-            guardrail,
-            agent,
-            verdict: GuardrailVerdict {
-                tripped: self.outcome == GuardrailOutcome::Tripped,
-                info: self.info,
-            },
-            outcome: self.outcome,
-            replaced_by: self.replaced_by,
+            guardrail: stored.guardrail,
+            agent: stored.agent,
+            outcome: stored.outcome,
+            info: stored.verdict.map_or(stored.info, |verdict| verdict.info),
+            replaced_by: stored.replaced_by,
         }
     }
 }
 
-impl From<GuardrailVerdict> for Said {
-    fn from(verdict: GuardrailVerdict) -> Self {
-        let outcome = if verdict.tripped {
-            GuardrailOutcome::Tripped
-        } else {
-            GuardrailOutcome::Allowed
+/// The decision of a guardrail of any kind.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    Allowed,
+    ReplacedBy(String),
+    Refused(String),
+    Tripped(Value),
+}
+
+impl Decision {
+    pub(crate) fn into_result(self, guardrail: &Arc<str>, agent: &Arc<str>) -> GuardrailResult {
+        let (outcome, info, replaced_by) = match self {
+            Self::Allowed => (GuardrailOutcome::Allowed, Value::Null, None),
+            Self::ReplacedBy(text) => (GuardrailOutcome::Replaced, Value::Null, Some(text)),
+            Self::Refused(reason) => (GuardrailOutcome::Refused, reason.into(), None),
+            Self::Tripped(info) => (GuardrailOutcome::Tripped, info, None),
         };
-        Self::new(outcome, verdict.info)
+        GuardrailResult {
+            guardrail: guardrail.clone(),
+            agent: agent.clone(),
+            outcome,
+            info,
+            replaced_by,
+        }
     }
 }

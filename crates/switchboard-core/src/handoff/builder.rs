@@ -19,12 +19,12 @@ use crate::enabled::Enabled;
 use crate::filters::{Filter, IntoFilter};
 use crate::guardrail::HandoffGuardrail;
 use crate::model::HandoffSpec;
-use crate::schema::{self, Payload};
+use crate::schema::{self, ParsedPayload, Payload};
 
-/// A handoff to an agent, or to the agent of a name in a [`Team`](crate::Team).
+/// Creates a handoff to an agent, or to the agent with a name in a [`Team`](crate::Team).
 ///
-/// Closures that use the application's state need its type to be known: from the agent, which is
-/// then begun as `Agent::<App>::new(..)`, or here, as `handoff::<App>("Billing")`.
+/// Closures that use the application's context need its type to be known: from the agent, created
+/// as `Agent::<App>::new(..)`, or here, as `handoff::<App>("Billing")`.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -69,12 +69,12 @@ pub(super) fn begin<C>(
                 tool_description: default_tool_description(&agent_name, description).into(),
                 input_json_schema: schema::raw(&no_payload()),
                 strict: true,
-                agent_name,
+                to: agent_name,
             },
             tool_name_given: false,
             description_given: false,
             target,
-            described: None,
+            schema: None,
             payload: None,
             callback: Callback::None,
             filter: None,
@@ -92,36 +92,37 @@ fn no_payload() -> Value {
     json!({"additionalProperties": false, "type": "object", "properties": {}, "required": []})
 }
 
-/// A handoff in the making; see [`handoff`].
+/// Builds a handoff; see [`handoff`].
 ///
-/// `K` keeps apart what a callback is given: nothing, a payload of the user's type, or JSON.
-pub struct HandoffBuilder<C, K = Plain> {
+/// `K` is the argument of its callback: [`NoPayload`], [`TypedPayload`] or [`JsonPayload`];
+/// [`WithCallback`] once it has one, and [`Custom`] where code picks the agent.
+pub struct HandoffBuilder<C, K = NoPayload> {
     inner: Inner<C>,
     kind: PhantomData<fn() -> K>,
 }
 
-/// A handoff without payload and callback.
+/// State of a [`HandoffBuilder`] without payload and callback.
 #[derive(Debug)]
-pub enum Plain {}
+pub enum NoPayload {}
 
-/// A handoff with a payload of type `T`, and no callback yet.
+/// State of a [`HandoffBuilder`] with a payload of type `T`.
 #[derive(Debug)]
-pub struct Typed<T>(PhantomData<T>);
+pub struct TypedPayload<T>(PhantomData<T>);
 
-/// A handoff with a payload described by a schema, and no callback yet.
+/// State of a [`HandoffBuilder`] with a payload that a JSON schema describes.
 #[derive(Debug)]
-pub enum Untyped {}
+pub enum JsonPayload {}
 
-/// A handoff with a callback.
+/// State of a [`HandoffBuilder`] with a callback.
 #[derive(Debug)]
-pub enum Called {}
+pub enum WithCallback {}
 
-/// A handoff whose code picks the agent.
+/// State of a [`HandoffBuilder`] made by [`Handoff::custom`].
 #[derive(Debug)]
-pub enum Picked {}
+pub enum Custom {}
 
 impl<C, K> HandoffBuilder<C, K> {
-    /// The tool's name, instead of `transfer_to_<agent>`. An empty one changes nothing.
+    /// Sets the tool's name, instead of `transfer_to_<agent>`. An empty name is ignored.
     #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -132,8 +133,8 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// What the model is told of the handoff, instead of the target's own description. An empty
-    /// one changes nothing.
+    /// Sets the tool's description, instead of one made from the target's. An empty description is
+    /// ignored.
     #[must_use]
     pub fn tool_description(mut self, description: impl Into<Arc<str>>) -> Self {
         let description = description.into();
@@ -144,35 +145,34 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// Changes what the next agent sees. It beats the run's own filter, and switches nesting off.
+    /// Filters what the next agent gets. It takes precedence over the run's filter and over nesting.
     #[must_use]
     pub fn filter<M>(mut self, filter: impl IntoFilter<C, M>) -> Self {
         self.inner.filter = Some(filter.into_filter());
         self
     }
 
-    /// The finished handoff, where it is to be named or returned. [`Agent::handoff`] takes one in
-    /// the making as well.
+    /// Finishes the handoff. [`Agent::handoff`] takes a builder as well.
     pub fn build(self) -> Handoff<C> {
         Handoff(Arc::new(self.inner))
     }
 
-    /// Checks each handoff along this edge, before its first side effect. The filter then runs before
-    /// the callback: what the guardrails saw is what is carried over.
+    /// Adds a guardrail, which runs before the handoff's first side effect. The filter then runs
+    /// before the callback: what the guardrails saw is what the next agent gets.
     #[must_use]
     pub fn guardrail(mut self, guardrail: HandoffGuardrail<C>) -> Self {
         self.inner.guardrails.push(guardrail);
         self
     }
 
-    /// Whether the next agent sees the history as one nested summary, whatever the run says.
+    /// Nests the history into a summary for the next agent, or not, whatever the run's setting.
     #[must_use]
     pub fn nest_history(mut self, nest: bool) -> Self {
         self.inner.nest_history = Some(nest);
         self
     }
 
-    /// Whether the handoff is offered at all.
+    /// Enables or disables the handoff.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.inner.enabled = if enabled {
@@ -183,8 +183,8 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// Offers the handoff only while `condition` holds. It is asked every turn, with the agent
-    /// that would hand off; sync or async.
+    /// Enables the handoff while `condition` holds. It is evaluated every turn, with the agent that
+    /// would hand off; sync or async.
     #[must_use]
     pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
     where
@@ -195,7 +195,7 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// What the condition is called where the team is drawn; it completes the sentence "if ...".
+    /// Names the condition for drawings of the team; it completes the phrase "if ...".
     ///
     /// ```
     /// use switchboard_core::{Agent, Team, handoff};
@@ -218,18 +218,16 @@ impl<C, K> HandoffBuilder<C, K> {
         self
     }
 
-    /// Whether the model must keep to the payload's schema; it must unless this says otherwise.
-    /// A schema that need not be strict is passed on as it is. What the model sends is checked
-    /// against it all the same.
+    /// Sets whether the model must keep to the payload's schema, which is the default. A schema that
+    /// is not strict is passed on unchanged; the payload is validated against it all the same.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.inner.spec.strict = strict;
-        self.describe();
+        self.update_schema();
         self
     }
 
-    /// Changes what the next agent sees, like [`HandoffBuilder::filter`], with a closure whose
-    /// argument need not be given a type.
+    /// Filters like [`HandoffBuilder::filter`], with a closure whose argument needs no type.
     #[must_use]
     pub fn filter_fn<F, R, M>(self, filter: F) -> Self
     where
@@ -239,7 +237,7 @@ impl<C, K> HandoffBuilder<C, K> {
         self.filter(Filter::new(filter))
     }
 
-    pub(super) fn becomes<L>(self) -> HandoffBuilder<C, L> {
+    pub(super) fn with_state<L>(self) -> HandoffBuilder<C, L> {
         HandoffBuilder {
             inner: self.inner,
             kind: PhantomData,
@@ -247,15 +245,15 @@ impl<C, K> HandoffBuilder<C, K> {
     }
 
     fn with_payload(mut self, schema: Value, payload: Payload) -> Self {
-        self.inner.described = Some(schema);
+        self.inner.schema = Some(schema);
         self.inner.payload = Some(payload);
-        self.describe();
+        self.update_schema();
         self
     }
 
-    /// Makes the schema the model is given out of the one that describes the payload.
-    fn describe(&mut self) {
-        let Some(schema) = self.inner.described.clone() else {
+    /// Makes the schema for the model from the one that describes the payload.
+    fn update_schema(&mut self) {
+        let Some(schema) = self.inner.schema.clone() else {
             return;
         };
         let described = if self.inner.spec.strict {
@@ -276,16 +274,16 @@ impl<C, K> HandoffBuilder<C, K> {
     }
 }
 
-impl<C> HandoffBuilder<C, Picked> {
-    /// The JSON schema of the arguments, which the code that picks reads itself.
+impl<C> HandoffBuilder<C, Custom> {
+    /// Sets the JSON schema of the arguments, which the code that picks reads itself.
     #[must_use]
     pub fn arguments_schema(mut self, schema: Value) -> Self {
-        self.inner.described = Some(schema);
-        self.describe();
+        self.inner.schema = Some(schema);
+        self.update_schema();
         self
     }
 
-    /// An agent the code may pick.
+    /// Adds an agent that the code may pick.
     #[must_use]
     pub fn candidate(mut self, agent: &Agent<C>) -> Self {
         if let Target::Custom(custom) = &mut self.inner.target {
@@ -295,69 +293,71 @@ impl<C> HandoffBuilder<C, Picked> {
     }
 }
 
-impl<C> HandoffBuilder<C, Plain> {
-    /// The model must send a `T` along. The type is the schema it is given, made strict; what it
-    /// sends is checked and parsed into the type before anything else happens.
+impl<C> HandoffBuilder<C, NoPayload> {
+    /// Sets the payload's type. It is the schema that the model gets, made strict; the arguments of
+    /// the call are validated and parsed into it before anything else happens.
     #[must_use]
-    pub fn payload<T>(self) -> HandoffBuilder<C, Typed<T>>
+    pub fn payload<T>(self) -> HandoffBuilder<C, TypedPayload<T>>
     where
-        T: JsonSchema + DeserializeOwned + 'static,
+        T: JsonSchema + DeserializeOwned + Send + 'static,
     {
         self.with_payload(schema::of::<T>(), Payload::typed::<T>())
-            .becomes()
+            .with_state()
     }
 
-    /// The model must send along JSON that keeps to this schema.
+    /// Sets the payload's JSON schema.
     #[must_use]
-    pub fn payload_schema(self, schema: Value) -> HandoffBuilder<C, Untyped> {
+    pub fn payload_schema(self, schema: Value) -> HandoffBuilder<C, JsonPayload> {
         let payload = Payload::described_by(schema.clone());
-        self.with_payload(schema, payload).becomes()
+        self.with_payload(schema, payload).with_state()
     }
 
-    /// Runs when the handoff is taken, before the next agent starts. It returns nothing, a
-    /// `Result`, or a future of either; an error stops the run where it was before the handoff.
+    /// Sets the callback, which runs when the handoff is taken, before the next agent starts. It
+    /// returns nothing, a [`HandoffDecision`], a `Result` of either, or a future of any of these; an
+    /// error stops the run where it was before the handoff.
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
         self.inner.callback = Callback::Plain(Arc::new(move |ctx| callback(ctx).into_outcome()));
-        self.becomes()
+        self.with_state()
     }
 }
 
-impl<C, T: DeserializeOwned + 'static> HandoffBuilder<C, Typed<T>> {
-    /// Runs with the payload when the handoff is taken, before the next agent starts. It returns
-    /// nothing, a `Result`, or a future of either; an error stops the run where it was before.
+impl<C, T: DeserializeOwned + Send + 'static> HandoffBuilder<C, TypedPayload<T>> {
+    /// Sets the callback, which gets the payload; see [`HandoffBuilder::on_handoff`].
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
-        self.inner.callback = Callback::WithPayload(Arc::new(move |ctx, payload| {
-            match serde_json::from_value(payload) {
-                Ok(payload) => callback(ctx, payload).into_outcome(),
-                Err(error) => Outcome::Ready(Err(error.into())),
-            }
-        }));
-        self.becomes()
+        self.inner.callback =
+            Callback::WithPayload(Arc::new(move |ctx, payload: ParsedPayload| {
+                match payload.typed.and_then(|typed| typed.downcast::<T>().ok()) {
+                    Some(payload) => callback(ctx, *payload).into_outcome(),
+                    None => Outcome::Ready(Err("the payload is not of its type".into())),
+                }
+            }));
+        self.with_state()
     }
 }
 
-impl<C> HandoffBuilder<C, Untyped> {
-    /// Runs with the payload as JSON when the handoff is taken, before the next agent starts.
+impl<C> HandoffBuilder<C, JsonPayload> {
+    /// Sets the callback, which gets the payload as JSON; see [`HandoffBuilder::on_handoff`].
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, Called>
+    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
-        self.inner.callback = Callback::WithPayload(Arc::new(move |ctx, payload| {
-            callback(ctx, payload).into_outcome()
-        }));
-        self.becomes()
+        self.inner.callback =
+            Callback::WithPayload(Arc::new(move |ctx, payload: ParsedPayload| {
+                callback(ctx, payload.value).into_outcome()
+            }));
+        self.with_state()
     }
 }
 
@@ -367,7 +367,7 @@ impl<C, K> fmt::Debug for HandoffBuilder<C, K> {
     }
 }
 
-/// What [`handoff`] can lead to: an agent, or the name of one in the same team.
+/// The target of a [`handoff()`]: an agent, or the name of one in the same team.
 pub trait IntoTarget<C>: sealed::Target<C> {}
 
 impl<C, T: sealed::Target<C>> IntoTarget<C> for T {}
@@ -411,9 +411,9 @@ mod sealed {
     }
 }
 
-/// What [`Agent::handoff`] takes: a finished handoff, one in the making, an agent, or a name.
+/// The argument of [`Agent::handoff`]: a handoff, a builder, an agent, or a name.
 pub trait IntoHandoff<C> {
-    /// The handoff.
+    /// Converts into the handoff.
     fn into_handoff(self) -> Handoff<C>;
 }
 

@@ -1,26 +1,26 @@
-//! What a handoff carries over, as filters see it.
+//! The data of a handoff, as filters see it.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::owned::Owned;
+use super::history_links::HistoryLink;
 use crate::context::RunContext;
 use crate::items::{Input, Items, RunItem, RunItems};
 
-/// What a handoff would carry over to the next agent: filters take one and return one.
+/// The conversation as the next agent gets it: filters take it and return a changed one.
 ///
-/// It never changes; the `with_` methods make a changed copy that shares everything else.
+/// It is immutable; the `with_` methods return a changed copy that shares everything else.
 ///
-/// | part | what it holds |
+/// | part | content |
 /// | --- | --- |
-/// | [`input_history`](Self::input_history) | the conversation before the run, or what an earlier filter made of it |
-/// | [`pre_handoff_items`](Self::pre_handoff_items) | what the run made before this turn |
-/// | [`new_items`](Self::new_items) | what this turn made, the handoff's call and output among it; a session keeps these |
-/// | [`input_items`](Self::input_items) | if set: what the next agent sees *instead* of `new_items` |
+/// | [`input_history`](Self::input_history) | the conversation before the run, or what an earlier filter left of it |
+/// | [`pre_handoff_items`](Self::pre_handoff_items) | items of the run before this turn |
+/// | [`new_items`](Self::new_items) | items of this turn, including the handoff's call and output; the session gets these |
+/// | [`input_items`](Self::input_items) | if set: what the next agent gets *instead* of `new_items` |
 ///
 /// ```
-/// use switchboard_core::HandoffInputData;
+/// use switchboard_core::handoff::HandoffInputData;
 ///
 /// fn forget_this_turn(data: HandoffInputData) -> HandoffInputData {
 ///     data.with_input_items([])
@@ -33,23 +33,23 @@ pub struct HandoffInputData<C = ()> {
     input_items: Option<RunItems>,
     run_context: RunContext<C>,
     payload: Option<Value>,
-    /// Which items of the history stand for run items, so that they are not repeated.
-    owned: Vec<Owned>,
-    halves: Halves,
-    /// Whether a filter of the library left nothing, as it was told to.
+    /// Links from items of a nested history to run items, so that they are not repeated.
+    history_links: Vec<HistoryLink>,
+    orphans: Orphans,
+    /// Set if a filter of the library left nothing, as configured.
     is_emptied: bool,
 }
 
-/// What the library's filters do with an item whose other half is gone.
+/// Policy of the library's filters for a call or an output without its counterpart.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) enum Halves {
+pub(crate) enum Orphans {
     #[default]
-    Fall,
-    Stay,
+    Drop,
+    Keep,
 }
 
 impl<C> HandoffInputData<C> {
-    /// Data of a handoff, as a run would make it; useful for testing a filter.
+    /// Creates the data as a run would; useful for testing a filter.
     pub fn new(
         input_history: impl Into<Input>,
         pre_handoff_items: impl Into<RunItems>,
@@ -63,28 +63,28 @@ impl<C> HandoffInputData<C> {
             input_items: None,
             run_context,
             payload: None,
-            owned: Vec::new(),
-            halves: Halves::default(),
+            history_links: Vec::new(),
+            orphans: Orphans::default(),
             is_emptied: false,
         }
     }
 
-    /// The conversation before the run, or what an earlier filter made of it.
+    /// The conversation before the run, or what an earlier filter left of it.
     pub fn input_history(&self) -> &Input {
         &self.input_history
     }
 
-    /// What the run made before this turn.
+    /// Items of the run before this turn.
     pub fn pre_handoff_items(&self) -> &RunItems {
         &self.pre_handoff_items
     }
 
-    /// What this turn made, the handoff's call and output among it.
+    /// Items of this turn, including the handoff's call and output.
     pub fn new_items(&self) -> &RunItems {
         &self.new_items
     }
 
-    /// What the next agent sees instead of the new items.
+    /// The items that the next agent gets instead of the new items.
     pub fn input_items(&self) -> Option<&RunItems> {
         self.input_items.as_ref()
     }
@@ -94,41 +94,41 @@ impl<C> HandoffInputData<C> {
         &self.run_context
     }
 
-    /// What the model sent along, where the handoff takes a payload.
+    /// The payload, where the handoff takes one.
     pub fn payload(&self) -> Option<&Value> {
         self.payload.as_ref()
     }
 
-    /// The same with a payload; useful for testing a filter.
+    /// Sets the payload; useful for testing a filter.
     #[must_use]
     pub fn with_payload(mut self, payload: Option<Value>) -> Self {
         self.payload = payload;
         self
     }
 
-    /// The same with another history.
+    /// Replaces the history.
     #[must_use]
     pub fn with_input_history(mut self, history: impl Into<Input>) -> Self {
         self.input_history = history.into();
         self
     }
 
-    /// The same with other items from before this turn.
+    /// Replaces the items from before this turn.
     #[must_use]
     pub fn with_pre_handoff_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.pre_handoff_items = items.into_iter().collect();
         self
     }
 
-    /// The same with other items of this turn. A session keeps what is given here.
+    /// Replaces the items of this turn, which the session gets.
     #[must_use]
     pub fn with_new_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.new_items = items.into_iter().collect();
         self
     }
 
-    /// The same, with the next agent seeing these instead of the new items. A session keeps the
-    /// new items all the same.
+    /// Sets what the next agent gets instead of the new items. The session gets the new items all
+    /// the same.
     #[must_use]
     pub fn with_input_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.input_items = Some(items.into_iter().collect());
@@ -140,12 +140,12 @@ impl<C> HandoffInputData<C> {
         self.input_history.items()
     }
 
-    pub(crate) fn halves(&self) -> Halves {
-        self.halves
+    pub(crate) fn orphans(&self) -> Orphans {
+        self.orphans
     }
 
-    pub(crate) fn with_halves(mut self, halves: Halves) -> Self {
-        self.halves = halves;
+    pub(crate) fn with_orphans(mut self, orphans: Orphans) -> Self {
+        self.orphans = orphans;
         self
     }
 
@@ -153,24 +153,24 @@ impl<C> HandoffInputData<C> {
         self.is_emptied
     }
 
-    /// The same, as a filter of the library left it.
+    /// Marks data that a filter of the library left empty.
     pub(crate) fn left_by_library(mut self, was_empty: bool) -> Self {
         self.is_emptied |= !was_empty && self.shows_nothing();
         self
     }
 
-    /// Whether the next agent would see nothing.
+    /// Returns `true` if the next agent would see nothing.
     pub(crate) fn shows_nothing(&self) -> bool {
         let now = self.input_items.as_ref().unwrap_or(&self.new_items);
         let history = matches!(&self.input_history, Input::Items(items) if items.is_empty());
         history && self.pre_handoff_items.is_empty() && now.is_empty()
     }
 
-    pub(crate) fn nested(mut self, history: Items, owned: Vec<Owned>) -> Self {
+    pub(crate) fn nested(mut self, history: Items, history_links: Vec<HistoryLink>) -> Self {
         self.input_history = Input::Items(history);
         self.pre_handoff_items = RunItems::new();
         self.input_items = Some(RunItems::new());
-        self.owned = owned;
+        self.history_links = history_links;
         self
     }
 
@@ -180,19 +180,19 @@ impl<C> HandoffInputData<C> {
             pre_handoff_items: self.pre_handoff_items,
             new_items: self.new_items,
             input_items: self.input_items,
-            owned: self.owned,
+            history_links: self.history_links,
         }
     }
 }
 
-/// What a handoff carries over, free of the context.
+/// The data of a handoff without the context.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) input_history: Input,
     pub(crate) pre_handoff_items: RunItems,
     pub(crate) new_items: RunItems,
     pub(crate) input_items: Option<RunItems>,
-    pub(crate) owned: Vec<Owned>,
+    pub(crate) history_links: Vec<HistoryLink>,
 }
 
 impl<C> Clone for HandoffInputData<C> {
@@ -204,8 +204,8 @@ impl<C> Clone for HandoffInputData<C> {
             input_items: self.input_items.clone(),
             run_context: self.run_context.clone(),
             payload: self.payload.clone(),
-            owned: self.owned.clone(),
-            halves: self.halves,
+            history_links: self.history_links.clone(),
+            orphans: self.orphans,
             is_emptied: self.is_emptied,
         }
     }

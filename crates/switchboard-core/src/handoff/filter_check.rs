@@ -1,90 +1,96 @@
-//! Whether what code of the user's left of a conversation can be shown to a model.
+//! Checks the result of a filter or history mapper before a model sees it.
 
 use std::collections::HashSet;
 
 use super::HandoffInputData;
-use super::history::{HistoryMarkers, flattened};
+use super::nested_history::{HistoryMarkers, expand_summaries};
 use crate::items::{Input, Item, ItemKind, Pairing, RunItem, RunItems};
 
-/// What a filter or a mapper was given, to hold against what it left.
-pub(crate) struct Given {
+/// The data that a filter or mapper was given.
+pub(crate) struct FilterInput {
     history: Input,
-    before: RunItems,
-    now: RunItems,
+    pre_handoff_items: RunItems,
+    new_items: RunItems,
 }
 
-/// What is wrong with what was left.
+/// The reason why the result of a filter or mapper cannot be used.
 #[derive(Debug)]
-pub(crate) enum Unsound {
-    /// Something was said, and nothing is left to show.
-    Nothing,
-    /// The item at this place says neither what it is nor who speaks.
-    Nameless(usize),
+pub(crate) enum InvalidResult {
+    /// There was a conversation, and nothing of it is left.
+    Empty,
+    /// The item at this index has neither a type nor a role.
+    UntypedItem(usize),
 }
 
-impl Given {
+impl FilterInput {
     pub(crate) fn of<C>(data: &HandoffInputData<C>) -> Self {
         Self {
             history: data.input_history().clone(),
-            before: data.pre_handoff_items().clone(),
-            now: data.new_items().clone(),
+            pre_handoff_items: data.pre_handoff_items().clone(),
+            new_items: data.new_items().clone(),
         }
     }
 
-    /// Looks at what was left of it. Returns how many calls and outputs the model would be shown
-    /// without their other half; they are passed on as given.
-    ///
-    /// It costs what is left; what was given is looked at only where something seems wrong.
+    /// Checks the result for this input. Returns the number of orphaned calls and outputs that the
+    /// model would see.
     pub(crate) fn check<C>(
         &self,
-        left: &HandoffInputData<C>,
+        result: &HandoffInputData<C>,
         markers: &HistoryMarkers,
-    ) -> Result<usize, Unsound> {
-        let history = left.history_items();
-        let now = left.input_items().unwrap_or_else(|| left.new_items());
-        let made = left.pre_handoff_items().iter().chain(now);
+    ) -> Result<usize, InvalidResult> {
+        let history = result.history_items();
+        let new_items = result.input_items().unwrap_or_else(|| result.new_items());
+        let made = result.pre_handoff_items().iter().chain(new_items);
         let items: Vec<&Item> = history.iter().chain(made.map(RunItem::item)).collect();
-        // Most filters leave no calls at all; then nothing has another half.
-        let is_use = |item: &&Item| item.kind().output_kind().is_some() || item.kind().is_output();
-        let ties = items.iter().any(is_use).then(|| Pairing::of(&items));
-        let is_half = |at: usize| ties.as_ref().is_some_and(|ties| ties.is_half(at));
-        // Calls that the run made and nobody answered are not shown.
-        let is_shown = |at: usize| {
-            at < history.len() || !is_half(at) || items[at].kind().output_kind().is_none()
+        // Most filters leave no calls at all; then there is nothing to pair.
+        let is_paired =
+            |item: &&Item| item.kind().output_kind().is_some() || item.kind().is_output();
+        let pairing = items.iter().any(is_paired).then(|| Pairing::of(&items));
+        let is_orphan = |index: usize| {
+            pairing
+                .as_ref()
+                .is_some_and(|pairing| pairing.is_orphaned(index))
         };
-        let mut shown = (0..items.len()).filter(|at| is_shown(*at)).peekable();
-        if shown.peek().is_none() && !left.is_emptied() && self.says_something() {
-            return Err(Unsound::Nothing);
+        // The run does not show a model its own calls that were not answered.
+        let is_shown = |index: &usize| {
+            *index < history.len()
+                || !is_orphan(*index)
+                || items[*index].kind().output_kind().is_none()
+        };
+        let mut shown = (0..items.len()).filter(is_shown).peekable();
+        if shown.peek().is_none() && !result.is_emptied() && self.has_conversation() {
+            return Err(InvalidResult::Empty);
         }
-        if let Some(at) = self.first_nameless(&items, markers) {
-            return Err(Unsound::Nameless(at));
+        if let Some(index) = self.first_untyped_item(&items, markers) {
+            return Err(InvalidResult::UntypedItem(index));
         }
-        let is_left_over = |at: &usize| is_half(*at) && items[*at].kind() != ItemKind::Reasoning;
-        Ok(shown.filter(is_left_over).count())
+        let orphans =
+            shown.filter(|index| is_orphan(*index) && items[*index].kind() != ItemKind::Reasoning);
+        Ok(orphans.count())
     }
 
-    /// Whether anything was said before this turn.
-    fn says_something(&self) -> bool {
-        let made = self.before.iter().map(RunItem::item);
-        let is_said = |item: &Item| !item.kind().is_tool_use();
-        self.history.items().iter().chain(made).any(is_said)
+    /// Returns `true` if there was anything but tool use before this turn.
+    fn has_conversation(&self) -> bool {
+        let made = self.pre_handoff_items.iter().map(RunItem::item);
+        let is_tool_use = |item: &Item| item.kind().is_tool_use();
+        !self.history.items().iter().chain(made).all(is_tool_use)
     }
 
-    /// The first item without a name that was not there before: what the user or a provider sent is
-    /// passed on, whatever it is.
-    fn first_nameless(&self, items: &[&Item], markers: &HistoryMarkers) -> Option<usize> {
-        let is_nameless = |item: &Item| item.type_name().is_none() && item.role().is_none();
-        let nameless = items.iter().enumerate();
-        let mut nameless = nameless.filter(|(_, item)| is_nameless(item)).peekable();
-        nameless.peek()?;
-        let made = self.before.iter().chain(&self.now);
-        let given = flattened(&self.history.items(), markers).into_iter();
-        let given = given.chain(made.map(|made| made.item().clone()));
-        let given: HashSet<String> = given
-            .filter(is_nameless)
+    /// Returns the index of the first untyped item that was not in the input: items that the user or
+    /// a provider sent are passed on, whatever they are.
+    fn first_untyped_item(&self, items: &[&Item], markers: &HistoryMarkers) -> Option<usize> {
+        let is_untyped = |item: &Item| item.type_name().is_none() && item.role().is_none();
+        let mut untyped = (0..items.len())
+            .filter(|index| is_untyped(items[*index]))
+            .peekable();
+        untyped.peek()?;
+        let made = self.pre_handoff_items.iter().chain(&self.new_items);
+        let given: HashSet<String> = expand_summaries(&self.history.items(), markers)
+            .into_iter()
+            .chain(made.map(|made| made.item().clone()))
+            .filter(is_untyped)
             .map(|item| item.to_input().as_json().to_owned())
             .collect();
-        let mut added = nameless.filter(|(_, item)| !given.contains(item.to_input().as_json()));
-        added.next().map(|(at, _)| at)
+        untyped.find(|index| !given.contains(items[*index].to_input().as_json()))
     }
 }

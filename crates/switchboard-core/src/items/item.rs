@@ -1,35 +1,33 @@
 //! One entry of a conversation.
 
-mod building;
-mod changed;
 pub(super) mod content;
-mod parts;
+mod edit;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-pub use building::Building;
-use content::joined;
+use content::{Part, join_parts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::head::{Head, Place, Scanned, Speaker, field};
-use super::item_cache::{Clean, Notes, Search, Summary};
+use super::builder::ItemBuilder;
+use super::fields::{Field, ItemFields};
+use super::item_cache::{CleanSearches, Search, Summary};
+use super::item_table;
 use super::kind::ItemKind;
 use crate::json;
-use crate::scan::Scanner;
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
 /// else a provider sends.
 ///
-/// An item keeps the JSON it was made from and is replayed byte for byte, so types and fields
-/// this version does not know survive. Beside the text it keeps a small view of the fields the
-/// engine needs. Clones share everything.
+/// An item keeps the JSON it was made from and is sent again byte for byte, so types and fields
+/// that this version does not know are preserved. Clones share everything.
 ///
 /// ```
-/// use switchboard_core::{Item, ItemKind};
+/// use switchboard_core::items::ItemKind;
+/// use switchboard_core::Item;
 ///
 /// let hello = Item::user("Hello");
 /// assert_eq!(hello.as_json(), r#"{"role":"user","content":"Hello"}"#);
@@ -37,72 +35,52 @@ use crate::scan::Scanner;
 /// let odd = Item::from_json(r#"{"type":"hologram","id":"h1","depth":3}"#)?;
 /// assert_eq!(odd.kind(), ItemKind::Unknown);
 /// assert_eq!(odd.as_json(), r#"{"type":"hologram","id":"h1","depth":3}"#);
-/// # Ok::<(), switchboard_core::InvalidItem>(())
+/// # Ok::<(), switchboard_core::items::InvalidItem>(())
 /// ```
 #[derive(Clone)]
 pub struct Item(Arc<Inner>);
 
-/// In this order: a request looks at the notes and the length of each item, which then mostly are in
-/// one line of the cache.
-#[repr(C)]
 struct Inner {
-    notes: Notes,
-    raw: String,
-    head: Head,
-    clean: Clean,
-    /// SmallMap items are one, so it stands elsewhere.
+    json: String,
+    fields: ItemFields,
+    clean: CleanSearches,
+    /// Boxed, since few items are summaries.
     summary: Option<Box<Summary>>,
 }
 
-impl Inner {
-    fn new(raw: String, head: Head) -> Arc<Self> {
-        Self::noted(raw, head, Notes::default())
-    }
-
-    fn noted(raw: String, head: Head, notes: Notes) -> Arc<Self> {
-        Arc::new(Self {
-            notes,
-            raw,
-            head,
-            clean: Clean::default(),
-            summary: None,
-        })
-    }
-}
-
 impl Item {
-    /// An item from its JSON, which must be one object.
+    /// Parses an item from its JSON, which must be one object.
     ///
     /// # Errors
-    /// Where `json` is not JSON, or not an object.
+    /// If `json` is not JSON, or not an object.
     pub fn from_json(json: impl Into<String>) -> Result<Self, InvalidItem> {
-        let raw = json.into();
-        let raw = match raw.trim_ascii() {
-            trimmed if trimmed.len() == raw.len() => raw,
-            trimmed => trimmed.to_owned(),
-        };
-        let mut scanner = Scanner::new(&raw);
-        let scanned = Head::scan(&mut scanner).filter(|_| scanner.is_at_end());
-        if let Some(Scanned { head, notes, .. }) = scanned {
-            return Ok(Self(Inner::noted(raw, head, notes)));
+        let mut json = json.into();
+        let trimmed = json.trim_ascii();
+        if trimmed.len() < json.len() {
+            json = trimmed.to_owned();
         }
-        let head = Head::parse(&raw).map_err(InvalidItem)?;
-        Ok(Self(Inner::new(raw, head)))
+        let fields = ItemFields::read(&json).map_err(InvalidItem)?;
+        Ok(Self::from_parts(json, fields))
     }
 
-    /// The item that stands here in other JSON; `None` where it is not written as usual. Reading an
-    /// answer and its items in one pass spares a model over the wire half of the reading.
-    #[doc(hidden)]
-    pub fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
-        let Scanned { raw, head, notes } = Head::scan(scanner)?;
-        let raw = raw.to_owned();
-        Some(Self(Inner::noted(raw, head, notes)))
+    pub(super) fn from_parts(json: String, fields: ItemFields) -> Self {
+        Self(Arc::new(Inner {
+            json,
+            fields,
+            clean: CleanSearches::default(),
+            summary: None,
+        }))
     }
 
-    /// An item from a JSON value, which must be an object.
+    /// Starts an item without fields.
+    pub fn builder() -> ItemBuilder {
+        ItemBuilder::new(0)
+    }
+
+    /// Creates an item from a JSON value, which must be an object.
     ///
     /// # Errors
-    /// Where `value` is not an object.
+    /// If `value` is not an object.
     pub fn from_value(value: &Value) -> Result<Self, InvalidItem> {
         Self::from_json(value.to_string())
     }
@@ -129,33 +107,32 @@ impl Item {
 
     /// A message of any role.
     pub fn message(role: &str, text: impl AsRef<str>) -> Self {
-        Self::built(&[("role", role), ("content", text.as_ref())])
+        Self::from_strings(&[("role", role), ("content", text.as_ref())])
     }
 
-    /// A message whose text is written as it is escaped; `size` is about how long it gets.
+    /// A message whose text `write` writes; `capacity` is the expected length of the JSON.
     pub(crate) fn written_message(
         role: &str,
-        size: usize,
+        capacity: usize,
         write: impl FnOnce(&mut json::Quoted<'_>),
     ) -> Self {
-        let mut building = Building::of(size);
-        building.add("role", |quoted| quoted.push(role));
-        building.add("content", write);
-        building.built()
+        let mut builder = ItemBuilder::new(capacity).string("role", role);
+        builder.add_string("content", write);
+        builder.build()
     }
 
     pub(crate) fn named_message(role: &str, name: &str, text: &str) -> Self {
-        Self::built(&[("role", role), ("name", name), ("content", text)])
+        Self::from_strings(&[("role", role), ("name", name), ("content", text)])
     }
 
-    /// What a user said where a run is given only that.
-    pub(crate) fn words_of_user(text: &str) -> Self {
-        Self::built(&[("content", text), ("role", "user")])
+    /// The user's message of a run that starts from text.
+    pub(crate) fn input_message(text: &str) -> Self {
+        Self::from_strings(&[("content", text), ("role", "user")])
     }
 
     /// A model's call of a function tool, or of a handoff. `arguments` is JSON text.
     pub fn function_call(call_id: &str, name: &str, arguments: &str) -> Self {
-        Self::built(&[
+        Self::from_strings(&[
             ("type", "function_call"),
             ("call_id", call_id),
             ("name", name),
@@ -163,166 +140,143 @@ impl Item {
         ])
     }
 
-    /// The answer to a function call.
+    /// The output of a function call.
     pub fn function_call_output(call_id: &str, output: &str) -> Self {
-        Self::built(&[
+        Self::from_strings(&[
             ("call_id", call_id),
             ("output", output),
             ("type", "function_call_output"),
         ])
     }
 
-    /// A model's message as the Responses API gives it.
+    /// A model's message as the Responses API returns it.
     pub fn output_message(id: &str, text: &str) -> Self {
-        Self::of_fields(text.len() + id.len() + 128, |fields| {
-            fields.text("type", "message");
-            fields.text("id", id);
-            fields.text("role", "assistant");
-            fields.text("status", "completed");
-            fields.output_text(text);
-        })
-    }
-
-    /// An item of the fields that `write` gives it; `size` is about how long it gets.
-    #[doc(hidden)]
-    pub fn of_fields(size: usize, write: impl FnOnce(&mut Building)) -> Self {
-        let mut building = Building::of(size);
-        write(&mut building);
-        building.built()
+        ItemBuilder::new(text.len() + id.len() + 128)
+            .string("type", "message")
+            .string("id", id)
+            .string("role", "assistant")
+            .string("status", "completed")
+            .output_text(text)
+            .build()
     }
 
     /// An item of these string fields.
-    fn built(fields: &[(&str, &str)]) -> Self {
-        let size: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
-        Self::of_fields(size, |building| {
-            for (name, value) in fields {
-                building.text(name, value);
-            }
-        })
-    }
-
-    /// An item from text this crate has written itself.
-    fn trusted(raw: String) -> Self {
-        let json = raw.as_str();
-        match Head::scan(&mut Scanner::new(json)) {
-            Some(Scanned { head, notes, .. }) => Self(Inner::noted(raw, head, notes)),
-            None => {
-                let head = Head::parse(json).unwrap_or_default();
-                Self(Inner::new(raw, head))
-            }
+    fn from_strings(fields: &[(&str, &str)]) -> Self {
+        let capacity: usize = fields.iter().map(|(k, v)| k.len() + v.len() + 8).sum();
+        let mut builder = ItemBuilder::new(capacity);
+        for (name, text) in fields {
+            builder.add_string(name, |quoted| quoted.push(text));
         }
+        builder.build()
     }
 
-    /// The item's JSON, as it came.
+    /// The item's JSON, byte for byte as it was received.
     pub fn as_json(&self) -> &str {
-        &self.0.raw
+        &self.0.json
     }
 
-    /// The item as a JSON value, `None` where [`Value`] cannot hold it (nested too deeply, or text
-    /// with a lone surrogate); [`Item::as_json`] always has it.
+    /// The item as a JSON value. `None` if [`Value`] cannot hold it: it is nested too deeply, or has
+    /// text with a lone surrogate.
     pub fn to_value(&self) -> Option<Value> {
-        serde_json::from_str(&self.0.raw).ok()
+        serde_json::from_str(&self.0.json).ok()
     }
 
-    /// What the item is.
+    /// The kind of item.
     pub fn kind(&self) -> ItemKind {
-        self.0.head.kind.unwrap_or(ItemKind::Unknown)
+        self.0.fields.kind
     }
 
-    /// The `type` field as it stands; absent on plain messages.
+    /// The `type` field; absent on plain messages.
     pub fn type_name(&self) -> Option<Cow<'_, str>> {
-        self.name_at(self.0.head.type_name)
+        self.string(Field::Type)
     }
 
-    /// Who speaks: `user`, `assistant`, `system`, `developer`, or what else the item says.
+    /// The role of a message: `user`, `assistant`, `system`, `developer`, or another.
     pub fn role(&self) -> Option<Cow<'_, str>> {
-        self.name_at(self.0.head.role)
+        self.string(Field::Role)
     }
 
     /// The item's identifier.
     pub fn id(&self) -> Option<Cow<'_, str>> {
-        self.name_at(self.0.head.id)
+        self.string(Field::Id)
     }
 
-    /// What ties a call and its output together.
-    #[inline]
+    /// The identifier that a call and its output share.
     pub fn call_id(&self) -> Option<Cow<'_, str>> {
-        self.name_at(self.0.head.call_id)
+        self.string(Field::CallId)
     }
 
-    /// The called tool's name, or a speaker's name.
-    #[inline]
+    /// The name of the called tool, or of a message's author.
     pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.name_at(self.0.head.name)
+        self.string(Field::Name)
     }
 
-    /// The arguments of a function call: JSON text, if the model kept to it.
+    /// The arguments of a function call. This should be JSON, but models make mistakes.
     pub fn arguments(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.arguments)
+        self.string(Field::Arguments)
     }
 
-    /// A call's output where it is text.
+    /// The output of a call, if it is text.
     pub fn output(&self) -> Option<Cow<'_, str>> {
-        self.text_at(self.0.head.output)
+        self.string(Field::Output)
     }
 
-    /// The JSON of one field at the top of the item.
+    /// The JSON of a top-level field.
+    #[inline]
     pub fn field(&self, name: &str) -> Option<&str> {
-        let head = &self.0.head;
-        let place = match name {
-            "content" => head.content,
-            "output" => head.output,
-            "arguments" => head.arguments,
-            "type" => head.type_name,
-            "role" => head.role,
-            "id" => head.id,
-            "call_id" => head.call_id,
-            "name" => head.name,
-            "status" if !head.has_status => return None,
-            "status" if head.has_null_status => return Some("null"),
-            "provider_data" if !head.has_provider_data => return None,
-            _ => return field(&self.0.raw, name),
-        };
-        place.token(&self.0.raw)
+        self.0.fields.token_named(name, &self.0.json)
     }
 
-    /// The JSON of what a provider wants to remember with the item, which is not for other models.
+    /// The JSON of the data that the provider attached to the item, which is not for other models.
     pub fn provider_data(&self) -> Option<&str> {
         self.field("provider_data")
     }
 
-    /// The text of a message: its content, or its text parts one after another.
+    /// The text of a message: its content, or its text parts joined.
     ///
-    /// `None` for items without text, also for a message whose content is a refusal.
+    /// `None` for items without text, such as a message whose content is a refusal.
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        let content = self.0.head.content.token(&self.0.raw)?;
-        match self.only_text() {
+        match self.text_json() {
             Some(token) => json::unquote(token),
-            None => joined(content, |part| part.text()),
+            None => join_parts(self.field("content")?, Part::text),
         }
     }
 
-    /// What the model said when it refused to answer.
+    /// The JSON string that is the whole text of a message: its content, or the text of its only text
+    /// part.
+    ///
+    /// `None` for a message of several texts or with a refusal, and for other items.
+    ///
+    /// ```
+    /// use switchboard_core::Item;
+    ///
+    /// assert_eq!(Item::user("a\n").text_json(), Some(r#""a\n""#));
+    /// ```
+    pub fn text_json(&self) -> Option<&str> {
+        self.0.fields.only_text.token(&self.0.json)
+    }
+
+    /// The text of a model's refusal to answer.
     pub fn refusal(&self) -> Option<Cow<'_, str>> {
-        let content = self.0.head.content.token(&self.0.raw)?;
-        // Refusals are rare; most messages are done with after this.
-        if self.only_text().is_some() || !content.contains("refusal") {
+        let content = self.field("content")?;
+        // Cheaper than parsing, and refusals are rare.
+        if self.text_json().is_some() || !content.contains("refusal") {
             return None;
         }
-        joined(content, |part| part.refusal.map(RawValue::get))
+        join_parts(content, Part::refusal)
     }
 
-    /// Whether a search is known to find nothing here.
+    /// Returns `true` if the search is known to find nothing in this item.
     pub(crate) fn is_clean_of(&self, search: Search) -> bool {
-        self.0.clean.is_of(search)
+        self.0.clean.contains(search)
     }
 
-    /// Notes that a search finds nothing here.
+    /// Records that the search finds nothing in this item.
     pub(crate) fn note_clean_of(&self, search: Search) {
-        self.0.clean.note(search);
+        self.0.clean.insert(search);
     }
 
-    /// This item, which was just made, as such a summary.
+    /// Attaches the metadata of a summary to this item, which must not be shared yet.
     pub(crate) fn with_summary(mut self, summary: Summary) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.summary = Some(Box::new(summary));
@@ -330,49 +284,44 @@ impl Item {
         self
     }
 
-    /// What is known of a summary whose records can be copied.
+    /// The metadata of a summary whose records can be copied.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.0.summary.as_deref()
     }
 
-    /// Whether both are the same item in memory, not merely equal.
+    /// Returns `true` if both are the same item in memory, not merely equal.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// An address that is this item's as long as it lives.
+    /// The item's address, unique as long as the item lives.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// Hash of what makes two items the same occurrence; 0 without an identity.
+    /// A hash that is equal for repetitions of the same item; 0 without an identity.
     pub(crate) fn identity(&self) -> u64 {
-        self.0.head.identity
+        self.0.fields.identity
     }
 
-    /// For a call: the identity its output will have; 0 otherwise.
+    /// For a call: the identity of its output; 0 otherwise.
     pub(crate) fn output_identity(&self) -> u64 {
-        self.0.head.output_identity
+        self.0.fields.output_identity
     }
 
     pub(crate) fn has_internal_fields(&self) -> bool {
-        self.0.head.has_internal_fields
+        self.0.fields.has_internal_fields
     }
 
-    #[inline]
-    fn name_at(&self, place: Place) -> Option<Cow<'_, str>> {
-        self.0.head.name_at(place, &self.0.raw)
-    }
-
-    fn text_at(&self, place: Place) -> Option<Cow<'_, str>> {
-        place.token(&self.0.raw).and_then(json::unquote)
+    fn string(&self, field: Field) -> Option<Cow<'_, str>> {
+        self.0.fields.text(field, &self.0.json)
     }
 }
 
-/// Two items are equal where their JSON is the same text.
+/// Two items are equal if their JSON is the same text.
 impl PartialEq for Item {
     fn eq(&self, other: &Self) -> bool {
-        self.ptr_eq(other) || self.0.raw == other.0.raw
+        self.ptr_eq(other) || self.0.json == other.0.json
     }
 }
 
@@ -380,26 +329,33 @@ impl Eq for Item {}
 
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.raw)
+        f.write_str(&self.0.json)
     }
 }
 
 impl Serialize for Item {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(index) = item_table::index_of(self) {
+            return index.serialize(serializer);
+        }
         let raw: &RawValue =
-            serde_json::from_str(&self.0.raw).map_err(serde::ser::Error::custom)?;
+            serde_json::from_str(&self.0.json).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if item_table::is_reading() {
+            let index = usize::deserialize(deserializer)?;
+            return item_table::item_at(index).map_err(serde::de::Error::custom);
+        }
         let raw: Box<RawValue> = Box::deserialize(deserializer)?;
         Self::from_json(Box::<str>::from(raw)).map_err(serde::de::Error::custom)
     }
 }
 
-/// Why some JSON is not an item.
+/// The error for JSON that is not an item.
 #[derive(Debug)]
 pub struct InvalidItem(serde_json::Error);
 

@@ -1,5 +1,5 @@
-//! Which items of a conversation belong together: a call and its output, reasoning and the item it
-//! led to. Providers refuse the one without the other.
+//! Items that belong together: a call and its output, reasoning and the item it led to. Providers
+//! reject one without the other.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -7,112 +7,119 @@ use std::collections::{HashMap, VecDeque};
 use super::{Item, ItemKind};
 use crate::json;
 
-/// For each item, by its place: what it needs beside it.
-pub(crate) struct Pairing(Vec<Tie>);
+/// The relation of each item of a list, by index, to the item it belongs to.
+pub(crate) struct Pairing(Vec<Relation>);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Tie {
-    /// Stands for itself.
-    Free,
-    /// A call or an output; the other half is there.
-    Half(usize),
-    /// Reasoning, and the item it led to.
+enum Relation {
+    /// Belongs to no other item.
+    Independent,
+    /// A call or an output, and the index of its counterpart.
+    PairedWith(usize),
+    /// Reasoning, and the index of the item it led to.
     LedTo(usize),
-    /// Half of something whose other half is nowhere.
-    Alone,
+    /// A call, an output or reasoning whose counterpart is missing.
+    Orphaned,
 }
 
-/// What a call and its output share: the kind of the output, and the identifier where there is one.
-type Knot<'a> = (ItemKind, Option<Cow<'a, str>>);
+/// The kind of the output and the identifier, by which a call and its output are matched.
+type PairKey<'a> = (ItemKind, Option<Cow<'a, str>>);
 
 impl Pairing {
-    /// A call belongs to the first output of its kind and identifier that comes after it. A call
-    /// repeated before it is answered, and a second answer, belong to nothing.
+    /// Pairs each call with the first output after it of the same kind and identifier. A call that is
+    /// repeated before its output, and a second output, are orphaned.
     pub(crate) fn of(items: &[&Item]) -> Self {
-        let mut ties = vec![Tie::Free; items.len()];
-        let mut open: HashMap<Knot<'_>, VecDeque<usize>> = HashMap::new();
+        let mut relations = vec![Relation::Independent; items.len()];
+        let mut open: HashMap<PairKey<'_>, VecDeque<usize>> = HashMap::new();
         for (at, item) in items.iter().enumerate() {
-            if let Some(knot) = asked(item) {
-                // A request for approval may wait for its answer; other calls may not.
+            if let Some(key) = call_key(item) {
+                // A request for approval may still be waiting for its answer.
                 if item.kind() != ItemKind::McpApprovalRequest {
-                    ties[at] = Tie::Alone;
+                    relations[at] = Relation::Orphaned;
                 }
-                let is_named = knot.1.is_some();
-                let waiting = open.entry(knot).or_default();
+                let is_named = key.1.is_some();
+                let waiting = open.entry(key).or_default();
                 if waiting.is_empty() || !is_named {
                     waiting.push_back(at);
                 }
-            } else if let Some(knot) = answered(item) {
-                let call = open.get_mut(&knot).and_then(VecDeque::pop_front);
-                ties[at] = call.map_or(Tie::Alone, Tie::Half);
+            } else if let Some(key) = output_key(item) {
+                let call = open.get_mut(&key).and_then(VecDeque::pop_front);
+                relations[at] = call.map_or(Relation::Orphaned, Relation::PairedWith);
                 if let Some(call) = call {
-                    ties[call] = Tie::Half(at);
+                    relations[call] = Relation::PairedWith(at);
                 }
             }
         }
-        let mut next = Tie::Alone;
+        let mut next = Relation::Orphaned;
         for (at, item) in items.iter().enumerate().rev() {
             if item.kind() == ItemKind::Reasoning {
-                ties[at] = next;
+                relations[at] = next;
             } else {
-                next = if is_of_model(item) {
-                    Tie::LedTo(at)
+                next = if is_from_model(item) {
+                    Relation::LedTo(at)
                 } else {
-                    Tie::Alone
+                    Relation::Orphaned
                 };
             }
         }
-        Self(ties)
+        Self(relations)
     }
 
-    /// Whether the call or output at this place lacks its other half.
-    pub(crate) fn is_half(&self, at: usize) -> bool {
-        self.0[at] == Tie::Alone
-    }
-
-    /// Nothing belongs together.
+    /// A list of `len` independent items.
     pub(crate) fn none(len: usize) -> Self {
-        Self(vec![Tie::Free; len])
+        Self(vec![Relation::Independent; len])
     }
 
-    /// Lets fall what cannot stand without something that falls.
+    /// Returns `true` if the item's counterpart is missing.
+    pub(crate) fn is_orphaned(&self, at: usize) -> bool {
+        self.0[at] == Relation::Orphaned
+    }
+
+    /// Unsets the flags of items whose counterpart is missing or not kept.
     pub(crate) fn drop_orphans(&self, kept: &mut [bool]) {
-        for (at, tie) in self.0.iter().enumerate() {
-            match tie {
-                Tie::Half(other) => kept[at] &= kept[*other],
-                Tie::Alone => kept[at] = false,
-                Tie::Free | Tie::LedTo(_) => {}
+        for (at, relation) in self.0.iter().enumerate() {
+            match relation {
+                Relation::PairedWith(other) => kept[at] &= kept[*other],
+                Relation::Orphaned => kept[at] = false,
+                Relation::Independent | Relation::LedTo(_) => {}
             }
         }
-        for (at, tie) in self.0.iter().enumerate() {
-            if let Tie::LedTo(next) = tie {
+        for (at, relation) in self.0.iter().enumerate() {
+            if let Relation::LedTo(next) = relation {
                 kept[at] &= kept[*next];
             }
         }
     }
 
-    /// An earlier place for a cut, with the reasoning that led to what comes after it.
+    /// For each item, `true` if it has its counterpart.
+    pub(crate) fn paired(&self) -> Vec<bool> {
+        let mut paired = vec![true; self.0.len()];
+        self.drop_orphans(&mut paired);
+        paired
+    }
+
+    /// Moves a cut before the reasoning that led to the item after it.
     pub(crate) fn before_reasoning(&self, mut cut: usize) -> usize {
-        while cut > 0 && matches!(self.0[cut - 1], Tie::LedTo(_)) {
+        while cut > 0 && matches!(self.0[cut - 1], Relation::LedTo(_)) {
             cut -= 1;
         }
         cut
     }
 
-    /// A later place for a cut, without an item whose reasoning comes before it.
+    /// Moves a cut behind the item whose reasoning comes before it.
     pub(crate) fn after_reasoned(&self, cut: usize) -> usize {
         match cut.checked_sub(1).map(|before| self.0[before]) {
-            Some(Tie::LedTo(next)) => next + 1,
+            Some(Relation::LedTo(next)) => next + 1,
             _ => cut,
         }
     }
 
-    /// An earlier place for a cut, one that separates nothing that belongs together.
+    /// Moves a cut to the left until it separates no items that belong together.
     pub(crate) fn before_all(&self, mut cut: usize) -> usize {
         let mut at = self.0.len();
         while at > cut {
             at -= 1;
-            if let Tie::Half(other) = self.0[at] {
+            if let Relation::PairedWith(other) = self.0[at] {
                 cut = cut.min(other);
             }
             if at == cut {
@@ -123,7 +130,7 @@ impl Pairing {
     }
 }
 
-fn asked(item: &Item) -> Option<Knot<'_>> {
+fn call_key(item: &Item) -> Option<PairKey<'_>> {
     match (item.kind(), item.kind().output_kind()) {
         (_, Some(output)) => Some((output, item.call_id())),
         (ItemKind::McpApprovalRequest, None) => Some((ItemKind::McpApprovalResponse, item.id())),
@@ -131,7 +138,7 @@ fn asked(item: &Item) -> Option<Knot<'_>> {
     }
 }
 
-fn answered(item: &Item) -> Option<Knot<'_>> {
+fn output_key(item: &Item) -> Option<PairKey<'_>> {
     match item.kind() {
         kind @ ItemKind::McpApprovalResponse => {
             let request = item.field("approval_request_id");
@@ -142,17 +149,17 @@ fn answered(item: &Item) -> Option<Knot<'_>> {
     }
 }
 
-/// Whether a model made the item, so that reasoning can have led to it.
-fn is_of_model(item: &Item) -> bool {
-    answered(item).is_none() && item.role().is_none_or(|role| role == "assistant")
+/// Returns `true` if a model made the item, so that reasoning can have led to it.
+fn is_from_model(item: &Item) -> bool {
+    output_key(item).is_none() && item.role().is_none_or(|role| role == "assistant")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Items from words: `c1` a call, `o1` its output, `r` reasoning, `u` and `a` messages, `?1` a
-    /// request for approval and `!1` its answer, `s` a search for tools and `f` what it found.
+    /// Keeps what is not orphaned. The words stand for items: `c1` a call, `o1` its output, `r` reasoning, `u` and `a` messages, `?1` a
+    /// request for approval and `!1` its answer, `s` a search for tools and `f` its output.
     fn kept(words: &str) -> String {
         let items: Vec<Item> = words.split(' ').map(item).collect();
         let items: Vec<&Item> = items.iter().collect();

@@ -1,4 +1,4 @@
-//! What a run adds to a conversation.
+//! The items that a run adds to a conversation.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::seq::Seq;
 /// A list of run items that shares its storage.
 pub type RunItems = Seq<RunItem>;
 
-/// An item a run made, with the agent that made it and what it meant there.
+/// An item that a run made, with the agent that made it and its role in the run.
 ///
-/// Clones are the same item: a filter that passes an item on keeps it recognisable.
+/// Clones count as the same item, so a filter may pass items on.
 #[derive(Debug, Clone)]
 pub struct RunItem(Arc<Inner>);
 
@@ -22,49 +22,51 @@ struct Inner {
     kind: RunItemKind,
     agent: Arc<str>,
     item: Item,
-    /// Which item of its run this is, kept by changed copies; 0 for items made outside a run.
+    /// The item's number within its run, which changed copies keep; 0 for items made outside a run.
     occurrence: u32,
 }
 
-/// What an item meant to the run that made it.
+/// The role of an item in the run that made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunItemKind {
-    /// The model said something.
+    /// A message of the model.
     MessageOutput,
-    /// The model asked for a handoff.
+    /// A model's request for a handoff.
     HandoffCall,
-    /// A handoff took place.
+    /// A handoff that took place.
     HandoffOutput {
-        /// The agent that had the conversation.
-        source: Arc<str>,
-        /// The agent that has it now.
-        target: Arc<str>,
+        /// The agent that handed the conversation off.
+        #[serde(alias = "source")]
+        from: Arc<str>,
+        /// The agent that received it.
+        #[serde(alias = "target")]
+        to: Arc<str>,
     },
-    /// The model called a tool, or the provider ran one of its own.
+    /// A tool call, or a tool that the provider ran itself.
     ToolCall,
-    /// A tool answered, or a call was answered in its place.
+    /// The output of a tool, or a substitute for it.
     ToolCallOutput {
-        /// What the tool returned, before it was made into text for the model.
+        /// The tool's return value, before it became text for the model.
         #[serde(with = "crate::json::on_its_own")]
         output: Value,
     },
     /// The model's reasoning.
     Reasoning,
-    /// The model looked for tools.
+    /// A model's search for tools.
     ToolSearchCall,
-    /// Tools were found.
+    /// The tools that a search found.
     ToolSearchOutput,
-    /// An MCP server's tools were listed.
+    /// The list of an MCP server's tools.
     McpListTools,
-    /// The provider asked whether an MCP tool may be called.
+    /// A provider's request for approval to call an MCP tool.
     McpApprovalRequest,
-    /// That question was answered.
+    /// The answer to a request for approval.
     McpApprovalResponse,
-    /// The provider compacted earlier conversation.
+    /// Earlier conversation, compacted by the provider.
     Compaction,
-    /// Something this version does not know; it is carried along.
+    /// An item that this version does not know; it is kept unchanged.
     Other,
 }
 
@@ -88,19 +90,24 @@ impl RunItemKind {
         }
     }
 
-    /// Whether a tool answered, or a call was answered in its place.
+    /// Returns `true` for a tool call.
+    pub const fn is_tool_call(&self) -> bool {
+        matches!(self, Self::ToolCall)
+    }
+
+    /// Returns `true` for the output of a tool call.
     pub const fn is_tool_output(&self) -> bool {
         matches!(self, Self::ToolCallOutput { .. })
     }
 
-    /// Whether this belongs to the use of tools: calls, outputs, handoffs, and reasoning.
+    /// Returns `true` for calls, outputs, handoffs, and reasoning.
     pub const fn is_tool_use(&self) -> bool {
         !matches!(self, Self::MessageOutput | Self::Compaction | Self::Other)
     }
 }
 
 impl RunItem {
-    /// A run item.
+    /// Creates a run item.
     pub fn new(kind: RunItemKind, agent: impl Into<Arc<str>>, item: Item) -> Self {
         Self::made(kind, agent.into(), item, 0)
     }
@@ -114,7 +121,7 @@ impl RunItem {
         }))
     }
 
-    /// What the item meant to the run.
+    /// The role of the item in the run.
     pub fn kind(&self) -> &RunItemKind {
         &self.0.kind
     }
@@ -124,16 +131,16 @@ impl RunItem {
         &self.0.agent
     }
 
-    /// The item itself, as the provider gave it or as it will be sent.
+    /// The item, as the provider sent it or as it will be sent.
     pub fn item(&self) -> &Item {
         &self.0.item
     }
 
-    /// The same run item with other content, for filters that change what an item says.
+    /// The same run item with other content, for filters that edit items.
     #[must_use]
     pub fn with_item(&self, item: Item) -> Self {
         let kind = match (&self.0.kind, item.output()) {
-            // What the tool returned must not outlive what the item says of it.
+            // A return value that the item no longer shows must not be kept.
             (RunItemKind::ToolCallOutput { .. }, Some(text))
                 if self.0.item.output().as_deref() != Some(&*text) =>
             {
@@ -150,16 +157,16 @@ impl RunItem {
         self.0.item.to_input()
     }
 
-    /// Whether both are the same item of one run, though a filter may have changed what it says.
+    /// Returns `true` if both are the same item of one run, even if a filter has edited one of them.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 
-    /// What tells run items of one run apart as long as they live.
+    /// A key that is unique among the living items of one run.
     pub(crate) fn key(&self) -> usize {
         match self.0.occurrence {
             0 => Arc::as_ptr(&self.0) as usize,
-            // Never an address: those are even.
+            // Odd, and so never an address.
             occurrence => (occurrence as usize) << 1 | 1,
         }
     }
@@ -172,7 +179,7 @@ impl RunItem {
         &self.0.agent
     }
 
-    /// What an item that a model sent means, where it is neither a function call nor a message.
+    /// The kind of an item sent by a model.
     pub(crate) fn kind_of(item: &Item) -> RunItemKind {
         match item.kind() {
             ItemKind::Message => RunItemKind::MessageOutput,
@@ -194,7 +201,7 @@ impl RunItem {
     }
 }
 
-/// Equal where kind, agent and item are.
+/// Run items are equal if their kind, agent and item are.
 impl PartialEq for RunItem {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

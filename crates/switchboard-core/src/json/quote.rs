@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::plain::plain_len;
+use super::first_byte;
 
 /// Appends `text` as a JSON string literal.
-pub fn quote_into(out: &mut String, text: &str) {
+pub(crate) fn quote_into(out: &mut String, text: &str) {
     Quoted::write(out, |quoted| quoted.push(text));
 }
 
@@ -28,12 +28,11 @@ pub(crate) fn quote_ascii_into(out: &mut String, text: &str) {
     }
 }
 
-/// A JSON string literal that is written piece by piece, so that a long text is escaped while it is
-/// put together and not copied once more.
+/// A writer of one JSON string literal, which escapes each piece as it is added.
 pub(crate) struct Quoted<'a>(&'a mut String);
 
 impl<'a> Quoted<'a> {
-    /// Appends the literal that `write` fills.
+    /// Appends the literal whose content `write` adds.
     pub(crate) fn write(out: &'a mut String, write: impl FnOnce(&mut Self)) {
         out.push('"');
         let mut quoted = Self(out);
@@ -41,40 +40,41 @@ impl<'a> Quoted<'a> {
         quoted.0.push('"');
     }
 
-    /// Adds a text, escaped. What needs no escape is copied in runs.
+    /// Adds a text, escaped.
     pub(crate) fn push(&mut self, text: &str) {
         let out = &mut *self.0;
         let mut rest = text;
         loop {
-            let at = plain_len(rest.as_bytes());
-            let (plain, more) = rest.split_at(at);
+            let (plain, more) = rest.split_at(first_byte(rest.as_bytes(), needs_escape));
             out.push_str(plain);
-            let Some(byte) = more.bytes().next() else {
-                return;
-            };
-            match byte {
-                b'"' => out.push_str("\\\""),
-                b'\\' => out.push_str("\\\\"),
-                b'\n' => out.push_str("\\n"),
-                b'\r' => out.push_str("\\r"),
-                b'\t' => out.push_str("\\t"),
-                0x08 => out.push_str("\\b"),
-                0x0c => out.push_str("\\f"),
-                control => push_unicode_escape(out, u16::from(control)),
+            match more.as_bytes().first() {
+                None => return,
+                Some(b'"') => out.push_str("\\\""),
+                Some(b'\\') => out.push_str("\\\\"),
+                Some(b'\n') => out.push_str("\\n"),
+                Some(b'\r') => out.push_str("\\r"),
+                Some(b'\t') => out.push_str("\\t"),
+                Some(0x08) => out.push_str("\\b"),
+                Some(0x0c) => out.push_str("\\f"),
+                Some(control) => push_unicode_escape(out, u16::from(*control)),
             }
             rest = &more[1..];
         }
     }
 
-    /// Where the next piece will stand in the text that the literal is added to.
+    /// The length of the output so far.
     pub(crate) fn place(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds what needs no escape, such as the inside of a literal that has none.
+    /// Adds text that needs no escapes.
     pub(crate) fn push_plain(&mut self, text: &str) {
         self.0.push_str(text);
     }
+}
+
+fn needs_escape(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
 fn push_unicode_escape(out: &mut String, unit: u16) {

@@ -1,4 +1,4 @@
-//! How a model is to answer.
+//! The settings of a model call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How a model is to answer. Everything is optional; what is absent is the provider's default.
+/// The settings of a model call. All are optional; `None` is the provider's default.
 ///
 /// ```
-/// use switchboard_core::{ModelSettings, ToolChoice};
+/// use switchboard_core::model::ToolChoice;
+/// use switchboard_core::ModelSettings;
 ///
 /// let agent = ModelSettings { temperature: Some(0.2), tool_choice: Some(ToolChoice::Required), ..Default::default() };
 /// let run = ModelSettings { temperature: Some(0.9), ..Default::default() };
@@ -29,23 +30,23 @@ pub struct ModelSettings {
     pub frequency_penalty: Option<f64>,
     /// Penalty for repeating tokens at all.
     pub presence_penalty: Option<f64>,
-    /// Whether and which tool the model must call.
+    /// The tool that the model must call, if any.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether the model may call several tools in one answer.
+    /// Allows several tool calls in one response.
     pub parallel_tool_calls: Option<bool>,
-    /// What the provider does with a conversation that is too long.
+    /// The provider's strategy for a conversation that is too long.
     pub truncation: Option<Arc<str>>,
-    /// The longest answer, in tokens.
+    /// The limit of output tokens.
     pub max_tokens: Option<u64>,
-    /// How much the model thinks.
+    /// The reasoning effort.
     pub reasoning: Option<Reasoning>,
-    /// How wordy the answer is.
+    /// The verbosity of the answer.
     pub verbosity: Option<Arc<str>>,
-    /// Whether the provider keeps the answer.
+    /// Lets the provider store the response.
     pub store: Option<bool>,
-    /// How many alternatives per token to report.
+    /// The number of alternatives to report per token.
     pub top_logprobs: Option<u8>,
-    /// Notes kept with the request at the provider.
+    /// Metadata that the provider stores with the request.
     pub metadata: BTreeMap<String, String>,
     /// Further fields of the request body.
     pub extra_body: BTreeMap<String, Value>,
@@ -54,7 +55,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// These settings with every field that `other` sets taken from there; maps are merged.
+    /// Returns these settings, overridden by those that `other` sets; maps are merged.
     #[must_use]
     pub fn overridden_by(&self, other: &Self) -> Self {
         Self {
@@ -115,7 +116,7 @@ fn merged<V: Clone>(
     all
 }
 
-/// Whether and which tool a model must call.
+/// The tool that a model must call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -129,13 +130,13 @@ pub enum ToolChoice {
     Named(Arc<str>),
 }
 
-/// How much a model thinks, and what it tells of it.
+/// The reasoning of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reasoning {
-    /// `minimal`, `low`, `medium`, `high`, or what else the provider knows.
+    /// The effort: `minimal`, `low`, `medium`, `high`, or another value of the provider.
     pub effort: Option<Arc<str>>,
-    /// The kind of summary to give: `auto`, `concise`, `detailed`.
+    /// The kind of summary: `auto`, `concise`, `detailed`.
     pub summary: Option<Arc<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! What answers cost.
+//! The usage of models.
 
 use std::ops::{Add, AddAssign};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Requests and tokens used.
 ///
 /// ```
-/// use switchboard_core::Usage;
+/// use switchboard_core::model::Usage;
 ///
 /// let one = Usage { requests: 1, input_tokens: 10, output_tokens: 5, ..Usage::default() };
 /// assert_eq!((one + one).total_tokens(), 30);

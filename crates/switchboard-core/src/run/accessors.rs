@@ -1,73 +1,65 @@
-//! What a run tells of itself.
+//! The public accessors of a run.
 
+use super::handoff_log::HandoffRecord;
 use super::machine::Run;
-use crate::guardrail::GuardrailResult;
-use crate::handoff::owned;
+use crate::guardrail::{GuardrailKind, GuardrailResult};
+use crate::handoff::history_links;
 use crate::items::{Input, Items, RunItem, RunItems};
 use crate::model::{ModelResponse, Usage};
 
 impl Run {
-    /// Who has the conversation.
+    /// The name of the agent that has the conversation.
     pub fn agent(&self) -> &str {
-        &self.agent
+        &self.agent.name
     }
 
-    /// The agent the run began with.
+    /// The name of the agent the run began with.
     pub fn first_agent(&self) -> &str {
-        &self.first
+        &self.first_agent.name
     }
 
-    /// How many turns have been taken.
+    /// The number of turns taken.
     pub fn turns(&self) -> u32 {
-        self.turn
+        self.position.turn
     }
 
-    /// What the current agent's conversation starts from: the run's input, or what a handoff's
-    /// filter made of it.
+    /// The input of the current agent: the run's input, or what the filter of a handoff made of it.
     pub fn input(&self) -> &Input {
-        &self.input
+        &self.conversation.input
     }
 
-    /// All the run has made.
+    /// All items the run has made.
     pub fn new_items(&self) -> &RunItems {
-        &self.record
+        &self.conversation.record
     }
 
-    /// What the models answered.
+    /// The responses of the models.
     pub fn raw_responses(&self) -> &[ModelResponse] {
         &self.responses
     }
 
-    /// Requests and tokens of all models the run asked, failed answers included.
+    /// Requests and tokens of all models of the run, failed responses included.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// What the input guardrails found.
-    pub fn input_guardrail_results(&self) -> &[GuardrailResult] {
-        self.input_guardrails.results()
+    /// The handoffs of the run in order, refused ones included. Filters do not change them.
+    pub fn handoffs(&self) -> &[HandoffRecord] {
+        &self.handoffs
     }
 
-    /// What the output guardrails found.
-    pub fn output_guardrail_results(&self) -> &[GuardrailResult] {
-        self.output_guardrails.results()
+    /// The results of the guardrails of one kind.
+    pub fn guardrail_results(&self, kind: GuardrailKind) -> &[GuardrailResult] {
+        self.guardrails.of(kind).all()
     }
 
-    /// What the guardrails on tools found.
-    pub fn tool_guardrail_results(&self) -> &[GuardrailResult] {
-        self.tool_guardrails.results()
-    }
-
-    /// What the guardrails on handoffs found.
-    pub fn handoff_guardrail_results(&self) -> &[GuardrailResult] {
-        self.handoff_guardrails.results()
-    }
-
-    /// The conversation so far, to go on from: the input, and then what the run made, without
-    /// what the input already carries.
+    /// The conversation so far, to continue from: the input, then the items the run made, without
+    /// those that the input already contains.
     pub fn to_input_list(&self) -> Items {
-        let mut items = self.input.items();
-        let rest = owned::not_owned(&self.record, &self.owned, &items);
+        let conversation = &self.conversation;
+        let mut items = conversation.input.items();
+        let rest =
+            history_links::unlinked(&conversation.record, &conversation.history_links, &items);
         items.extend(rest.into_iter().map(RunItem::to_input_item));
         items
     }

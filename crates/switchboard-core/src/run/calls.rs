@@ -1,6 +1,7 @@
-//! The calls of a run, so that none runs twice and no call id stands for two.
+//! The calls of a run, so that no call runs twice and no call id is used for two calls.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::small_map::SmallMap;
@@ -8,22 +9,40 @@ use super::turn::Turn;
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, ItemKind};
 
-/// The calls a run has seen, by the identity of their items.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Calls(SmallMap<u64, KnownCall, 1>);
+/// The calls of a run, by the identity of their items.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<KnownCall>", into = "Vec<KnownCall>")]
+pub(super) struct CallLog(SmallMap<u64, KnownCall, 1>);
 
-#[derive(Debug, Clone)]
-pub(super) struct KnownCall {
-    pub(super) item: Item,
-    pub(super) role: Role,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct KnownCall {
+    item: Item,
+    role: CallRole,
 }
 
-/// What a call was to the run.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-)]
+impl From<Vec<KnownCall>> for CallLog {
+    fn from(calls: Vec<KnownCall>) -> Self {
+        let mut log = Self::default();
+        for call in calls {
+            log.0.insert(call.item.identity(), call);
+        }
+        log
+    }
+}
+
+impl From<CallLog> for Vec<KnownCall> {
+    /// Sorted, so that the same run is always stored as the same text.
+    fn from(log: CallLog) -> Self {
+        let mut calls: Self = log.0.iter().map(|(_, call)| call.clone()).collect();
+        calls.sort_unstable_by_key(|call| call.item.identity());
+        calls
+    }
+}
+
+/// The role of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Role {
+pub(super) enum CallRole {
     /// A tool that ran.
     Tool,
     /// The handoff that was taken.
@@ -32,48 +51,40 @@ pub(super) enum Role {
     IgnoredHandoff,
 }
 
-/// Where a run has an item.
+/// A list of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Where {
-    /// Among what models are shown.
+pub(super) enum Place {
+    /// The items that models are shown.
     Shown,
-    /// In the record of the run.
+    /// The record of the run.
     Recorded,
 }
 
-impl Role {
+impl CallRole {
     fn is_handoff(self) -> bool {
         self != Self::Tool
     }
 }
 
-impl Calls {
-    pub(super) fn insert(&mut self, call: KnownCall) {
-        self.0.insert(call.item.identity(), call);
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &KnownCall> {
-        self.0.iter().map(|(_, call)| call)
-    }
-
-    /// Notes the calls of a turn that was admitted.
-    pub(super) fn note(&mut self, turn: &Turn) {
+impl CallLog {
+    /// Adds the calls of a turn.
+    pub(super) fn add(&mut self, turn: &Turn) {
         for (item, role) in turn.calls() {
             let item = item.clone();
-            self.insert(KnownCall { item, role });
+            self.0.insert(item.identity(), KnownCall { item, role });
         }
     }
 
-    /// Leaves calls out of the turn that were answered before. Returns whether there were any.
-    /// `answer_is` tells where the output of an identity still is.
-    pub(super) fn admit(
+    /// Removes calls from the turn that were answered before, and returns `true` if there were any.
+    /// `has_output` looks an output up by its identity.
+    pub(super) fn drop_repeated(
         &self,
         turn: &mut Turn,
-        answer_is: impl Fn(u64, Where) -> bool,
+        has_output: impl Fn(u64, Place) -> bool,
     ) -> Result<bool, Error> {
         let mut repeated: FxHashSet<usize> = FxHashSet::default();
-        let are_several = turn.calls().nth(1).is_some();
-        let mut in_response: FxHashMap<u64, (&Item, Role)> = FxHashMap::default();
+        let has_several = turn.calls().nth(1).is_some();
+        let mut in_response: FxHashMap<u64, (&Item, CallRole)> = FxHashMap::default();
         for (item, role) in turn.calls() {
             if item.call_id().is_none_or(|id| id.is_empty()) {
                 return Err(Error::new(
@@ -93,25 +104,25 @@ impl Calls {
                 (None, None) => false,
                 (None, Some(known)) => {
                     expect_same(&known.item, known.role, item, role)?;
-                    known.was_answered(&answer_is)?
+                    known.was_answered(&has_output)?
                 }
             };
-            if are_several {
+            if has_several {
                 in_response.entry(identity).or_insert((item, role));
             }
             if is_repeated {
                 repeated.insert(item.address());
             }
         }
-        let is_any = !repeated.is_empty();
-        if is_any {
-            turn.leave_out(&repeated);
+        if repeated.is_empty() {
+            return Ok(false);
         }
-        Ok(is_any)
+        turn.remove_calls(&repeated);
+        Ok(true)
     }
 
-    /// Whether a response that cannot be taken also uses a call id for two calls.
-    pub(super) fn conflict(&self, output: &[Item], is_handoff: impl Fn(&Item) -> bool) -> bool {
+    /// Returns `true` if a rejected response also uses a call id for two calls.
+    pub(super) fn has_conflict(&self, output: &[Item], is_handoff: impl Fn(&Item) -> bool) -> bool {
         let mut before: FxHashMap<u64, &Item> = FxHashMap::default();
         let mut calls = output
             .iter()
@@ -130,16 +141,16 @@ impl Calls {
 }
 
 impl KnownCall {
-    /// Whether a call that comes again was answered and can be left out. A handoff that was
-    /// ignored may be asked for again; one that took place must not take place twice.
-    fn was_answered(&self, answer_is: impl Fn(u64, Where) -> bool) -> Result<bool, Error> {
+    /// Returns `true` if a repeated call was answered and can be dropped. A handoff that was ignored
+    /// may be asked for again; one that took place must not take place twice.
+    fn was_answered(&self, has_output: impl Fn(u64, Place) -> bool) -> Result<bool, Error> {
         let output = self.item.output_identity();
-        let is_shown = || answer_is(output, Where::Shown);
+        let is_shown = || has_output(output, Place::Shown);
         match self.role {
-            Role::Tool => Ok(true),
-            Role::IgnoredHandoff => Ok(is_shown()),
-            Role::Handoff if is_shown() || answer_is(output, Where::Recorded) => Ok(true),
-            Role::Handoff => Err(Error::new(
+            CallRole::Tool => Ok(true),
+            CallRole::IgnoredHandoff => Ok(is_shown()),
+            CallRole::Handoff if is_shown() || has_output(output, Place::Recorded) => Ok(true),
+            CallRole::Handoff => Err(Error::new(
                 ErrorKind::ModelBehavior,
                 format!(
                     "the model repeated the call \"{}\" of a handoff that took place and whose output \
@@ -151,7 +162,12 @@ impl KnownCall {
     }
 }
 
-fn expect_same(known: &Item, known_role: Role, item: &Item, role: Role) -> Result<(), Error> {
+fn expect_same(
+    known: &Item,
+    known_role: CallRole,
+    item: &Item,
+    role: CallRole,
+) -> Result<(), Error> {
     if known_role.is_handoff() == role.is_handoff() && same_call(known, item) {
         return Ok(());
     }
@@ -164,7 +180,7 @@ fn expect_same(known: &Item, known_role: Role, item: &Item, role: Role) -> Resul
     ))
 }
 
-/// Whether two calls ask for the same thing, whatever the form of their arguments.
+/// Returns `true` if two calls have the same id, name and arguments, compared as JSON.
 fn same_call(a: &Item, b: &Item) -> bool {
     let value = |text: &str| serde_json::from_str::<Value>(text).ok();
     let (sent, sent_again) = (a.arguments(), b.arguments());

@@ -1,4 +1,4 @@
-//! Every setting of a run, in one place.
+//! The settings of a run.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,24 +7,25 @@ use std::sync::Arc;
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
+use super::server_history::ServerHistory;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
-use crate::hooks::{DynRunHooks, RunHooks};
+use crate::hooks::HooksHandle;
 use crate::model::{ModelHandle, ModelSettings};
 use crate::session::SessionHandle;
 use crate::trace::Tracing;
 
-/// How many turns a run may take unless it is told otherwise.
+/// The default limit of turns.
 pub const DEFAULT_MAX_TURNS: u32 = 10;
 
-/// How many agents that are tools may be inside each other unless a run is told otherwise.
+/// The default limit of nested agents used as tools.
 pub const DEFAULT_MAX_AGENT_DEPTH: u32 = 8;
 
-/// Every setting of a run.
+/// The settings of a run.
 ///
-/// A [`Runner`](crate::Runner)'s methods write into one; give it a whole one with
-/// [`Runner::config`](crate::Runner::config) to use the same settings for many runs.
+/// The methods of [`Runner`](crate::Runner) write into one. To use the same settings for many
+/// runners, pass it to [`Runner::replace_config`](crate::Runner::replace_config).
 ///
 /// ```
 /// use switchboard_core::{RunConfig, filters};
@@ -36,110 +37,68 @@ pub const DEFAULT_MAX_AGENT_DEPTH: u32 = 8;
 /// };
 /// ```
 pub struct RunConfig<C = ()> {
-    /// The model of every agent, instead of their own.
+    /// The model of all agents, instead of their own.
     pub model: Option<ModelHandle>,
-    /// Settings that override those of every agent, field by field.
+    /// Settings that override those of all agents, field by field.
     pub model_settings: Option<Arc<ModelSettings>>,
-    /// How many turns the run may take, over all agents; `None` is no limit.
+    /// The limit of turns, over all agents; `None` is no limit.
     pub max_turns: Option<u32>,
     /// The filter of handoffs that have none of their own.
     pub handoff_input_filter: Option<Filter<C>>,
-    /// Whether handoffs that do not say otherwise nest the history.
+    /// Nests the history on handoffs that have no setting of their own.
     pub nest_handoff_history: bool,
-    /// What makes the nested history, instead of summaries.
+    /// The function that makes the nested history, instead of a summary.
     pub handoff_history_mapper: Option<HistoryMapper>,
     /// The lines around a nested history.
     pub history_markers: HistoryMarkers,
-    /// Checks on the input beside those of the first agent.
+    /// Guardrails on the input, beside those of the first agent.
     pub input_guardrails: Vec<InputGuardrail<C>>,
-    /// Checks on the output beside those of the last agent.
+    /// Guardrails on the output, beside those of the last agent.
     pub output_guardrails: Vec<OutputGuardrail<C>>,
-    /// Checks on every handoff, beside those of its own.
+    /// Guardrails on every handoff, beside its own.
     pub handoff_guardrails: Vec<HandoffGuardrail<C>>,
-    /// Checks on the calls and outputs of every tool, beside those of the tool and of its agent.
+    /// Guardrails on every tool, after those of the tool and of its agent.
     pub tool_guardrails: Vec<ToolGuardrail<C>>,
-    /// Hooks told of what happens.
+    /// The hooks of the run.
     pub hooks: Option<HooksHandle<C>>,
-    /// Where the conversation is kept.
+    /// The session that stores the conversation.
     pub session: Option<SessionHandle>,
-    /// Where the provider keeps the conversation, so that only what is new is sent.
+    /// The conversation that the provider keeps, so that only new items are sent.
     pub server_history: Option<ServerHistory>,
-    /// How many of the session's latest items to load; `None` is all.
+    /// The number of the session's latest items to load; `None` is all.
     pub session_limit: Option<usize>,
-    /// How many tools of one response run side by side; `None` is all.
+    /// The number of tools of one response that run concurrently; `None` is no limit.
     pub tool_concurrency: Option<NonZeroUsize>,
-    /// Changes every request before a model is asked.
+    /// Rewrites every model request.
     pub model_filter: Option<ModelFilter<C>>,
-    /// Whether halves of calls are taken out of every request. The engine and the library's filters
-    /// leave none; filters of your own may.
+    /// Drops calls without outputs and outputs without calls from every request. The engine and the
+    /// library's filters leave none; your own filters may.
     pub drop_orphaned_calls: bool,
-    /// Has an output for a run that cannot go on.
+    /// Gives a fallback output for a run that cannot continue.
     pub recovery: Option<Recovery<C>>,
-    /// What happens when the model calls a tool that is not there.
+    /// The policy for calls of tools that do not exist.
     pub unknown_tool: UnknownTool,
-    /// How the tools of handoffs are named where no name is given.
+    /// The names of the tools of handoffs, where no name is given.
     pub tool_names: ToolNames,
-    /// What happens when tools or handoffs of an agent share a name that was given to them.
+    /// The policy for tools or handoffs of an agent that share a name.
     pub name_collision: NameCollision,
-    /// Where the spans of the run go.
+    /// The destination of spans.
     pub tracing: Tracing,
-    /// Whether spans hold what was said: arguments, outputs, payloads, answers.
+    /// Includes arguments, outputs, payloads and responses in spans.
     pub trace_sensitive_data: bool,
-    /// How many agents that are tools may be inside each other.
+    /// The limit of nested agents used as tools.
     pub max_agent_depth: u32,
 }
 
-/// A conversation that the provider keeps, so that only what is new is sent.
-///
-/// What the provider has cannot be changed afterwards. So handoffs must have no filter, which is
-/// refused before the handoff does anything; history is not nested; and neither a session nor an
-/// output guardrail goes with it. An agent used as a tool has a conversation of its own.
-///
-/// A run that ends with what a tool returned ([`ToolUseBehavior`](crate::ToolUseBehavior)) leaves the tool's call
-/// unanswered at the provider: give the output to the next run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerHistory {
-    /// The conversation of this identifier.
-    Conversation(Arc<str>),
-    /// Each response follows the one before it; the first of the run follows this one.
-    Responses {
-        /// The response to go on from.
-        previous: Option<Arc<str>>,
-    },
-}
-
-/// What happens when tools or handoffs of an agent share a name.
+/// Policy for tools or handoffs of an agent that share a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameCollision {
-    /// A warning; the last handoff of the name gets the calls, or else the last tool.
+    /// A warning is logged; the last handoff with the name gets the calls, or else the last tool.
     #[default]
     Warn,
     /// The run ends with an error before the model is asked.
     Fail,
-}
-
-/// Hooks of a run, to be shared.
-pub struct HooksHandle<C>(pub(crate) Arc<dyn DynRunHooks<C>>);
-
-impl<C: Send + Sync + 'static> HooksHandle<C> {
-    /// Hooks.
-    pub fn new(hooks: impl RunHooks<C>) -> Self {
-        Self(Arc::new(hooks))
-    }
-}
-
-impl<C> Clone for HooksHandle<C> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<C> fmt::Debug for HooksHandle<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HooksHandle")
-    }
 }
 
 impl<C> Default for RunConfig<C> {

@@ -1,64 +1,73 @@
-//! What guardrails of one sort have found in a run.
+//! The results of guardrails in a run.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::guardrail::GuardrailResult;
+use crate::guardrail::{GuardrailKind, GuardrailResult};
 
-/// What guardrails found. What belongs to an attempt that failed is listed as long as the run
-/// stands there; those guardrails are asked again when it is resumed.
-///
-/// Boxed: most runs have no guardrails, and keep room for four of these.
-#[derive(Debug, Clone, Default)]
-pub(super) struct GuardrailResults(Option<Box<Found>>);
-
+/// The results of all guardrails of a run, and the progress of those on its input.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Found {
+pub(super) struct GuardrailState {
+    pub(super) input_checks: InputChecks,
+    pub(super) input: GuardrailResults,
+    pub(super) output: GuardrailResults,
+    pub(super) tool: GuardrailResults,
+    pub(super) handoff: GuardrailResults,
+}
+
+/// The progress of the input guardrails. Finished stages are not repeated when the run is resumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum InputChecks {
+    /// Those that may replace the input run first; the settled results are theirs.
+    #[default]
+    Pending,
+    /// Those before the model have passed it.
+    PassedBeforeModel,
+    Passed,
+}
+
+/// The results of guardrails of one kind.
+///
+/// Results of an attempt that failed are listed until the run is resumed, which starts another.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct GuardrailResults {
     results: Vec<GuardrailResult>,
-    /// How many of them, from the first on, are not asked for again.
+    /// The number of leading results that are final.
     settled: usize,
 }
 
+impl GuardrailState {
+    pub(super) fn of(&self, kind: GuardrailKind) -> &GuardrailResults {
+        match kind {
+            GuardrailKind::Input => &self.input,
+            GuardrailKind::Output => &self.output,
+            GuardrailKind::Tool => &self.tool,
+            GuardrailKind::Handoff => &self.handoff,
+        }
+    }
+}
+
 impl GuardrailResults {
-    pub(super) fn results(&self) -> &[GuardrailResult] {
-        self.0.as_ref().map_or(&[], |found| &found.results)
+    pub(super) fn all(&self) -> &[GuardrailResult] {
+        &self.results
     }
 
-    /// How many results stand.
     pub(super) fn settled(&self) -> usize {
-        self.0.as_ref().map_or(0, |found| found.settled)
+        self.settled
     }
 
-    /// Adds what an attempt found that may still fail.
-    pub(super) fn attempted(&mut self, found: impl IntoIterator<Item = GuardrailResult>) {
-        self.0.get_or_insert_default().results.extend(found);
+    /// Adds results of the current attempt.
+    pub(super) fn add(&mut self, results: impl IntoIterator<Item = GuardrailResult>) {
+        self.results.extend(results);
     }
 
-    /// Lets all that was found stand.
+    /// Makes all results final.
     pub(super) fn settle(&mut self) {
-        if let Some(found) = &mut self.0 {
-            found.settled = found.results.len();
-        }
+        self.settled = self.results.len();
     }
 
-    /// Begins an attempt: what one that failed had found is forgotten.
+    /// Starts an attempt: the results of one that failed are dropped.
     pub(super) fn begin_attempt(&mut self) {
-        if let Some(found) = &mut self.0 {
-            found.results.truncate(found.settled);
-        }
-    }
-}
-
-impl Serialize for GuardrailResults {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Some(found) => found.serialize(serializer),
-            None => Found::default().serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for GuardrailResults {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Found::deserialize(deserializer).map(|found| Self(Some(Box::new(found))))
+        self.results.truncate(self.settled);
     }
 }

@@ -1,112 +1,148 @@
 //! The run as a state machine: it makes every decision and awaits nothing.
 //!
-//! A driver asks for the next [`Step`], does what it says, and tells the machine what came of
-//! it. Every method that moves the machine either succeeds as a whole or leaves it where it was.
+//! A driver asks for the next [`Step`], carries it out, and reports the outcome with one of the
+//! methods here and in the neighbouring files (`handoff.rs`, `session_items.rs`, `replacement.rs`,
+//! `server_history.rs`). Each of these transitions succeeds as a whole or leaves the run unchanged.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::answer;
-use super::calls::{Calls, Where};
-use super::guardrail_results::GuardrailResults;
+use super::calls::{CallLog, Place};
+use super::guardrail_results::GuardrailState;
 use super::handoff_log::HandoffRecord;
 use super::model_input::{self, ModelInput};
-use super::server::Delivered;
+use super::response;
+use super::server_history::Delivered;
+use super::session_items::SessionState;
 use super::small_map::SmallMap;
-use super::turn::{HandoffCall, ToolCall, Tools, Turn};
+use super::turn::{HandoffCall, RanTool, ToolCall, ToolTurn, Turn};
 use crate::agent::ToolResult;
 use crate::error::{Error, ErrorKind};
-use crate::handoff::owned::Owned;
+use crate::handoff::history_links::HistoryLink;
 use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
-use crate::model::{ModelResponse, Usage};
+use crate::model::{ModelResponse, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
 
-/// A run: where it stands, and all it has made.
+/// A run: its position and everything it has made.
 ///
-/// It is what an [`Error`] and a result carry. It serialises (each item once), and a run read
-/// back goes on where it stood with [`Runner::resume`](crate::Runner::resume).
+/// Errors and results carry it. It serialises with each item stored once, and a run read back
+/// continues where it stood with [`Runner::resume`](crate::Runner::resume).
+///
+/// Its fields are repeated in `snapshot.rs`, which stores them.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Who has the conversation, by the name that is theirs alone.
-    pub(super) agent: Arc<str>,
-    /// What the current agent's conversation starts from.
-    pub(super) input: Input,
-    /// How many items of the run's input the session had already.
-    pub(super) stored_input: usize,
-    /// What the run made since, as models see it.
-    pub(super) generated: RunItems,
-    /// All the run made; what a session keeps.
-    pub(super) record: RunItems,
-    pub(super) owned: Vec<Owned>,
+    /// The agent that has the conversation.
+    pub(super) agent: AgentRef,
+    /// The agent the run began with.
+    pub(super) first_agent: AgentRef,
+    pub(super) position: Position,
+    pub(super) conversation: Conversation,
+    pub(super) session: SessionState,
+    pub(super) guardrails: GuardrailState,
+    /// The part of the conversation that the provider has, where it keeps one.
+    pub(super) delivered: Option<Box<Delivered>>,
+    pub(super) handoffs: Vec<HandoffRecord>,
     pub(super) responses: Vec<ModelResponse>,
     pub(super) usage: Usage,
+}
+
+/// An agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AgentRef {
+    /// The name that is unique among the agents of the run: `name`, `name#2`.
+    pub(super) key: Arc<str>,
+    pub(super) name: Arc<str>,
+}
+
+/// The progress of a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Position {
+    /// The number of turns taken.
     pub(super) turn: u32,
-    pub(super) calls: Calls,
-    pub(super) tool_users: ToolUsers,
-    /// Whether the current agent has been told that it has the conversation.
-    pub(super) agent_started: bool,
-    pub(super) input_checks: InputChecks,
-    pub(super) input_guardrails: GuardrailResults,
-    pub(super) output_guardrails: GuardrailResults,
-    pub(super) tool_guardrails: GuardrailResults,
-    pub(super) handoff_guardrails: GuardrailResults,
-    /// What the session has not been given yet.
-    pub(super) unsaved: Vec<Item>,
-    /// Items of the turn under way that the session was given before the turn's end.
-    pub(super) saved_early: Vec<usize>,
-    /// Whether there is a session to be given anything.
-    pub(super) has_session: bool,
-    /// What the provider has, where it keeps the conversation.
-    pub(super) delivered: Option<Box<Delivered>>,
     pub(super) phase: Phase,
-    pub(super) made_items: u32,
-    /// The agent the run began with.
-    pub(super) first: Arc<str>,
-    pub(super) trail: Vec<HandoffRecord>,
-    /// What the model will be shown; made anew where it is absent.
-    pub(super) view: Option<ModelInput>,
+    /// Set once hooks were notified that the current agent has the conversation.
+    pub(super) agent_started: bool,
+    /// The number of the last item the run made.
+    pub(super) last_item: u32,
+    /// The agents that have called a tool, by key.
+    pub(super) tool_users: ToolUsers,
 }
 
-/// The agents that have used a tool in a run.
-pub(super) type ToolUsers = SmallMap<Arc<str>, (), 1>;
+/// The items of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Conversation {
+    /// The input of the current agent: the run's own, or what a handoff made of it.
+    #[serde(with = "stored_input")]
+    pub(super) input: Input,
+    /// The number of leading input items that the session had before the run.
+    pub(super) stored_input: usize,
+    /// Items made since, as models see them.
+    pub(super) generated: RunItems,
+    /// All items of the run, as the session gets them.
+    pub(super) record: RunItems,
+    /// Links from items of a nested history to the run items they stand for.
+    #[serde(alias = "owned")]
+    pub(super) history_links: Vec<HistoryLink>,
+    pub(super) calls: CallLog,
+    /// The prepared input of the next model call; rebuilt when absent.
+    #[serde(skip)]
+    pub(super) model_input: Option<ModelInput>,
+}
 
-/// How far the checks on the input got. What passed is not checked again when the run is resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The keys of the agents that have called a tool.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Arc<str>>", into = "Vec<Arc<str>>")]
+pub(super) struct ToolUsers(SmallMap<Arc<str>, (), 1>);
+
+impl From<Vec<Arc<str>>> for ToolUsers {
+    fn from(keys: Vec<Arc<str>>) -> Self {
+        let mut users = Self::default();
+        for key in keys {
+            users.0.insert(key, ());
+        }
+        users
+    }
+}
+
+impl From<ToolUsers> for Vec<Arc<str>> {
+    /// Sorted, so that the same run is always stored as the same text.
+    fn from(users: ToolUsers) -> Self {
+        let mut keys: Self = users.0.iter().map(|(key, ())| key.clone()).collect();
+        keys.sort_unstable();
+        keys
+    }
+}
+
+/// The position of a run within a turn.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum InputChecks {
-    /// Those that may replace the words come first; as many as have results that stand have had
-    /// their say.
-    Pending,
-    /// Those before the model have passed it.
-    PassedBeforeModel,
-    Passed,
-}
-
-/// Where a run stands within a turn.
-#[derive(Debug, Clone)]
 pub(super) enum Phase {
+    #[default]
     Model,
     Tools(Turn),
-    Judge(Turn),
+    /// Code of the agent decides whether the tools' results end the run.
+    #[serde(alias = "judge")]
+    ToolUse(Turn),
     Handoff(Turn),
     Output(Turn, FinalOutput),
     Done(FinalOutput),
 }
 
-/// What a run needs next.
+/// The step a run takes next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Step<'a> {
     /// Ask the model.
     CallModel,
-    /// Run these tools, side by side.
+    /// Run these tools concurrently.
     RunTools(&'a [ToolCall]),
-    /// Decide whether what these tools returned is the final output.
-    JudgeTools(&'a [ToolResult]),
-    /// Hand the conversation over: the first of these, the others are ignored.
+    /// Ask the agent's [`ToolUseBehavior`](crate::agent::ToolUseBehavior) function whether these
+    /// results are the final output.
+    DecideToolUse(&'a [ToolResult]),
+    /// Hand the conversation over: the first of these; the others are ignored.
     TakeHandoff(&'a [HandoffCall]),
     /// Check this final output and end.
     Conclude(&'a FinalOutput),
@@ -114,311 +150,393 @@ pub enum Step<'a> {
     Done(&'a FinalOutput),
 }
 
-/// How the machine must see the agent that has the conversation.
+/// The settings of the current agent and the run that the machine decides by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Facts<'a> {
-    pub(super) name: &'a Arc<str>,
+pub(super) struct Rules<'a> {
+    pub(super) agent: &'a Arc<str>,
     pub(super) output: Option<&'a OutputType>,
     pub(super) unknown_tool: UnknownTool,
     pub(super) tool_use: ToolUseRule<'a>,
-    /// Whether anybody wants to be told of the items of an answer.
-    pub(super) is_watched: bool,
 }
 
-/// What happens after tools have run.
+/// The behaviour after tools have run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ToolUseRule<'a> {
     RunModelAgain,
     StopOnFirstTool,
     StopAtTools(&'a [String]),
-    AskDriver,
+    AskFunction,
 }
 
-/// What happens when the model calls a tool that is not there.
+/// Policy for a call of a tool that does not exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownTool {
     /// The run ends with an error.
     #[default]
     Fail,
-    /// The model is told, and goes on.
+    /// The model is told that the tool was not found, and continues.
     TellModel,
 }
 
-/// A response the machine would not take.
+/// A model response that the run cannot accept.
 #[derive(Debug)]
-pub(super) struct Rejected {
+pub(super) struct RejectedResponse {
     pub(super) error: Error,
-    /// Whether it was a valid answer at all, so that those who watch answers are told of it.
-    pub(super) is_answer: bool,
-    /// The items of the answer, as far as they could be told.
+    /// Set where hooks and listeners are still notified of the response.
+    pub(super) is_reported: bool,
+    /// The items of the response, as far as they could be classified.
     pub(super) items: Vec<RunItem>,
 }
 
 impl Run {
-    pub(super) fn new(agent: Arc<str>, input: Input) -> Self {
+    pub(super) fn new(agent: AgentRef, input: Input) -> Self {
         Self {
-            first: agent.clone(),
-            trail: Vec::new(),
+            first_agent: agent.clone(),
             agent,
-            input,
-            stored_input: 0,
-            generated: RunItems::new(),
-            record: RunItems::new(),
-            owned: Vec::new(),
+            position: Position::default(),
+            conversation: Conversation {
+                input,
+                stored_input: 0,
+                generated: RunItems::new(),
+                record: RunItems::new(),
+                history_links: Vec::new(),
+                calls: CallLog::default(),
+                model_input: None,
+            },
+            session: SessionState::default(),
+            guardrails: GuardrailState::default(),
+            delivered: None,
+            handoffs: Vec::new(),
             responses: Vec::new(),
             usage: Usage::default(),
-            turn: 0,
-            calls: Calls::default(),
-            tool_users: ToolUsers::default(),
-            agent_started: false,
-            input_checks: InputChecks::Pending,
-            input_guardrails: GuardrailResults::default(),
-            output_guardrails: GuardrailResults::default(),
-            tool_guardrails: GuardrailResults::default(),
-            handoff_guardrails: GuardrailResults::default(),
-            unsaved: Vec::new(),
-            saved_early: Vec::new(),
-            has_session: false,
-            delivered: None,
-            phase: Phase::Model,
-            made_items: 0,
-            view: None,
         }
     }
 
-    /// What the run needs next.
+    /// Returns the step the run takes next.
     pub fn step(&self) -> Step<'_> {
-        match &self.phase {
+        match &self.position.phase {
             Phase::Model => Step::CallModel,
             Phase::Tools(turn) => Step::RunTools(&turn.tools().calls),
-            Phase::Judge(turn) => Step::JudgeTools(&turn.tools().results),
+            Phase::ToolUse(turn) => Step::DecideToolUse(&turn.tools().results),
             Phase::Handoff(turn) => Step::TakeHandoff(&turn.handoffs),
             Phase::Output(_, output) => Step::Conclude(output),
             Phase::Done(output) => Step::Done(output),
         }
     }
 
-    /// What the model will be shown.
+    /// The items to show the model: every call has its output, and no item appears twice.
     pub(super) fn model_input(&mut self) -> Items {
-        let (input, generated) = (&self.input, &self.generated);
-        let view = self
-            .view
-            .get_or_insert_with(|| ModelInput::of(input, generated));
-        match view.ready() {
+        let conversation = &mut self.conversation;
+        let (input, generated) = (&conversation.input, &conversation.generated);
+        let prepared = conversation
+            .model_input
+            .get_or_insert_with(|| ModelInput::new(input, generated));
+        match prepared.ready() {
             Some(items) => items.clone(),
-            None => model_input::with_care(&self.input.items(), &self.generated),
+            None => model_input::rebuilt(&input.items(), generated),
         }
     }
 
-    /// The number of the turn that would be next, if the run may take it.
+    /// The settings of the next model call: the agent's, overridden by the run's. A forced tool
+    /// choice is dropped once the agent has called a tool, so that it cannot call tools forever.
+    pub(super) fn model_settings(
+        &self,
+        own: &Arc<ModelSettings>,
+        run: Option<&Arc<ModelSettings>>,
+        keeps_tool_choice: bool,
+    ) -> Arc<ModelSettings> {
+        let merged = match run {
+            Some(run) => Arc::new(own.overridden_by(run)),
+            None => own.clone(),
+        };
+        if merged.tool_choice.is_none() || keeps_tool_choice || !self.has_used_tools() {
+            return merged;
+        }
+        Arc::new(ModelSettings {
+            tool_choice: None,
+            ..(*merged).clone()
+        })
+    }
+
+    /// The number of the next turn, unless the limit is reached.
     pub(super) fn next_turn(&self, max_turns: Option<u32>) -> Result<u32, Error> {
-        let next = self.turn.saturating_add(1);
+        let next = self.position.turn.saturating_add(1);
         match max_turns {
             Some(max) if next > max => Err(Error::new(
                 ErrorKind::MaxTurns,
                 format!(
                     "the run was not done after {max} turns (max turns ({max}) exceeded); if its \
-                     agents do not go round in circles, allow more with max_turns"
+                     agents do not hand off in circles, raise the limit with max_turns"
                 ),
             )),
             _ => Ok(next),
         }
     }
 
-    pub(super) fn has_used_tools(&self) -> bool {
-        self.tool_users.get(&self.agent).is_some()
+    fn has_used_tools(&self) -> bool {
+        self.position.tool_users.0.get(&self.agent.key).is_some()
     }
 
-    /// Takes the model's answer. Returns the items it consists of.
-    pub(super) fn answered(
+    /// Counts usage of models in the run.
+    pub(super) fn count_usage(&mut self, usage: Usage) {
+        self.usage += usage;
+    }
+
+    /// Hooks were notified that the current agent has the conversation.
+    pub(super) fn agent_started(&mut self) {
+        self.position.agent_started = true;
+    }
+
+    /// Accepts the model's response.
+    pub(super) fn accept_response(
         &mut self,
         response: ModelResponse,
         offer: &Offer,
-        facts: Facts<'_>,
-    ) -> Result<Vec<RunItem>, Rejected> {
-        let rejected = |error: Error, is_answer, items| Rejected {
-            error: error.at_agent(facts.name).with_rejected(response.clone()),
-            is_answer,
+        rules: Rules<'_>,
+    ) -> Result<(), RejectedResponse> {
+        let rejected = |error: Error, is_reported, items| RejectedResponse {
+            error: error.at_agent(rules.agent).with_rejected(response.clone()),
+            is_reported,
             items,
         };
-        let mut made_items = self.made_items;
+        let mut last_item = self.position.last_item;
         let mut turn =
-            answer::classify(&response, offer, facts, &mut made_items).map_err(|error| {
+            response::classify(&response, offer, rules, &mut last_item).map_err(|error| {
                 let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
-                let is_answer = !self.calls.conflict(&response.output, is_handoff);
-                rejected(error, is_answer, Vec::new())
+                let calls = &self.conversation.calls;
+                let is_reported = !calls.has_conflict(&response.output, is_handoff);
+                rejected(error, is_reported, Vec::new())
             })?;
-        let answer_is = |output: u64, place: Where| {
+        let has_output = |output: u64, place: Place| {
             let mut made = match place {
-                Where::Shown => self.generated.iter(),
-                Where::Recorded => self.record.iter(),
+                Place::Shown => self.conversation.generated.iter(),
+                Place::Recorded => self.conversation.record.iter(),
             };
             made.any(|made| made.item().identity() == output)
         };
         let skipped = self
+            .conversation
             .calls
-            .admit(&mut turn, answer_is)
+            .drop_repeated(&mut turn, has_output)
             .map_err(|error| rejected(error, false, Vec::new()))?;
         let output = if turn.has_calls() {
             None
         } else {
-            answer::settle(&turn, skipped, facts)
+            response::final_output(&turn, skipped, rules)
                 .map_err(|error| rejected(error, true, turn.items.clone()))?
         };
-        let items = if facts.is_watched {
-            turn.items.clone()
-        } else {
-            Vec::new()
-        };
-        self.calls.note(&turn);
-        self.made_items = made_items;
-        self.turn = self.turn.saturating_add(1);
-        if self.responses.is_empty() {
-            // Most runs hand off once; a vector would begin with room for four.
-            self.responses.reserve_exact(2);
-        }
+
+        self.conversation.calls.add(&turn);
+        self.position.last_item = last_item;
+        self.position.turn = self.position.turn.saturating_add(1);
         self.responses.push(response);
-        if turn.made_calls() && !self.has_used_tools() {
-            self.tool_users.insert(self.agent.clone(), ());
+        if turn.made_calls() {
+            let users = &mut self.position.tool_users;
+            users.0.insert(self.agent.key.clone(), ());
         }
         let tools = turn.tools();
         if !tools.calls.is_empty() || !tools.unknown.is_empty() {
-            self.phase = Phase::Tools(turn);
+            self.position.phase = Phase::Tools(turn);
         } else if !turn.handoffs.is_empty() {
-            self.phase = Phase::Handoff(turn);
+            self.position.phase = Phase::Handoff(turn);
         } else {
             self.end_turn(turn, output);
         }
-        Ok(items)
+        Ok(())
     }
 
-    /// Takes what the tools returned, in the order of the calls.
-    pub(super) fn tools_ran(&mut self, results: Vec<ToolResult>, facts: Facts<'_>) {
-        let Phase::Tools(mut turn) = std::mem::replace(&mut self.phase, Phase::Model) else {
+    /// The items of the last response, accepted when the record had `recorded` items.
+    pub(super) fn response_items(&self, recorded: usize) -> Vec<RunItem> {
+        match self.turn() {
+            Some(turn) => turn.items.clone(),
+            None => {
+                let items = self.conversation.record.tail(recorded);
+                items.into_iter().cloned().collect()
+            }
+        }
+    }
+
+    /// Accepts the results of the tools, in the order of their calls.
+    pub(super) fn tools_ran(&mut self, results: Vec<ToolResult>, rules: Rules<'_>) {
+        let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
             return;
         };
         let tools = std::mem::take(turn.tools_mut());
         for (call, result) in tools.calls.iter().zip(&results) {
-            let text = result.output.text();
             let output = result.output.clone().into_value();
-            let made = self.answer(&call.call, &text, facts.name, output);
-            turn.items.push(made);
+            let text = result.output.text();
+            turn.items
+                .push(self.tool_output(&call.call, &text, rules.agent, output));
         }
         for call in &tools.unknown {
             let text = format!("Tool '{}' not found.", call.tool);
-            let made = self.answer(&call.call, &text, facts.name, Value::from(text.as_str()));
-            turn.items.push(made);
+            let output = Value::from(text.as_str());
+            turn.items
+                .push(self.tool_output(&call.call, &text, rules.agent, output));
         }
-        *turn.tools_mut() = Tools { results, ..tools };
+        *turn.tools_mut() = ToolTurn { results, ..tools };
         if !turn.handoffs.is_empty() {
-            self.phase = Phase::Handoff(turn);
+            self.position.phase = Phase::Handoff(turn);
             return;
         }
-        let last_word = match facts.tool_use {
-            ToolUseRule::AskDriver if !turn.tools().results.is_empty() => {
-                self.phase = Phase::Judge(turn);
+        let results = &turn.tools().results;
+        let last = match rules.tool_use {
+            ToolUseRule::AskFunction if !results.is_empty() => {
+                self.position.phase = Phase::ToolUse(turn);
                 return;
             }
-            ToolUseRule::RunModelAgain | ToolUseRule::AskDriver => None,
-            ToolUseRule::StopOnFirstTool => turn.tools().results.first(),
-            ToolUseRule::StopAtTools(names) => turn
-                .tools()
-                .results
+            ToolUseRule::RunModelAgain | ToolUseRule::AskFunction => None,
+            ToolUseRule::StopOnFirstTool => results.first(),
+            ToolUseRule::StopAtTools(names) => results
                 .iter()
                 .find(|result| names.iter().any(|name| **name == *result.tool)),
         };
-        let output = last_word.map(|result| answer::final_output_of(result, facts));
+        let output = last.map(|result| response::tool_result_output(result, rules));
         self.end_turn(turn, output);
     }
 
-    /// Takes the driver's word on whether what the tools returned is the final output.
-    pub(super) fn tools_judged(&mut self, output: Option<FinalOutput>) {
-        if let Phase::Judge(turn) = std::mem::replace(&mut self.phase, Phase::Model) {
+    /// Records the tools that finished before one of them failed, so that they do not run again,
+    /// and the calls whose start hooks were notified of.
+    pub(super) fn tools_failed(&mut self, finished: Vec<RanTool>, started: Vec<usize>) {
+        if let Phase::Tools(turn) = &mut self.position.phase {
+            let tools = turn.tools_mut();
+            tools.done = finished;
+            tools.started = started;
+        }
+    }
+
+    /// Accepts the agent's decision on whether the tools' results are the final output.
+    pub(super) fn tool_use_decided(&mut self, output: Option<FinalOutput>) {
+        if let Phase::ToolUse(turn) = std::mem::take(&mut self.position.phase) {
             self.end_turn(turn, output);
         }
     }
 
-    /// Ends a turn in which the agent stayed: with the final output, or with the model asked again.
+    /// Ends a turn in which the agent stayed: with the final output, or by asking the model again.
     pub(super) fn end_turn(&mut self, mut turn: Turn, output: Option<FinalOutput>) {
         match output {
             Some(output) => {
                 turn.ends_at_tool = !turn.tools().results.is_empty();
-                self.phase = Phase::Output(turn, output);
+                self.position.phase = Phase::Output(turn, output);
             }
             None => {
                 self.commit(turn.items);
-                self.phase = Phase::Model;
+                self.position.phase = Phase::Model;
             }
+        }
+    }
+
+    /// Hooks were notified of the agent's end.
+    pub(super) fn end_reported(&mut self) {
+        if let Phase::Output(turn, _) = &mut self.position.phase {
+            turn.end_reported = true;
         }
     }
 
     /// Ends the run with its final output.
-    pub(super) fn concluded(&mut self) {
-        if let Phase::Output(turn, output) = std::mem::replace(&mut self.phase, Phase::Model) {
+    pub(super) fn conclude(&mut self) {
+        if let Phase::Output(turn, output) = std::mem::take(&mut self.position.phase) {
             // No model is asked any more.
-            self.view = None;
+            self.conversation.model_input = None;
             self.commit(turn.items);
-            self.phase = Phase::Done(output);
+            self.position.phase = Phase::Done(output);
         }
     }
 
-    /// What the turn that is about to end the run has made.
-    pub(super) fn last_turn_items(&self) -> &[RunItem] {
-        match &self.phase {
-            Phase::Output(turn, _) => &turn.items,
-            _ => &[],
+    /// The turn in progress.
+    pub(super) fn turn(&self) -> Option<&Turn> {
+        match &self.position.phase {
+            Phase::Tools(turn)
+            | Phase::ToolUse(turn)
+            | Phase::Handoff(turn)
+            | Phase::Output(turn, _) => Some(turn),
+            Phase::Model | Phase::Done(_) => None,
         }
     }
 
-    /// Whether tools ran in this turn before its handoff.
-    pub(super) fn ran_tools_this_turn(&self) -> bool {
-        matches!(&self.phase, Phase::Handoff(turn) if !turn.tools().results.is_empty())
-    }
-
-    /// Adds what a turn made.
+    /// Adds the items of a finished turn.
     pub(super) fn commit(&mut self, items: Vec<RunItem>) {
-        if let Some(view) = &mut self.view {
-            view.extend(&items);
+        self.add_unsaved(items.iter());
+        let conversation = &mut self.conversation;
+        if let Some(prepared) = &mut conversation.model_input {
+            prepared.extend(&items);
         }
-        if self.has_session {
-            self.note_unsaved(items.iter());
-        }
-        if !self.record.ptr_eq(&self.generated) {
-            self.record.extend(items.iter().cloned());
-            self.generated.extend(items);
+        if !conversation.record.ptr_eq(&conversation.generated) {
+            conversation.record.extend(items.iter().cloned());
+            conversation.generated.extend(items);
             return;
         }
-        // As long as no filter has parted them they are one list. It grows in place, as nobody else
-        // has it at this point.
-        self.record = RunItems::new();
-        self.generated.extend(items);
-        self.record = self.generated.clone();
+        // Until a filter separates them, both are one list, which grows in place while it has
+        // a single owner.
+        conversation.record = RunItems::new();
+        conversation.generated.extend(items);
+        conversation.record = conversation.generated.clone();
     }
 
-    pub(super) fn answer(
+    /// Makes the output item of a call.
+    pub(super) fn tool_output(
         &mut self,
         call: &Item,
         text: &str,
         agent: &Arc<str>,
         output: Value,
     ) -> RunItem {
-        self.made_items = next_occurrence(self.made_items);
         let kind = RunItemKind::ToolCallOutput { output };
-        RunItem::made(
-            kind,
-            agent.clone(),
-            answer_item(call, text),
-            self.made_items,
-        )
+        let number = self.next_item();
+        RunItem::made(kind, agent.clone(), output_item(call, text), number)
+    }
+
+    /// Returns the number of the next item.
+    pub(super) fn next_item(&mut self) -> u32 {
+        self.position.last_item = number_after(self.position.last_item);
+        self.position.last_item
     }
 }
 
-/// The number of the next item a run makes. It is never 0, which stands for no number.
-pub(super) fn next_occurrence(last: u32) -> u32 {
+/// The number of the item after this one. It is never 0, which stands for no number.
+pub(super) fn number_after(last: u32) -> u32 {
     last.checked_add(1).unwrap_or(1)
 }
 
-pub(super) fn answer_item(call: &Item, text: &str) -> Item {
+/// The output item of a call.
+pub(super) fn output_item(call: &Item, text: &str) -> Item {
     Item::function_call_output(&call.call_id().unwrap_or_default(), text)
+}
+
+/// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.
+mod stored_input {
+    use std::borrow::Cow;
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::items::{Input, Items};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Stored<'a> {
+        Text(Cow<'a, Arc<str>>),
+        Items(Cow<'a, Items>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        input: &Input,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let stored = match input {
+            Input::Text(text) => Stored::Text(Cow::Borrowed(text)),
+            Input::Items(items) => Stored::Items(Cow::Borrowed(items)),
+        };
+        stored.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Input, D::Error> {
+        Ok(match Stored::deserialize(deserializer)? {
+            Stored::Text(text) => Input::Text(text.into_owned()),
+            Stored::Items(items) => Input::Items(items.into_owned()),
+        })
+    }
 }

@@ -1,4 +1,4 @@
-//! A last look at what a model is asked.
+//! A hook that rewrites model requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::model::ModelRequest;
 type Apply<C> =
     dyn Fn(RunContext<C>, Agent<C>, ModelRequest) -> Outcome<ModelRequest> + Send + Sync;
 
-/// Changes every request before a model is asked; see
+/// Rewrites every model request before it is sent; see
 /// [`Runner::model_filter`](crate::Runner::model_filter).
 pub struct ModelFilter<C>(Arc<Apply<C>>);
 
 impl<C> ModelFilter<C> {
-    /// `apply` is given the request and returns the one to send.
+    /// Creates a filter. `apply` gets the request and returns the one to send.
     pub fn new<F, R, M>(apply: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, ModelRequest) -> R + Send + Sync + 'static,

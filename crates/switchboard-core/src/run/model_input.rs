@@ -1,148 +1,142 @@
-//! What the model is shown: the conversation so far, with every call answered and nothing twice.
+//! The items a model is shown: the conversation so far, with every call answered and no duplicates.
 //!
-//! Almost always that is simply the input and then what the run made, so it is kept as one
-//! shared list that grows by what each turn adds. Only where a call lacks its output or an item
-//! comes up twice is the list made anew.
+//! This is nearly always the input followed by the generated items, so it is kept as one shared
+//! list that grows with each turn. Only where a call has no output or an item appears twice is the
+//! list rebuilt.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::small_map::SmallMap;
 use crate::items::{Input, Item, ItemKind, Items, Pairing, RunItem, RunItems};
-use crate::seq::Identities;
+use crate::seq::IdentityIndex;
 
-/// The prepared list, and what tells whether it can be shown as it is.
+/// The prepared list, and an index that detects when it must be rebuilt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModelInput {
     items: Items,
-    noted: Noted,
+    index: ItemIndex,
 }
 
-/// What is in the list, by the identity of items.
+/// The items of the list, by identity.
 #[derive(Debug, Clone, Default)]
-struct Noted {
-    /// Of which it is known what its items are.
+struct ItemIndex {
     input: Items,
-    made: SmallMap<u64, Made, 4>,
-    /// How many calls have no output yet.
-    open: usize,
-    /// Something that only the whole list can settle.
-    needs_care: bool,
+    generated: SmallMap<u64, Seen, 4>,
+    /// The number of calls without an output.
+    open_calls: usize,
+    /// Set once the list must be rebuilt for every request.
+    needs_rebuild: bool,
 }
 
-/// What a run has of an item.
+/// The kind of item that was seen for an identity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Made {
-    Itself,
-    /// The call that it will be the output of.
-    ItsCall,
+enum Seen {
+    Item,
+    /// The call whose output will have the identity.
+    Call,
 }
 
 impl ModelInput {
-    /// The view of what a conversation starts from, and what was made since.
-    pub(super) fn of(input: &Input, made: &RunItems) -> Self {
+    /// Prepares the list from the input and the items generated since.
+    pub(super) fn new(input: &Input, generated: &RunItems) -> Self {
         match input {
-            Input::Items(items) => Self::new(items, made),
+            Input::Items(items) => Self::from_items(items, generated),
             Input::Text(text) => {
-                // Words have no identity. With room for a handoff and an answer: most runs add no more.
-                let mut items = Vec::with_capacity(4);
-                items.push(Item::words_of_user(text));
-                let mut view = Self {
-                    items: items.into(),
-                    noted: Noted::default(),
+                let mut prepared = Self {
+                    items: vec![Item::input_message(text)].into(),
+                    index: ItemIndex::default(),
                 };
-                view.extend(made);
-                view
+                prepared.extend(generated);
+                prepared
             }
         }
     }
 
-    /// The view of an input that a run starts from or a handoff leads to.
-    fn new(input: &Items, made: &RunItems) -> Self {
-        let items = if identities(input).all(|known| known.are_shown) {
+    fn from_items(input: &Items, generated: &RunItems) -> Self {
+        let items = if identities(input).all(|chunk| chunk.are_shown) {
             input.clone()
         } else {
             input.iter().map(Item::without_internal_fields).collect()
         };
-        let noted = Noted {
-            needs_care: !are_distinct(input),
+        let index = ItemIndex {
+            needs_rebuild: !are_distinct(input),
             input: input.clone(),
-            ..Noted::default()
+            ..ItemIndex::default()
         };
-        let mut view = Self { items, noted };
-        view.extend(made);
-        view
+        let mut prepared = Self { items, index };
+        prepared.extend(generated);
+        prepared
     }
 
-    /// Adds what a turn made.
-    pub(super) fn extend<'a>(&mut self, made: impl IntoIterator<Item = &'a RunItem>) {
-        let noted = &mut self.noted;
-        self.items.extend(made.into_iter().map(|made| {
+    /// Adds the items of a turn.
+    pub(super) fn extend<'a>(&mut self, generated: impl IntoIterator<Item = &'a RunItem>) {
+        let index = &mut self.index;
+        self.items.extend(generated.into_iter().map(|made| {
             let item = made.to_input_item();
-            noted.add_made(&item);
+            index.add(&item);
             item
         }));
     }
 
-    /// The list as it is, where it can be shown so.
+    /// The list, unless it must be rebuilt.
     pub(super) fn ready(&self) -> Option<&Items> {
-        (!self.noted.needs_care && self.noted.open == 0).then_some(&self.items)
+        (!self.index.needs_rebuild && self.index.open_calls == 0).then_some(&self.items)
     }
 }
 
-impl Noted {
-    fn add_made(&mut self, item: &Item) {
+impl ItemIndex {
+    fn add(&mut self, item: &Item) {
         let identity = item.identity();
         if identity != 0 {
-            let before = self.made.insert(identity, Made::Itself);
-            self.open -= usize::from(before == Some(Made::ItsCall));
-            let is_again = before == Some(Made::Itself) || is_in(&self.input, identity);
-            self.needs_care |= is_again;
+            let before = self.generated.insert(identity, Seen::Item);
+            self.open_calls -= usize::from(before == Some(Seen::Call));
+            self.needs_rebuild |= before == Some(Seen::Item) || contains(&self.input, identity);
         }
         if item.kind().output_kind().is_none() {
             return;
         }
         match item.output_identity() {
-            0 => self.needs_care = true,
+            0 => self.needs_rebuild = true,
             output => {
-                if self.made.get(&output).is_none() {
-                    self.made.insert(output, Made::ItsCall);
-                    self.open += 1;
+                if self.generated.get(&output).is_none() {
+                    self.generated.insert(output, Seen::Call);
+                    self.open_calls += 1;
                 }
             }
         }
     }
 }
 
-/// By what the items of a list are told apart, stretch by stretch. It is found once, however many runs
-/// begin with the list: over 1,000 items that spares each of them 80,000 instructions.
-fn identities(items: &Items) -> impl Iterator<Item = &Identities> {
+/// The identities of the items, chunk by chunk. They are computed once per chunk, however many runs
+/// share it, so that a run does not cost more with a longer history.
+fn identities(items: &Items) -> impl Iterator<Item = &IdentityIndex> {
     let find = |items: &[Item]| {
         let found = items.iter().map(Item::identity);
         let mut sorted: Box<[u64]> = found.filter(|identity| *identity != 0).collect();
         sorted.sort_unstable();
-        Identities {
-            are_distinct: !has_twice(&sorted),
+        IdentityIndex {
+            are_distinct: !has_duplicates(&sorted),
             are_shown: !items.iter().any(Item::has_internal_fields),
             sorted,
         }
     };
-    items.chunks().map(move |stretch| stretch.identities(find))
+    items.chunks().map(move |chunk| chunk.identities(find))
 }
 
-/// Whether an item of this identity is in a list.
-fn is_in(items: &Items, identity: u64) -> bool {
-    identities(items).any(|known| known.sorted.binary_search(&identity).is_ok())
+/// Returns `true` if an item of the list has this identity.
+fn contains(items: &Items, identity: u64) -> bool {
+    identities(items).any(|chunk| chunk.sorted.binary_search(&identity).is_ok())
 }
 
-/// Whether no two items of a list have the same identity.
+/// Returns `true` if no two items of the list have the same identity.
 fn are_distinct(items: &Items) -> bool {
-    let mut stretches = identities(items);
-    let Some(mut largest) = stretches.next() else {
+    let mut chunks = identities(items);
+    let Some(mut largest) = chunks.next() else {
         return true;
     };
     let mut are_distinct = largest.are_distinct;
     let mut others: Vec<u64> = Vec::new();
-    for known in stretches {
+    for known in chunks {
         are_distinct &= known.are_distinct;
         let is_larger = known.sorted.len() > largest.sorted.len();
         let smaller = if is_larger {
@@ -154,38 +148,39 @@ fn are_distinct(items: &Items) -> bool {
     }
     others.sort_unstable();
     let is_in_largest = |identity: &u64| largest.sorted.binary_search(identity).is_ok();
-    are_distinct && !has_twice(&others) && !others.iter().any(is_in_largest)
+    are_distinct && !has_duplicates(&others) && !others.iter().any(is_in_largest)
 }
 
-fn has_twice(sorted: &[u64]) -> bool {
+fn has_duplicates(sorted: &[u64]) -> bool {
     sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// The same list made with care: unanswered calls among what the run made are dropped, and of
-/// items that come up twice the latest counts.
-pub(super) fn with_care(input: &Items, made: &RunItems) -> Items {
+/// The list rebuilt: unanswered calls among the generated items are dropped, and of duplicates the
+/// latest is kept.
+pub(super) fn rebuilt(input: &Items, generated: &RunItems) -> Items {
     let mut items: Vec<Item> = input.iter().map(Item::without_internal_fields).collect();
-    let made: Vec<Item> = made.iter().map(RunItem::to_input_item).collect();
-    items.extend(without_orphans(&made, |_| true));
-    latest_only(items).into()
+    let generated: Vec<Item> = generated.iter().map(RunItem::to_input_item).collect();
+    items.extend(without_unanswered(&generated, |_| true));
+    deduplicated(items).into()
 }
 
-/// The items without what lacks its other half.
-pub(super) fn paired(items: &Items) -> Items {
+/// The items without calls that have no output, and outputs that have no call.
+pub(super) fn without_orphans(items: &Items) -> Items {
     let all: Vec<&Item> = items.iter().collect();
-    let mut kept = vec![true; all.len()];
-    Pairing::of(&all).drop_orphans(&mut kept);
-    if !kept.contains(&false) {
+    let paired = Pairing::of(&all).paired();
+    if !paired.contains(&false) {
         return items.clone();
     }
-    let kept = all.into_iter().zip(kept).filter(|(_, kept)| *kept);
+    let kept = all
+        .into_iter()
+        .zip(paired)
+        .filter(|(_, is_paired)| *is_paired);
     kept.map(|(item, _)| item.clone()).collect()
 }
 
-/// What a run with a session starts from: what the session holds, and then the new input; and where
-/// in it the new input begins. Where only the latest items were loaded, outputs whose call was not
-/// are left out.
-pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> (Items, usize) {
+/// The input of a run with a session: the history, then the new items; and the index at which the
+/// new items begin. If the history is truncated, outputs whose call was not loaded are dropped.
+pub(super) fn continued(history: &Items, new: &Items, is_truncated: bool) -> (Items, usize) {
     let stored = history.len();
     let all: Vec<Item> = history
         .iter()
@@ -193,30 +188,30 @@ pub(super) fn continued(history: &Items, new: &Items, is_cut: bool) -> (Items, u
         .map(Item::without_internal_fields)
         .collect();
     let is_new: FxHashSet<usize> = all.iter().skip(stored).map(Item::address).collect();
-    let mut kept = without_orphans(&all, |index| index < stored);
-    if is_cut {
+    let mut kept = without_unanswered(&all, |index| index < stored);
+    if is_truncated {
         let calls = kept.iter().map(Item::output_identity);
         let calls: FxHashSet<u64> = calls.filter(|output| *output != 0).collect();
         let mut from_history = stored.saturating_sub(all.len() - kept.len());
         kept.retain(|item| {
             let is_stored = from_history > 0;
             from_history = from_history.saturating_sub(1);
-            let is_lone = item.kind().is_output() && !calls.contains(&item.identity());
-            !(is_stored && is_lone && item.identity() != 0)
+            let is_orphan = item.kind().is_output() && !calls.contains(&item.identity());
+            !(is_stored && is_orphan && item.identity() != 0)
         });
     }
-    let kept = latest_only(kept);
+    let kept = deduplicated(kept);
     let old = kept
         .iter()
         .rposition(|item| !is_new.contains(&item.address()));
-    // A stored item may be the very one that is given again.
+    // A stored item may be given again as new input.
     let least = kept.len().saturating_sub(new.len());
     (kept.into(), old.map_or(0, |last| last + 1).max(least))
 }
 
-/// The items without calls that have no output, and without the reasoning that led to them.
-/// Only calls at a place that `may_drop` allows are dropped.
-pub(super) fn without_orphans(items: &[Item], may_drop: impl Fn(usize) -> bool) -> Vec<Item> {
+/// The items without unanswered calls and the reasoning that led to them. Only calls at indexes
+/// that `may_drop` accepts are dropped.
+fn without_unanswered(items: &[Item], may_drop: impl Fn(usize) -> bool) -> Vec<Item> {
     let answered: FxHashSet<u64> = items
         .iter()
         .filter(|item| item.kind().is_output())
@@ -256,9 +251,9 @@ pub(super) fn without_orphans(items: &[Item], may_drop: impl Fn(usize) -> bool) 
     kept.map(|(item, _)| item.clone()).collect()
 }
 
-/// The items with each identity once: the latest value, at the earliest place for what others
-/// must follow (calls, reasoning) and at the latest place for the rest.
-pub(super) fn latest_only(items: Vec<Item>) -> Vec<Item> {
+/// The items with each identity once: the latest value, at the first position for items that others
+/// must follow (calls, reasoning) and at the last position for the rest.
+pub(super) fn deduplicated(items: Vec<Item>) -> Vec<Item> {
     let mut latest: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
     let mut repeated = false;
     for (index, item) in items.iter().enumerate() {
@@ -310,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_known_also_where_it_was_said_before() {
+    fn new_input_is_found_also_where_it_repeats_the_history() {
         let again = Item::user("Again");
         let history: Items = vec![Item::user("First"), again.clone()].into();
         let (all, stored) = continued(&history, &vec![again].into(), false);
@@ -333,9 +328,9 @@ mod tests {
             Item::function_call_output("c2", "done"),
         ];
         let input = vec![Item::user("hi"), Item::function_call("old", "f", "{}")].into();
-        let view = ModelInput::new(&input, &made(&items));
-        assert_eq!(view.ready(), None);
-        let shown = with_care(&input, &made(&items));
+        let prepared = ModelInput::from_items(&input, &made(&items));
+        assert_eq!(prepared.ready(), None);
+        let shown = rebuilt(&input, &made(&items));
         let expected: Items = input.iter().chain(&items[2..]).cloned().collect();
         assert_eq!(shown, expected);
     }
@@ -345,19 +340,19 @@ mod tests {
         let call = Item::function_call("c", "f", "{}");
         let first = Item::function_call_output("c", "1");
         let second = Item::function_call_output("c", "2");
-        let kept = latest_only(vec![call.clone(), first, Item::user("x"), second.clone()]);
+        let kept = deduplicated(vec![call.clone(), first, Item::user("x"), second.clone()]);
         assert_eq!(kept, [call, Item::user("x"), second]);
     }
 
     proptest! {
         #[test]
-        fn items_are_told_apart_in_stretches_as_in_one(
+        fn duplicates_are_found_across_chunks(
             items in prop::collection::vec((0u8..12, any::<bool>()), 0..9),
         ) {
             let mut list = Items::new();
             let mut shared = Vec::new();
             let mut seen = FxHashSet::default();
-            let mut is_twice = false;
+            let mut has_duplicate = false;
             for (id, is_cut) in items {
                 if is_cut {
                     shared.push(list.clone());
@@ -366,26 +361,31 @@ mod tests {
                     0..10 => reasoning(&format!("r{id}")),
                     _ => Item::user("hi"),
                 };
-                is_twice |= item.identity() != 0 && !seen.insert(item.identity());
+                has_duplicate |= item.identity() != 0 && !seen.insert(item.identity());
                 list.extend([item]);
-                prop_assert_eq!(are_distinct(&list), !is_twice);
+                prop_assert_eq!(are_distinct(&list), !has_duplicate);
             }
             for id in 0..10 {
                 let identity = reasoning(&format!("r{id}")).identity();
-                prop_assert_eq!(is_in(&list, identity), seen.contains(&identity));
+                prop_assert_eq!(contains(&list, identity), seen.contains(&identity));
             }
         }
     }
 
     #[test]
-    fn what_is_not_for_a_model_is_not_shown_whichever_stretch_it_is_in() {
+    fn what_is_not_for_a_model_is_not_shown_whichever_stretch_it_contains() {
         let internal =
             Item::from_json(r#"{"role":"user","content":"a","created_by":"b"}"#).unwrap();
         let mut input: Items = vec![Item::user("hi")].into();
         let _shared = input.clone();
         input.extend([internal]);
-        let view = ModelInput::new(&input, &RunItems::new());
-        let shown: Vec<&str> = view.ready().unwrap().iter().map(Item::as_json).collect();
+        let prepared = ModelInput::from_items(&input, &RunItems::new());
+        let shown: Vec<&str> = prepared
+            .ready()
+            .unwrap()
+            .iter()
+            .map(Item::as_json)
+            .collect();
         let expected = [
             r#"{"role":"user","content":"hi"}"#,
             r#"{"role":"user","content":"a"}"#,
@@ -394,11 +394,11 @@ mod tests {
     }
 
     #[test]
-    fn a_view_grows_by_what_is_added_and_stays_ready() {
-        let mut view = ModelInput::new(&vec![Item::user("hi")].into(), &RunItems::new());
-        view.extend(&made(&[Item::function_call("c", "f", "{}")]));
-        assert_eq!(view.ready(), None);
-        view.extend(&made(&[Item::function_call_output("c", "1")]));
-        assert_eq!(view.ready().map(Items::len), Some(3));
+    fn the_list_grows_with_each_turn_and_stays_ready() {
+        let mut prepared = ModelInput::from_items(&vec![Item::user("hi")].into(), &RunItems::new());
+        prepared.extend(&made(&[Item::function_call("c", "f", "{}")]));
+        assert_eq!(prepared.ready(), None);
+        prepared.extend(&made(&[Item::function_call_output("c", "1")]));
+        assert_eq!(prepared.ready().map(Items::len), Some(3));
     }
 }

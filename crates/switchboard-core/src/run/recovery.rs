@@ -1,4 +1,4 @@
-//! An output for a run that cannot go on.
+//! A fallback output for a run that cannot continue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
 use crate::output::FinalOutput;
 
-/// Why a run cannot go on.
+/// The reason a run cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunProblem {
-    /// It took more turns than it may.
+    /// It reached the limit of turns.
     MaxTurns,
     /// The model refused to answer.
     Refusal,
-    /// The model's answer is not in the form asked for.
+    /// The model's answer does not match the output type.
     InvalidOutput,
 }
 
 type Ask<C> =
     dyn Fn(RunContext<C>, RunProblem, String) -> Outcome<Option<FinalOutput>> + Send + Sync;
 
-/// Code that has an output for a run that cannot go on; see
+/// Code that gives a fallback output for a run that cannot continue; see
 /// [`Runner::recover`](crate::Runner::recover).
 pub struct Recovery<C>(Arc<Ask<C>>);
 
 impl<C> Recovery<C> {
-    /// `ask` is given the problem and what the error would say, and returns the run's final
-    /// output, or `None` where the error is to stand.
+    /// Creates one. `ask` gets the problem and the error message, and returns the run's final output,
+    /// or `None` to let the run fail.
     pub fn new<F, R, M>(ask: F) -> Self
     where
         F: Fn(RunContext<C>, RunProblem, String) -> R + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The result of a run.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,25 +8,24 @@ use serde::de::DeserializeOwned;
 use super::handoff_log::HandoffRecord;
 use super::machine::{Run, Step};
 use crate::agent::Agent;
-use crate::guardrail::GuardrailResult;
+use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{Input, Items, RunItems};
 use crate::model::{ModelResponse, Usage};
 use crate::output::FinalOutput;
 
-/// What came of a run.
+/// The result of a run.
 pub struct RunResult<C = ()> {
-    /// Boxed: a result is passed on again and again, and a task keeps room for the one it ends with.
     run: Box<Run>,
     agent: Agent<C>,
 }
 
-/// How a run ended.
+/// The status of a run that has a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// With a final output.
+    /// It has a final output.
     Completed,
-    /// It was stopped before; the run can be resumed.
+    /// It was stopped before its end and can be resumed.
     Stopped,
 }
 
@@ -35,7 +34,7 @@ impl<C> RunResult<C> {
         Self { run, agent }
     }
 
-    /// How the run ended.
+    /// The status of the run.
     pub fn status(&self) -> RunStatus {
         match self.run.step() {
             Step::Done(_) => RunStatus::Completed,
@@ -43,7 +42,7 @@ impl<C> RunResult<C> {
         }
     }
 
-    /// The final output, where the run completed.
+    /// The final output, if the run completed.
     pub fn final_output(&self) -> Option<&FinalOutput> {
         match self.run.step() {
             Step::Done(output) => Some(output),
@@ -51,17 +50,17 @@ impl<C> RunResult<C> {
         }
     }
 
-    /// The final output as text; empty where there is none.
+    /// The final output as text; empty if there is none.
     pub fn final_text(&self) -> Cow<'_, str> {
         self.final_output()
             .map(FinalOutput::text)
             .unwrap_or_default()
     }
 
-    /// The final output as a value of `T`.
+    /// The final output as a `T`.
     ///
     /// # Errors
-    /// Where it is not one, or there is none.
+    /// An error if it is not a `T`, or there is none.
     pub fn final_output_as<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         match self.final_output() {
             Some(output) => output.parse(),
@@ -69,16 +68,17 @@ impl<C> RunResult<C> {
         }
     }
 
-    /// The agent that had the conversation at the end; the next message is best given to it.
+    /// The agent that has the conversation; pass it the next message.
     pub fn last_agent(&self) -> &Agent<C> {
         &self.agent
     }
 
-    /// The handoffs of the run in their order, those refused among them. Filters do not change it.
+    /// The handoffs of the run in order, refused ones included. Filters do not change them.
     ///
     /// ```
     /// use switchboard_core::testing::ScriptedModel;
-    /// use switchboard_core::{Agent, HandoffOutcome, Runner, filters, handoff};
+    /// use switchboard_core::run::HandoffOutcome;
+    /// use switchboard_core::{Agent, Runner, filters, handoff};
     ///
     /// # futures_util::FutureExt::now_or_never(async {
     /// let billing: Agent = Agent::new("Billing");
@@ -96,57 +96,42 @@ impl<C> RunResult<C> {
         self.run.handoffs()
     }
 
-    /// What the last agent's conversation started from.
+    /// The input of the last agent: the run's input, or what the filter of a handoff made of it.
     pub fn input(&self) -> &Input {
         self.run.input()
     }
 
-    /// What the run made.
+    /// All items the run has made.
     pub fn new_items(&self) -> &RunItems {
         self.run.new_items()
     }
 
-    /// The conversation to go on from: give it to the next run with the next message added.
+    /// The conversation so far: pass it to the next run with the next message added.
     pub fn to_input_list(&self) -> Items {
         self.run.to_input_list()
     }
 
-    /// What the models answered.
+    /// The responses of the models.
     pub fn raw_responses(&self) -> &[ModelResponse] {
         self.run.raw_responses()
     }
 
-    /// What the models used.
+    /// Requests and tokens of all models of the run.
     pub fn usage(&self) -> &Usage {
         self.run.usage()
     }
 
-    /// What the input guardrails found.
-    pub fn input_guardrail_results(&self) -> &[GuardrailResult] {
-        self.run.input_guardrail_results()
+    /// The results of the guardrails of one kind.
+    pub fn guardrail_results(&self, kind: GuardrailKind) -> &[GuardrailResult] {
+        self.run.guardrail_results(kind)
     }
 
-    /// What the output guardrails found.
-    pub fn output_guardrail_results(&self) -> &[GuardrailResult] {
-        self.run.output_guardrail_results()
-    }
-
-    /// What the guardrails on tools found.
-    pub fn tool_guardrail_results(&self) -> &[GuardrailResult] {
-        self.run.tool_guardrail_results()
-    }
-
-    /// What the guardrails on handoffs found.
-    pub fn handoff_guardrail_results(&self) -> &[GuardrailResult] {
-        self.run.handoff_guardrail_results()
-    }
-
-    /// The run itself, to look at, store, or resume.
+    /// The run, to inspect, store or resume.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The run itself, to keep.
+    /// Converts into the run.
     pub fn into_run(self) -> Run {
         *self.run
     }

@@ -1,21 +1,20 @@
-//! Starting a run.
+//! Starting, resuming and stepping runs.
 
 mod settings;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use futures_util::future::{Either, select};
 
+use super::agent_keys;
 use super::config::RunConfig;
 use super::driver::Driver;
-use super::events::Events;
 use super::machine::Run;
 use super::result::RunResult;
-use super::roster;
 use super::stream::RunStream;
+use super::stream::channel::EventChannel;
 use crate::agent::Agent;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
@@ -41,31 +40,18 @@ use crate::items::Input;
 /// # }).unwrap().unwrap();
 /// ```
 ///
-/// Each method that configures the run writes into its [`RunConfig`]. A runner can be used for
-/// many runs, one after another or at the same time.
-pub struct Runner<C = (), S = NoContext> {
+/// Each method that configures the run writes into its [`RunConfig`]. A runner can be used for many
+/// runs, also concurrently.
+///
+/// `S` is `()` until the runner is given a context, and `Arc<C>` afterwards; agents without a
+/// context need none.
+pub struct Runner<C = (), S = ()> {
     agent: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: S,
 }
 
-/// A runner that was given no context: its agents must want none.
-#[derive(Debug, Clone, Copy)]
-pub struct NoContext;
-
-/// A runner that was given its context.
-#[derive(Debug)]
-pub struct WithContext<C>(Arc<C>);
-
-/// The context itself is shared, so it need not be cloneable.
-impl<C> Clone for WithContext<C> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-/// Where a run gets its context from: [`NoContext`] for agents that want none, or what
-/// [`Runner::context`] was given. Not for implementing.
+/// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
 #[diagnostic::on_unimplemented(
     message = "the agents of this run want a context of type `{C}`, and the run was given none",
     label = "call `.context(..)` with a `{C}` before this"
@@ -75,36 +61,35 @@ pub trait ContextSource<C> {
     fn context(&self) -> Arc<C>;
 }
 
-impl ContextSource<()> for NoContext {
+impl ContextSource<()> for () {
     fn context(&self) -> Arc<()> {
-        // One for all runs: there is nothing in it.
-        static NOTHING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
-        NOTHING.clone()
+        static EMPTY: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+        EMPTY.clone()
     }
 }
 
-impl<C> ContextSource<C> for WithContext<C> {
-    fn context(&self) -> Arc<C> {
-        self.0.clone()
+impl<C> ContextSource<C> for Arc<C> {
+    fn context(&self) -> Self {
+        self.clone()
     }
 }
 
 impl<C> Runner<C> {
-    /// A runner whose runs begin with `agent`.
+    /// Creates a runner whose runs begin with `agent`.
     pub fn new(agent: &Agent<C>) -> Self {
         Self {
             agent: agent.clone(),
             config: Arc::default(),
-            context: NoContext,
+            context: (),
         }
     }
 
-    /// The application's state, given to every callback.
-    pub fn context(self, context: impl Into<Arc<C>>) -> Runner<C, WithContext<C>> {
+    /// Sets the application's context, which every callback gets.
+    pub fn context(self, context: impl Into<Arc<C>>) -> Runner<C, Arc<C>> {
         Runner {
             agent: self.agent,
             config: self.config,
-            context: WithContext(context.into()),
+            context: context.into(),
         }
     }
 }
@@ -113,11 +98,11 @@ impl<C> Runner<C> {
 impl<C: Send + Sync + 'static, S> Runner<C, S> {
     /// Runs the conversation to its end.
     ///
-    /// Dropping the future cancels the run: callbacks in flight stop where they await, and the
+    /// Dropping the future cancels the run: callbacks in progress stop where they await, and the
     /// session holds whole turns only.
     ///
     /// # Errors
-    /// What went wrong, with the run as far as it got.
+    /// The error of the run, with the run as it was before the step that failed.
     pub fn run<I: Into<Input>>(
         &self,
         input: I,
@@ -125,18 +110,18 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        to_the_end(self.driver(self.begun(input), self.agent.clone(), None))
+        drive(self.driver(self.begin(input), self.agent.clone(), None))
     }
 
-    /// Runs the conversation and tells what happens as it happens.
+    /// Runs the conversation as a stream of events.
     pub fn stream(&self, input: impl Into<Input>) -> RunStream<C>
     where
         S: ContextSource<C>,
     {
-        self.streamed(self.begun(input), self.agent.clone(), |driver| driver)
+        self.streamed(self.begin(input), self.agent.clone(), |driver| driver)
     }
 
-    /// Like [`Runner::run`], as a part of the run of `outer`, which counts what this one uses.
+    /// Like [`Runner::run`], inside the run of `outer`, which counts the usage as well.
     pub(crate) async fn run_within(
         &self,
         outer: &RunContext<C>,
@@ -145,11 +130,11 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let driver = self.driver(self.begun(input), self.agent.clone(), None);
-        to_the_end(driver.within(outer)).await
+        let driver = self.driver(self.begin(input), self.agent.clone(), None);
+        drive(driver.within(outer)).await
     }
 
-    /// Like [`Runner::stream`], as a part of the run of `outer`, which counts what this one uses.
+    /// Like [`Runner::stream`], inside the run of `outer`, which counts the usage as well.
     pub(crate) fn stream_within(
         &self,
         outer: &RunContext<C>,
@@ -158,24 +143,22 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let run = self.begun(input);
+        let run = self.begin(input);
         self.streamed(run, self.agent.clone(), |driver| driver.within(outer))
     }
 
-    /// A run that has not taken a step yet, to be driven with [`Runner::step`].
+    /// Creates a run that has not taken a step, to be driven with [`Runner::step`].
     pub fn begin(&self, input: impl Into<Input>) -> Run {
-        Run::new(roster::key(&self.agent, &self.agent), input.into())
-    }
-
-    /// The same, where a result or an error will hold it.
-    fn begun(&self, input: impl Into<Input>) -> Box<Run> {
-        Box::new(self.begin(input))
+        Run::new(
+            agent_keys::agent_ref(&self.agent, &self.agent),
+            input.into(),
+        )
     }
 
     /// Takes one step of a run: one model call, one response's tools, one handoff.
     ///
-    /// This is how a run is driven from outside, by something that stores it between steps.
-    /// [`Run::step`] tells what comes next, and when it is over.
+    /// Use it to drive a run from outside, for instance to store it between steps. [`Run::step`]
+    /// returns what comes next.
     ///
     /// ```
     /// use switchboard_core::testing::ScriptedModel;
@@ -194,71 +177,76 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     /// # }).unwrap().unwrap();
     /// ```
     ///
-    /// A step that fails leaves the run at that step; what it had done by then (a callback of a
-    /// handoff, tools that ran beside the one that failed) is noted and not done again. A step that
-    /// is cancelled leaves the run at that step as well, with what was used counted and with what
-    /// was noted on the way (guardrails that passed, hooks that were told, the callback of a
-    /// handoff); but its tools and its model call are done again, also tools that had returned.
+    /// A step that fails leaves the run at that step, unless only its items could not be saved, which
+    /// are saved with the next step; finished parts of it (the callback of a handoff,
+    /// tools that ran beside the one that failed) are not repeated. A step that is cancelled leaves
+    /// the run at that step as well, with its usage counted; guardrails that passed, hooks that were
+    /// called and the callback of a handoff are not repeated, but its model call and all its tools
+    /// are.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error of the step.
     pub async fn step(&self, run: &mut Run) -> Result<(), Error>
     where
         S: ContextSource<C>,
     {
         let agent = self.find(run)?;
-        let lent = std::mem::replace(run, Run::new(run.agent.clone(), Input::Text("".into())));
-        let mut lent = Lent {
-            to: run,
-            driver: self.driver(Box::new(lent), agent, None),
+        let empty = Run::new(run.agent.clone(), "".into());
+        let moved = std::mem::replace(run, empty);
+        let mut borrowed = BorrowedRun {
+            owner: run,
+            driver: self.driver(moved, agent, None),
         };
-        let outcome = lent.driver.drive_one_step().await;
-        outcome.map_err(|error| error.at_agent(lent.driver.run_mut().agent()))
+        borrowed.driver.drive_one_step().await
     }
 
-    /// Goes on with a run that stopped or failed, from where it stood.
+    /// Continues a run that stopped or failed.
     ///
-    /// The runner must begin with the agent the run began with: the agent that has the
-    /// conversation is found from there by its name. Steps that were done are not done again, and
-    /// of a step that failed neither the callback of its handoff nor the tools that ran.
+    /// The runner must begin with the agent the run began with: the agent that has the conversation
+    /// is found from there by its name. Finished steps are not repeated, nor the callback of a
+    /// handoff that failed later, nor tools that ran beside one that failed.
     ///
     /// # Errors
-    /// What went wrong, with the run as far as it got.
+    /// The error of the run, with the run as it was before the step that failed.
     pub async fn resume(&self, run: Run) -> Result<RunResult<C>, Error>
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.found(Box::new(run))?;
-        to_the_end(self.driver(run, agent, None)).await
+        let (run, agent) = self.with_agent(run)?;
+        drive(self.driver(run, agent, None)).await
     }
 
-    /// Like [`Runner::resume`], telling what happens as it happens.
+    /// Like [`Runner::resume`], as a stream of events.
     ///
     /// # Errors
-    /// Where the run's agent cannot be found.
+    /// An error if the run's agent cannot be found.
     pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error>
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.found(Box::new(run))?;
+        let (run, agent) = self.with_agent(run)?;
         Ok(self.streamed(run, agent, |driver| driver))
     }
 
-    fn found(&self, run: Box<Run>) -> Result<(Box<Run>, Agent<C>), Error> {
+    fn with_agent(&self, mut run: Run) -> Result<(Run, Agent<C>), Error> {
         match self.find(&run) {
-            Ok(agent) => Ok((run, agent)),
-            Err(error) => Err(error.with_run(run)),
+            Ok(agent) => {
+                // Version 3 stored only the key.
+                run.agent.name = agent.name_arc().clone();
+                Ok((run, agent))
+            }
+            Err(error) => Err(error.with_run(Box::new(run))),
         }
     }
 
     /// The agent that has the conversation.
     fn find(&self, run: &Run) -> Result<Agent<C>, Error> {
-        roster::find(&self.agent, run.agent()).ok_or_else(|| {
+        agent_keys::find(&self.agent, &run.agent.key).ok_or_else(|| {
             let message = format!(
                 "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it with \
                  the agents it was begun with (an agent that a custom handoff picks is found only \
-                 where the handoff says so with candidate)",
-                run.agent(),
+                 if it is listed with candidate)",
+                run.agent.key,
                 self.agent.name()
             );
             Error::new(ErrorKind::Configuration, message)
@@ -267,31 +255,35 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
 
     fn streamed(
         &self,
-        run: Box<Run>,
+        run: Run,
         agent: Agent<C>,
-        place: impl FnOnce(Driver<C>) -> Driver<C>,
+        configure: impl FnOnce(Driver<C>) -> Driver<C>,
     ) -> RunStream<C>
     where
         S: ContextSource<C>,
     {
-        let events = Events::new();
-        let mut driver = place(self.driver(run, agent, Some(events.clone())));
-        let listener = events.clone();
+        let channel = EventChannel::default();
+        let mut driver = configure(self.driver(run, agent, Some(channel.clone())));
+        let stop = channel.clone();
         let future = async move {
             let outcome = {
-                let stopped = poll_fn(|cx| events.poll_stopped(cx));
                 let driven = std::pin::pin!(driver.drive());
-                match select(stopped, driven).await {
-                    Either::Left(((), _)) => Ok(()),
-                    Either::Right((outcome, _)) => outcome,
+                match select(stop.stopped(), driven).await {
+                    Either::Left(((), _)) => None,
+                    Either::Right((outcome, _)) => Some(outcome),
                 }
             };
+            if outcome.is_none() {
+                driver.clean_up_after_stop().await;
+            }
+            let outcome = outcome.unwrap_or(Ok(()));
+            driver.report_end(&outcome).await;
             driver.finish(outcome)
         };
-        RunStream::new(Box::pin(future), listener)
+        RunStream::new(Box::pin(future), channel)
     }
 
-    fn driver(&self, run: Box<Run>, agent: Agent<C>, events: Option<Events<C>>) -> Driver<C>
+    fn driver(&self, run: Run, agent: Agent<C>, events: Option<EventChannel>) -> Driver<C>
     where
         S: ContextSource<C>,
     {
@@ -306,21 +298,21 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     }
 }
 
-/// A run lent to a driver. However the driver ends, also by being cancelled, the run goes back.
-struct Lent<'a, C: Send + Sync + 'static> {
-    to: &'a mut Run,
+/// A run that a driver has borrowed. It is given back however the step ends, also when it is
+/// cancelled.
+struct BorrowedRun<'a, C: Send + Sync + 'static> {
+    owner: &'a mut Run,
     driver: Driver<C>,
 }
 
-impl<C: Send + Sync + 'static> Drop for Lent<'_, C> {
+impl<C: Send + Sync + 'static> Drop for BorrowedRun<'_, C> {
     fn drop(&mut self) {
-        std::mem::swap(self.to, self.driver.run_mut());
+        *self.owner = self.driver.take_run();
     }
 }
 
-/// Boxed: the future is moved, into tasks and into futures around it that keep room for it twice. The
-/// driver is in the same box, and in it once, as the block takes it in place.
-fn to_the_end<C: Send + Sync + 'static>(
+/// Drives a run to its end. Boxed, so that the futures around it stay small.
+fn drive<C: Send + Sync + 'static>(
     mut driver: Driver<C>,
 ) -> Pin<Box<impl Future<Output = Result<RunResult<C>, Error>> + Send>> {
     Box::pin(async move {

@@ -1,74 +1,146 @@
-//! What a session is given of a run.
+//! The items that the session of a run still has to get.
 
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 
-use super::halves::drop_halves;
-use super::machine::{Phase, Run};
+use super::machine::{Phase, Run, output_item};
 use super::model_input;
+use super::turn::Turn;
 use crate::handoff::Parts;
-use crate::items::{RunItem, RunItemKind};
+use crate::items::{Input, Item, Items, Pairing, RunItem};
+
+/// The state of a run's session.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct SessionState {
+    /// Set once the run has a session.
+    pub(super) is_attached: bool,
+    /// Items that the session has not got yet.
+    pub(super) unsaved: Vec<Item>,
+    /// Keys of items that were saved before the end of their turn.
+    pub(super) saved_early: Vec<usize>,
+}
 
 impl Run {
-    /// What a session may keep of a turn whose final output, made by a tool, must not pass.
-    /// The session is to be given it now, once.
-    pub(super) fn keep_withheld(&mut self) {
-        if let Phase::Output(turn, _) = &self.phase
-            && turn.ends_at_tool
-            && self.has_session
-            && self.saved_early.is_empty()
-        {
-            self.unsaved.extend(turn.withheld());
-            self.saved_early = turn.items.iter().map(RunItem::key).collect();
+    /// Starts the run with the history of its session. With `is_truncated`, only the latest items
+    /// were loaded.
+    pub(super) fn attach_session(&mut self, history: &Items, is_truncated: bool) {
+        let new = self.conversation.input.items();
+        let unsaved = new.iter().map(Item::without_internal_fields).collect();
+        self.session.unsaved = model_input::deduplicated(unsaved);
+        let (input, stored) = model_input::continued(history, &new, is_truncated);
+        self.conversation.input = Input::Items(input);
+        self.conversation.stored_input = stored;
+        self.session.is_attached = true;
+    }
+
+    /// Attaches a session to a run that began without one: it gets the whole conversation.
+    pub(super) fn attach_session_late(&mut self) {
+        let input = self.conversation.input.items();
+        let made = self.conversation.record.iter().map(RunItem::to_input_item);
+        self.session.unsaved = input.iter().cloned().chain(made).collect();
+        self.session.is_attached = true;
+    }
+
+    /// The session has got everything.
+    pub(super) fn saved(&mut self) {
+        self.session.unsaved.clear();
+    }
+
+    /// Adds the items of a turn to those the session must get.
+    pub(super) fn add_unsaved<'a>(&mut self, items: impl Iterator<Item = &'a RunItem>) {
+        if !self.session.is_attached {
+            return;
         }
-    }
-
-    /// Notes what the session must be given.
-    pub(super) fn note_unsaved<'a>(&mut self, items: impl Iterator<Item = &'a RunItem>) {
-        let early: FxHashSet<usize> = std::mem::take(&mut self.saved_early).into_iter().collect();
+        let early = std::mem::take(&mut self.session.saved_early);
         let unsaved = items.filter(|made| !early.contains(&made.key()));
-        let batch = unsaved.map(RunItem::to_input_item).collect();
-        self.unsaved.extend(model_input::latest_only(batch));
+        let unsaved = unsaved.map(RunItem::to_input_item).collect();
+        self.session
+            .unsaved
+            .extend(model_input::deduplicated(unsaved));
     }
 
-    /// Notes what the session must be given of a turn that a filter rewrote: what the filter left
-    /// for the record, and any call whose output it left for the model alone.
-    pub(super) fn note_unsaved_parts(&mut self, parts: &Parts) {
-        if !self.has_session {
+    /// Adds the items of a turn that a filter rewrote: the new items it left, and calls whose
+    /// output it left for the model alone.
+    pub(super) fn add_unsaved_parts(&mut self, parts: &Parts) {
+        if !self.session.is_attached {
             return;
         }
         let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
         let shown = parts.input_items.as_ref().unwrap_or(&parts.new_items);
         let answered: FxHashSet<u64> = shown
             .iter()
-            .filter(|made| matches!(made.kind(), RunItemKind::ToolCallOutput { .. }))
+            .filter(|made| made.kind().is_tool_output())
             .map(|made| made.item().identity())
             .collect();
         if !answered.is_empty() {
             let recorded: FxHashSet<usize> = parts.new_items.iter().map(RunItem::key).collect();
             let calls = parts.pre_handoff_items.iter().chain(shown);
             kept.extend(calls.filter(|made| {
-                *made.kind() == RunItemKind::ToolCall
+                made.kind().is_tool_call()
                     && answered.contains(&made.item().output_identity())
                     && !recorded.contains(&made.key())
             }));
         }
-        if let Phase::Handoff(turn) = &self.phase {
-            drop_halves(&mut kept, turn);
+        if let Phase::Handoff(turn) = &self.position.phase {
+            drop_orphans(&mut kept, turn);
         }
-        self.note_unsaved(kept.into_iter());
+        self.add_unsaved(kept.into_iter());
     }
 
-    /// What is worth keeping of a turn that fails after its tools have run. The session is to be
-    /// given it now; the run itself stays where it is.
-    pub(super) fn keep_completed_tools(&mut self) -> Vec<RunItem> {
-        let (Phase::Handoff(turn) | Phase::Judge(turn)) = &self.phase else {
+    /// Saves the calls of a turn whose final output, made by a tool, was rejected, with the outputs
+    /// withheld.
+    pub(super) fn save_withheld(&mut self) {
+        if let Phase::Output(turn, _) = &self.position.phase
+            && turn.ends_at_tool
+            && self.session.is_attached
+            && self.session.saved_early.is_empty()
+        {
+            self.session.unsaved.extend(turn.with_outputs_withheld());
+            self.session.saved_early = turn.items.iter().map(RunItem::key).collect();
+        }
+    }
+
+    /// Saves the completed tools of a turn that failed after they ran, and returns their items. The
+    /// run itself stays where it is.
+    pub(super) fn save_completed_tools(&mut self) -> Vec<RunItem> {
+        let (Phase::Handoff(turn) | Phase::ToolUse(turn)) = &self.position.phase else {
             return Vec::new();
         };
-        let kept = turn.completed_tools();
-        if self.has_session && self.saved_early.is_empty() {
-            self.unsaved.extend(kept.iter().map(RunItem::to_input_item));
-            self.saved_early = kept.iter().map(RunItem::key).collect();
+        let completed = turn.completed_tools();
+        if self.session.is_attached && self.session.saved_early.is_empty() {
+            let items = completed.iter().map(RunItem::to_input_item);
+            self.session.unsaved.extend(items);
+            self.session.saved_early = completed.iter().map(RunItem::key).collect();
         }
-        kept
+        completed
     }
+}
+
+/// Drops items that a filter left without their call or output. Items that the turn itself made so
+/// stay: a tool that the provider runs may be answered later.
+fn drop_orphans(kept: &mut Vec<&RunItem>, turn: &Turn) {
+    let items: Vec<&Item> = kept.iter().map(|made| made.item()).collect();
+    let paired = Pairing::of(&items).paired();
+    if paired.iter().all(|is_paired| *is_paired) {
+        return;
+    }
+    let unanswered = unanswered(turn);
+    let mut paired = paired.into_iter();
+    kept.retain(|made| paired.next() == Some(true) || unanswered.contains(&made.key()));
+}
+
+/// The keys of the turn's items that have no counterpart once its handoffs are answered.
+fn unanswered(turn: &Turn) -> FxHashSet<usize> {
+    let handoffs = turn.handoffs.iter();
+    let answers: Vec<Item> = handoffs.map(|call| output_item(&call.call, "")).collect();
+    let items: Vec<&Item> = turn
+        .items
+        .iter()
+        .map(RunItem::item)
+        .chain(&answers)
+        .collect();
+    let made = turn.items.iter().zip(Pairing::of(&items).paired());
+    made.filter(|(_, is_paired)| !is_paired)
+        .map(|(made, _)| made.key())
+        .collect()
 }

@@ -1,11 +1,10 @@
-//! A map that needs no table for its first entries.
+//! A hash map with inline room for its first entries.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-/// A map whose first `N` entries are kept in place. Most runs have no more of them, and a table costs
-/// 400 instructions before it holds anything. It is boxed, as runs without it keep room for it.
+/// A hash map whose first `N` entries are stored inline: most runs have no more, and need no table.
 #[derive(Debug, Clone)]
 pub(super) struct SmallMap<K, V, const N: usize> {
     first: [Option<(K, V)>; N],
@@ -21,7 +20,7 @@ impl<K: Eq + Hash, V, const N: usize> SmallMap<K, V, N> {
         }
     }
 
-    /// Puts a value in the place of the one that was there, which it returns.
+    /// Inserts a value and returns the one it replaced.
     pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
         for place in &mut self.first {
             match place {
@@ -59,16 +58,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_what_a_map_holds() {
-        let mut few: SmallMap<u32, u32, 2> = SmallMap::default();
+    fn it_behaves_like_a_hash_map() {
+        let mut small: SmallMap<u32, u32, 2> = SmallMap::default();
         let mut map = FxHashMap::default();
         for n in 0..20 {
             let (key, value) = (n * 7 % 6, n);
-            assert_eq!(few.get(&key), map.get(&key));
-            assert_eq!(few.insert(key, value), map.insert(key, value));
-            assert_eq!(few.get(&key), Some(&value));
+            assert_eq!(small.get(&key), map.get(&key));
+            assert_eq!(small.insert(key, value), map.insert(key, value));
+            assert_eq!(small.get(&key), Some(&value));
         }
-        let held: FxHashMap<u32, u32> = few.iter().map(|(key, value)| (*key, *value)).collect();
+        let held: FxHashMap<u32, u32> = small.iter().map(|(key, value)| (*key, *value)).collect();
         assert_eq!(held, map);
     }
 }

@@ -1,53 +1,52 @@
-//! What a turn has made so far.
+//! The turn in progress: what it has made, and how far each part of it got.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-
-use super::calls::Role;
 use serde::{Deserialize, Serialize};
 
+use super::calls::CallRole;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
 
-/// What is left of an output that must not pass.
+/// Stands in for an output that an output guardrail rejected.
 const WITHHELD: &str = "Output withheld by an output guardrail.";
 
-/// What a turn has made so far.
-#[derive(Debug, Clone, Default)]
+/// The turn in progress.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Turn {
     pub(super) items: Vec<RunItem>,
     pub(super) handoffs: Vec<HandoffCall>,
-    /// Boxed: most turns hand over or answer, and a run keeps room for one.
-    pub(super) tools: Option<Box<Tools>>,
-    /// Whether the response used any tool, also one of the provider's own.
+    /// Boxed: most turns hand off or answer, and every run has room for one.
+    pub(super) tools: Option<Box<ToolTurn>>,
+    /// Set if the response used any tool, also one that the provider runs.
     pub(super) used_tools: bool,
-    /// How far the handoff got before the turn failed.
-    pub(super) progress: Progress,
-    /// Whom code picked for the handoff, once the callback has run for them.
+    pub(super) progress: HandoffProgress,
+    /// The key of the agent that a custom handoff picked, once the callback has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) picked: Option<Arc<str>>,
-    /// Whether the final output is what a tool returned.
+    /// Set if the final output is the result of a tool.
     pub(super) ends_at_tool: bool,
-    /// Whether hooks were told of the agent's end.
-    pub(super) end_told: bool,
+    /// Set once hooks were notified of the agent's end.
+    #[serde(alias = "end_told")]
+    pub(super) end_reported: bool,
 }
 
-/// What tools have to do with a turn.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tools {
+/// The tool calls of a turn.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ToolTurn {
     pub(super) calls: Vec<ToolCall>,
-    /// Calls of tools that are not there.
+    /// Calls of tools that do not exist.
     pub(super) unknown: Vec<ToolCall>,
     pub(super) results: Vec<ToolResult>,
-    /// Those that ran before the turn failed.
+    /// Tools that ran before the turn failed.
     pub(super) done: Vec<RanTool>,
-    /// The calls whose start hooks were told of before the turn failed, by their place.
+    /// Indexes of the calls whose start was reported to hooks before the turn failed.
     pub(super) started: Vec<usize>,
 }
 
-/// What tools have to do with most turns.
-static NO_TOOLS: Tools = Tools {
+static NO_TOOLS: ToolTurn = ToolTurn {
     calls: Vec::new(),
     unknown: Vec::new(),
     results: Vec::new(),
@@ -56,39 +55,42 @@ static NO_TOOLS: Tools = Tools {
 };
 
 /// A tool that ran in a turn that failed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RanTool {
-    /// The place of its call among those of the turn.
+    /// The index of its call.
     pub(super) at: usize,
     pub(super) result: ToolResult,
-    /// Whether it failed, and the result is what the model is told of it.
+    /// Set if it failed, and the result is the failure text for the model.
     pub(super) failed: bool,
     pub(super) stage: ToolStage,
 }
 
-/// How far a tool got. What was done is not done again when the run is resumed.
+/// The progress of a tool. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToolStage {
     Ran,
-    /// Guardrails have let its output pass.
+    /// Guardrails have passed its output.
     Checked,
-    /// Hooks have been told.
-    Told,
+    /// Hooks were notified.
+    #[serde(alias = "told")]
+    Reported,
 }
 
-/// How far a handoff got. What was done is not done again when the run is resumed.
+/// The progress of a handoff. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Progress {
+pub(super) enum HandoffProgress {
     #[default]
-    Nothing,
+    #[serde(alias = "nothing")]
+    NotStarted,
     CalledBack,
-    ToldHooks,
+    #[serde(alias = "told_hooks")]
+    HooksNotified,
 }
 
-/// A tool the model called.
-#[derive(Debug, Clone, PartialEq)]
+/// A tool call of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// The tool's name.
@@ -97,76 +99,77 @@ pub struct ToolCall {
     pub call: Item,
 }
 
-/// A handoff the model asked for.
-#[derive(Debug, Clone, PartialEq)]
+/// A handoff that the model asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HandoffCall {
     /// The name of the handoff's tool.
     pub tool: Arc<str>,
     /// The name of the agent it leads to.
-    pub agent: Arc<str>,
+    pub to: Arc<str>,
     /// The call.
     pub call: Item,
 }
 
 impl Turn {
-    pub(super) fn tools(&self) -> &Tools {
+    pub(super) fn tools(&self) -> &ToolTurn {
         self.tools.as_deref().unwrap_or(&NO_TOOLS)
     }
 
-    pub(super) fn tools_mut(&mut self) -> &mut Tools {
+    pub(super) fn tools_mut(&mut self) -> &mut ToolTurn {
         self.tools.get_or_insert_default()
     }
 
-    /// All calls and what they are to the run, tools before handoffs.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, Role)> {
+    /// All calls and their roles, tools before handoffs.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
         let tools = self.tools();
         let tools = tools.calls.iter().chain(&tools.unknown);
-        let tools = tools.map(|call| (&call.call, Role::Tool));
+        let tools = tools.map(|call| (&call.call, CallRole::Tool));
         let handoffs = self.handoffs.iter().enumerate().map(|(at, call)| match at {
-            0 => (&call.call, Role::Handoff),
-            _ => (&call.call, Role::IgnoredHandoff),
+            0 => (&call.call, CallRole::Handoff),
+            _ => (&call.call, CallRole::IgnoredHandoff),
         });
         tools.chain(handoffs)
     }
 
-    /// Whether there is anything to run or to hand over.
+    /// Returns `true` if there is a tool to run or a handoff to take.
     pub(super) fn has_calls(&self) -> bool {
         self.calls().next().is_some()
     }
 
-    /// Whether the model called anything, also a tool of the provider.
+    /// Returns `true` if the model called anything, also a tool that the provider runs.
     pub(super) fn made_calls(&self) -> bool {
         let mut kinds = self.items.iter().map(RunItem::kind);
         kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
     }
 
-    /// Leaves calls out, and the reasoning that led to them.
-    pub(super) fn leave_out(&mut self, dropped: &FxHashSet<usize>) {
-        let is_dropped = |item: &Item| dropped.contains(&item.address());
+    /// Removes calls, and the reasoning that led to them.
+    pub(super) fn remove_calls(&mut self, removed: &FxHashSet<usize>) {
+        let is_removed = |item: &Item| removed.contains(&item.address());
         if let Some(tools) = &mut self.tools {
-            tools.calls.retain(|call| !is_dropped(&call.call));
-            tools.unknown.retain(|call| !is_dropped(&call.call));
+            tools.calls.retain(|call| !is_removed(&call.call));
+            tools.unknown.retain(|call| !is_removed(&call.call));
         }
-        self.handoffs.retain(|call| !is_dropped(&call.call));
-        self.leave_items_out(|made| is_dropped(made.item()));
+        self.handoffs.retain(|call| !is_removed(&call.call));
+        self.remove_items(|made| is_removed(made.item()));
     }
 
-    /// Leaves out what the model said, and the reasoning that led to it or came after it.
-    pub(super) fn leave_messages_out(&mut self) {
+    /// Removes messages, and the reasoning that led to them or came after them.
+    pub(super) fn remove_messages(&mut self) {
         let is_reasoning = |made: &mut RunItem| *made.kind() == RunItemKind::Reasoning;
         while self.items.pop_if(is_reasoning).is_some() {}
-        self.leave_items_out(|made| *made.kind() == RunItemKind::MessageOutput);
+        self.remove_items(|made| *made.kind() == RunItemKind::MessageOutput);
     }
 
-    fn leave_items_out(&mut self, is_dropped: impl Fn(&RunItem) -> bool) {
-        let mut next_is_dropped = false;
+    /// Removes items, and the reasoning before each of them.
+    fn remove_items(&mut self, is_removed: impl Fn(&RunItem) -> bool) {
+        let mut next_is_removed = false;
         let mut kept: Vec<RunItem> = Vec::with_capacity(self.items.len());
         for made in self.items.drain(..).rev() {
             if *made.kind() != RunItemKind::Reasoning {
-                next_is_dropped = is_dropped(&made);
+                next_is_removed = is_removed(&made);
             }
-            if !next_is_dropped {
+            if !next_is_removed {
                 kept.push(made);
             }
         }
@@ -174,15 +177,15 @@ impl Turn {
         self.items = kept;
     }
 
-    /// What is worth keeping where the turn fails after its tools have run: the calls that were
-    /// answered, or that the provider completed, the reasoning that led to them, and the answers.
+    /// The items to keep when the turn fails after its tools ran: calls with their outputs, calls
+    /// that the provider completed, and the reasoning before each.
     pub(super) fn completed_tools(&self) -> Vec<RunItem> {
-        let outputs = || {
-            self.items
-                .iter()
-                .filter(|made| made.kind().is_tool_output())
-        };
-        let answered: FxHashSet<u64> = outputs().map(|made| made.item().identity()).collect();
+        let answered: FxHashSet<u64> = self
+            .items
+            .iter()
+            .filter(|made| made.kind().is_tool_output())
+            .map(|made| made.item().identity())
+            .collect();
         let mut kept = Vec::new();
         let mut reasoning = Vec::new();
         for made in &self.items {
@@ -206,39 +209,32 @@ impl Turn {
         kept
     }
 
-    /// Puts another output in place of the one the run ends with. Where it is not known which tool
-    /// returned that, none of their outputs stays.
+    /// Replaces the tool output that the run ends with. If it is not known which tool returned it,
+    /// the outputs of all of them are withheld.
     pub(super) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
-        let (was, text) = (was.text(), output.text());
-        let is_it = |made: &RunItem| {
+        let was = was.text();
+        let is_final = |made: &RunItem| {
             made.kind().is_tool_output() && made.item().output().is_some_and(|output| output == was)
         };
-        let is_known = self.items.iter().any(is_it);
+        let is_known = self.items.iter().any(is_final);
         for made in &mut self.items {
-            let RunItemKind::ToolCallOutput { .. } = made.kind() else {
+            if !made.kind().is_tool_output() || is_known && !is_final(made) {
                 continue;
+            }
+            let (text, value) = if is_known {
+                (output.text(), output.to_value())
+            } else {
+                (WITHHELD.into(), WITHHELD.into())
             };
-            let instead = match is_known {
-                true if is_it(made) => &*text,
-                true => continue,
-                false => WITHHELD,
-            };
-            let kind = RunItemKind::ToolCallOutput {
-                output: if is_known {
-                    output.to_value()
-                } else {
-                    WITHHELD.into()
-                },
-            };
-            let item = made.item().with_field("output", instead);
+            let kind = RunItemKind::ToolCallOutput { output: value };
+            let item = made.item().with_field("output", &text);
             *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
         }
     }
 
-    /// The calls of a turn, and that their outputs were withheld. Nothing at all where the turn
-    /// holds more than calls of functions and their outputs: what else might tell of the outputs
-    /// is not known.
-    pub(super) fn withheld(&self) -> Vec<Item> {
+    /// The calls of the turn with their outputs withheld. Empty if the turn holds more than calls
+    /// of functions and their outputs, since other items might repeat an output.
+    pub(super) fn with_outputs_withheld(&self) -> Vec<Item> {
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {

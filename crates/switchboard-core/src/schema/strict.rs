@@ -1,13 +1,15 @@
-//! Strict JSON schemas: the closed form of a schema that model providers ask for.
+//! Strict JSON schemas, the closed form of a schema that model providers require.
 //!
 //! A strict schema closes every object, requires every property, has `anyOf` for `oneOf`, no `allOf`
 //! of one entry, no `null` defaults, and no `$ref` with other keywords beside it.
 //!
-//! Inlining a `$ref` *shares* the target's subschemas instead of copying them: what is made strict
+//! Inlining a `$ref` *shares* the target's subschemas instead of copying them: a subschema made strict
 //! in one place is strict in the other, also below keywords that are never visited (`not`, `if`).
-//! The schema is therefore held as a graph while it is converted.
+//! The schema is therefore converted as a graph.
 
-mod graph;
+mod schema_graph;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,14 +17,14 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use self::graph::{Graph, MapId, Node, OrderedMap, ROOT, check_depth, dismantle, weight};
+use self::schema_graph::{
+    MapId, Node, OrderedMap, ROOT, SchemaGraph, check_depth, cost, drop_iteratively,
+};
 
-/// How deep the schema given may nest, and how deep subschemas may be expanded.
+/// The maximum depth of the given schema, and of expanded subschemas.
 const MAX_DEPTH: usize = 100;
-/// How many subschemas may be visited; one reached by several references counts each time.
-const MAX_VISITS: usize = 100_000;
 
-/// Keywords that may stand beside a `$ref`, because they do not constrain the value.
+/// Keywords that are allowed beside a `$ref`, because they do not constrain the value.
 #[rustfmt::skip]
 const ANNOTATIONS: [&str; 15] = [
     "$anchor", "$comment", "$defs", "$schema", "contentEncoding", "contentMediaType",
@@ -30,10 +32,10 @@ const ANNOTATIONS: [&str; 15] = [
     "readOnly", "title", "writeOnly",
 ];
 
-/// The reason given when a schema exceeds what may be visited, copied or written.
+/// The reason for exceeding a limit on visits, copies or output.
 const TOO_LARGE: &str = "the schema grows too large while its `$ref`s are expanded; shorten it, or \
     let more of the `$ref`s stand alone, with no keyword beside them";
-/// The reason given for a reference that has another root than the schema's.
+/// The reason for a reference whose root is not the schema's.
 const FOREIGN_REF: &str = "a `$ref` lies in, or leads into, a subschema with an `$id` of its own, \
     and cannot be resolved from the root; remove the inner `$id`, or inline what is referred to";
 
@@ -43,9 +45,8 @@ const FOREIGN_REF: &str = "a `$ref` lies in, or leads into, a subschema with an 
 /// An empty schema becomes an object without properties. The order of keys is kept.
 ///
 /// # Errors
-/// When the schema has no strict form (an open object, a union at the root), when a `$ref` that has
-/// to be inlined cannot be, and when the schema is too deep or expands too far. The error names the
-/// place.
+/// If the schema has no strict form (an open object, a union at the root), if a `$ref` that has to be
+/// inlined cannot be, or if the schema is too deep or expands too far. The error names the subschema.
 ///
 /// ```
 /// use serde_json::json;
@@ -63,7 +64,7 @@ const FOREIGN_REF: &str = "a `$ref` lies in, or leads into, a subschema with an 
 /// ```
 pub fn strict(schema: Value) -> Result<Value, StrictSchemaError> {
     if let Err(error) = check_depth(&schema, 1) {
-        dismantle(schema);
+        drop_iteratively(schema);
         return Err(error);
     }
     if schema.as_object().is_some_and(serde_json::Map::is_empty) {
@@ -71,17 +72,13 @@ pub fn strict(schema: Value) -> Result<Value, StrictSchemaError> {
             "additionalProperties": false, "type": "object", "properties": {}, "required": [],
         }));
     }
-    let (graph, root) = Graph::of(schema);
-    let mut conversion = Conversion {
-        graph,
-        visits_left: MAX_VISITS,
-    };
-    conversion.convert_at(&[], &root, Place::default())?;
-    conversion.settle_root()?;
-    conversion.graph.into_schema(&root)
+    let (mut graph, root) = SchemaGraph::of(schema);
+    graph.convert_at(&[], &root, Scope::default())?;
+    graph.normalize_root()?;
+    graph.into_schema(&root)
 }
 
-/// Why a schema has no strict form: the place in the schema, and what to do about it.
+/// The error for a schema that has no strict form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrictSchemaError {
     path: String,
@@ -89,20 +86,20 @@ pub struct StrictSchemaError {
 }
 
 impl StrictSchemaError {
-    /// The JSON pointer of the offending subschema, empty for the root; very long keys are cut.
+    /// Returns the JSON pointer of the offending subschema, empty for the root. Long keys are cut.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What is wrong there, and what to do about it.
+    /// Returns what is wrong there, and what to do about it.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 
-    /// The same error, seen from further up.
+    /// Prepends keys to the path.
     fn below(mut self, keys: &[&str]) -> Self {
         for key in keys.iter().rev() {
-            let key = shown(key).replace('~', "~0").replace('/', "~1");
+            let key = truncated(key).replace('~', "~0").replace('/', "~1");
             self.path = format!("/{key}{}", self.path);
         }
         self
@@ -121,359 +118,317 @@ impl fmt::Display for StrictSchemaError {
 
 impl std::error::Error for StrictSchemaError {}
 
-/// What every step of the conversion returns.
-type Step<T> = Result<T, StrictSchemaError>;
+type StrictResult<T> = Result<T, StrictSchemaError>;
 
-/// An error at the place being looked at; the callers add how they got there.
-fn fault(reason: impl Into<String>) -> StrictSchemaError {
-    StrictSchemaError {
+/// Fails at the current subschema. The callers add the path to it.
+fn fail<T>(reason: impl Into<String>) -> StrictResult<T> {
+    Err(StrictSchemaError {
         path: String::new(),
         reason: reason.into(),
-    }
+    })
 }
 
-/// Where a subschema stands.
+/// Properties that a subschema inherits from those around it.
 #[derive(Clone, Copy, Default)]
-struct Place {
-    /// How many subschemas lead here, merges in place included.
+struct Scope {
+    /// The number of subschemas around it, merges included.
     depth: usize,
-    /// Whether one of them has an `$id`, so that references are not relative to the root.
+    /// Set if one of them has an `$id`, so that references are not relative to the root.
     in_resource: bool,
 }
 
-/// A schema on its way to the strict form.
-struct Conversion {
-    graph: Graph,
-    visits_left: usize,
-}
-
-impl Conversion {
-    /// Makes the subschema strict that is found at some keys below a place.
-    fn convert_at(&mut self, keys: &[&str], node: &Node, place: Place) -> Step<MapId> {
+impl SchemaGraph {
+    /// Makes a subschema strict. `keys` is its path from the current one.
+    fn convert_at(&mut self, keys: &[&str], node: &Node, scope: Scope) -> StrictResult<MapId> {
         let converted = match node {
-            Node::Map(schema) => self.convert(*schema, place).map(|()| *schema),
-            _ => Err(fault(
-                "a schema has to be a JSON object here; write it as one",
-            )),
+            Node::Map(schema) => self.convert(*schema, scope).map(|()| *schema),
+            _ => fail("a schema has to be a JSON object here; write it as one"),
         };
         converted.map_err(|error| error.below(keys))
     }
 
     /// Makes a subschema strict. The order of steps is part of the behaviour: definitions are strict
-    /// before a `$ref` to them is inlined, and all below is strict before something is merged.
-    fn convert(&mut self, schema: MapId, mut place: Place) -> Step<()> {
-        place.depth += 1;
-        if place.depth > MAX_DEPTH {
-            return Err(fault(
+    /// before a `$ref` to them is inlined, and subschemas are strict before anything is merged.
+    fn convert(&mut self, schema: MapId, mut scope: Scope) -> StrictResult<()> {
+        scope.depth += 1;
+        if scope.depth > MAX_DEPTH {
+            return fail(
                 "`$ref`s and `allOf`s expand too deep here, perhaps without end; let a recursive \
                  `$ref` stand alone, with no keyword beside it",
-            ));
+            );
         }
         self.visit()?;
         let closed_by_author = self.is_closed(schema);
-        place.in_resource |= schema != ROOT && self.graph.is_resource(schema);
-        self.check_ref(schema, place)?;
+        scope.in_resource |= schema != ROOT && self.is_resource(schema);
+        self.check_ref(schema, scope)?;
         for keyword in ["$defs", "definitions"] {
-            if let Some(definitions) = self.graph[schema].map(keyword) {
-                self.convert_entries(keyword, definitions, place)?;
+            if let Some(definitions) = self[schema].map(keyword) {
+                self.convert_entries(keyword, definitions, scope)?;
             }
         }
         self.close_object(schema)?;
-        self.convert_properties(schema, place)?;
-        if let Some(items) = self.graph[schema].map("items") {
-            self.convert_at(&["items"], &Node::Map(items), place)?;
+        self.convert_properties(schema, scope)?;
+        if let Some(items) = self[schema].map("items") {
+            self.convert_at(&["items"], &Node::Map(items), scope)?;
         }
-        self.convert_unions(schema, place)?;
-        if let Some(entries) = self.graph[schema].list("allOf") {
+        self.convert_unions(schema, scope)?;
+        if let Some(entries) = self[schema].list("allOf") {
             if let [entry] = &*entries {
-                let entry = self.strict_entry(entry, place)?;
-                self.graph[schema].remove("allOf");
+                let entry = self.strict_entry(entry, scope)?;
+                self[schema].remove("allOf");
                 if !closed_by_author {
-                    self.graph[schema].remove("additionalProperties");
+                    self[schema].remove("additionalProperties");
                 }
                 self.merge(schema, entry)?;
-                return self.convert(schema, place);
+                return self.convert(schema, scope);
             }
-            self.convert_list("allOf", &entries, place)?;
+            self.convert_list("allOf", &entries, scope)?;
         }
-        if self.graph[schema].get("default").is_some_and(Node::is_null) {
-            self.graph[schema].remove("default");
+        if self[schema].get("default").is_some_and(Node::is_null) {
+            self[schema].remove("default");
         }
-        self.inline_ref(schema, place)
+        self.inline_ref(schema, scope)
     }
 
-    /// Refuses a `$ref` that other keywords narrow, or that is not relative to the root.
-    fn check_ref(&self, schema: MapId, place: Place) -> Step<()> {
-        if self.graph[schema].get("$ref").is_none() {
+    /// Rejects a `$ref` that has constraining keywords beside it, or is not relative to the root.
+    fn check_ref(&self, schema: MapId, scope: Scope) -> StrictResult<()> {
+        if self[schema].get("$ref").is_none() {
             return Ok(());
         }
-        if place.in_resource {
-            return Err(fault(FOREIGN_REF));
+        if scope.in_resource {
+            return fail(FOREIGN_REF);
         }
-        let narrowing = narrowing(&self.graph[schema]);
-        let names = listed(narrowing.filter(|key| schema != ROOT || &***key != "$id"));
+        let constraining = constraining_keywords(&self[schema]);
+        let names = first_names(constraining.filter(|key| schema != ROOT || &***key != "$id"));
         if names.is_empty() {
             return Ok(());
         }
-        Err(fault(format!(
+        fail(format!(
             "a `$ref` cannot be merged with {names} beside it; move that into the referenced schema"
-        )))
+        ))
     }
 
     /// Makes every schema of a map strict, in order.
-    fn convert_entries(&mut self, keyword: &str, map: MapId, place: Place) -> Step<()> {
-        let keys = self.graph[map].keys().to_vec();
+    fn convert_entries(&mut self, keyword: &str, map: MapId, scope: Scope) -> StrictResult<()> {
+        let keys = self[map].keys().to_vec();
         for key in &keys {
-            self.graph.work(weight(key))?;
-            if let Some(node) = self.graph[map].get(key).cloned() {
-                self.convert_at(&[keyword, key], &node, place)?;
+            self.spend(cost(key))?;
+            if let Some(node) = self[map].get(key).cloned() {
+                self.convert_at(&[keyword, key], &node, scope)?;
             }
         }
-        if self.graph[map].keys() == keys {
+        if self[map].keys() == keys {
             return Ok(());
         }
-        Err(
-            fault("a `$ref` uses this map of schemas as a schema; refer to one of its entries")
-                .below(&[keyword]),
-        )
+        let error = "a `$ref` uses this map of schemas as a schema; refer to one of its entries";
+        fail(error).map_err(|error| error.below(&[keyword]))
     }
 
     /// Makes every schema of a list strict, in order.
-    fn convert_list(&mut self, keyword: &str, list: &[Node], place: Place) -> Step<()> {
+    fn convert_list(&mut self, keyword: &str, list: &[Node], scope: Scope) -> StrictResult<()> {
         for (position, node) in list.iter().enumerate() {
-            self.convert_at(&[keyword, &position.to_string()], node, place)?;
+            self.convert_at(&[keyword, &position.to_string()], node, scope)?;
         }
         Ok(())
     }
 
-    /// Closes the subschema if it is an object, and refuses one that its author left open.
-    fn close_object(&mut self, schema: MapId) -> Step<()> {
-        let keywords = &mut self.graph[schema];
-        let left_open = keywords
-            .get("additionalProperties")
-            .is_some_and(|value| !value.is_false());
+    /// Closes the subschema if it is an object, and rejects one that is open on purpose.
+    fn close_object(&mut self, schema: MapId) -> StrictResult<()> {
+        let keywords = &mut self[schema];
+        let additional = keywords.get("additionalProperties");
+        let left_open = additional.is_some_and(|value| !value.is_false());
         let untyped = keywords.get("type").is_none_or(Node::is_null);
         if untyped && keywords.map("properties").is_some() {
             keywords.set("type", Node::Text("object".into()));
         }
         let is_object = self.may_be_object(schema)?;
         if left_open && (is_object || untyped) {
-            return Err(fault(
+            return fail(
                 "`additionalProperties` leaves this object open, and strict objects are closed; \
                  declare each property and remove it, or do not ask for a strict schema",
-            ));
+            );
         }
         if is_object {
-            self.graph[schema].set("additionalProperties", Node::Plain(Value::Bool(false)));
+            self[schema].set("additionalProperties", Node::Plain(Value::Bool(false)));
         }
         Ok(())
     }
 
-    /// Requires every property and makes it strict. The map is replaced, for others may share it.
-    fn convert_properties(&mut self, schema: MapId, place: Place) -> Step<()> {
-        let Some(properties) = self.graph[schema].map("properties") else {
+    /// Requires every property and makes it strict. The map is replaced, as others may share it.
+    fn convert_properties(&mut self, schema: MapId, scope: Scope) -> StrictResult<()> {
+        let Some(properties) = self[schema].map("properties") else {
             return Ok(());
         };
-        let required = self.graph[properties]
-            .keys()
-            .iter()
-            .cloned()
-            .map(Node::Text)
-            .collect();
-        self.graph[schema].set("required", Node::List(required));
-        self.convert_entries("properties", properties, place)?;
-        let own = self.graph[properties].clone();
-        let own = self.graph.add(own);
-        self.graph[schema].set("properties", Node::Map(own));
+        let names = self[properties].keys().iter().cloned();
+        let required = Node::List(names.map(Node::Text).collect());
+        self[schema].set("required", required);
+        self.convert_entries("properties", properties, scope)?;
+        let own = self[properties].clone();
+        let own = self.add(own);
+        self[schema].set("properties", Node::Map(own));
         Ok(())
     }
 
     /// Makes the variants of `anyOf` and `oneOf` strict, and turns the latter into the former.
-    fn convert_unions(&mut self, schema: MapId, place: Place) -> Step<()> {
-        let any_of = self.graph[schema].list("anyOf").unwrap_or_default();
-        self.convert_list("anyOf", &any_of, place)?;
-        if let Some(one_of) = self.graph[schema].list("oneOf") {
-            self.convert_list("oneOf", &one_of, place)?;
+    fn convert_unions(&mut self, schema: MapId, scope: Scope) -> StrictResult<()> {
+        let any_of = self[schema].list("anyOf").unwrap_or_default();
+        self.convert_list("anyOf", &any_of, scope)?;
+        if let Some(one_of) = self[schema].list("oneOf") {
+            self.convert_list("oneOf", &one_of, scope)?;
             let variants = any_of.iter().chain(&*one_of).cloned().collect();
-            self.graph[schema].set("anyOf", Node::List(variants));
-            self.graph[schema].remove("oneOf");
+            self[schema].set("anyOf", Node::List(variants));
+            self[schema].remove("oneOf");
         }
         Ok(())
     }
 
-    /// The keywords that the only entry of an `allOf` brings, references followed.
-    fn strict_entry(&mut self, entry: &Node, place: Place) -> Step<OrderedMap> {
+    /// Returns the keywords of the only entry of an `allOf`, following references.
+    fn strict_entry(&mut self, entry: &Node, scope: Scope) -> StrictResult<OrderedMap> {
         if let Node::Map(reference) = *entry
-            && is_plain_ref(&self.graph[reference])
+            && is_plain_ref(&self[reference])
         {
             self.visit()?;
-            let followed = self
-                .check_ref(reference, place)
-                .and_then(|()| self.follow(reference));
-            return followed.map_err(|error| error.below(&["allOf", "0"]));
+            let checked = self.check_ref(reference, scope);
+            let target = checked.and_then(|()| self.follow(reference));
+            return target.map_err(|error| error.below(&["allOf", "0"]));
         }
-        let schema = self.convert_at(&["allOf", "0"], entry, place)?;
-        self.graph.copy(schema)
+        let schema = self.convert_at(&["allOf", "0"], entry, scope)?;
+        self.copy(schema)
     }
 
-    /// Follows references to where they end, and adds the annotations met on the way there; of
-    /// several with the same name, the first counts.
-    fn follow(&mut self, reference: MapId) -> Step<OrderedMap> {
+    /// Follows references to their target, and adds the annotations beside them; of several with the
+    /// same name, the first counts.
+    fn follow(&mut self, reference: MapId) -> StrictResult<OrderedMap> {
         let mut target = reference;
         let mut seen = HashSet::new();
         let mut annotations = OrderedMap::default();
-        while is_plain_ref(&self.graph[target]) {
+        while is_plain_ref(&self[target]) {
             self.visit()?;
-            let mut met = self.graph.copy(target)?;
-            target = self.graph.resolve(target)?;
-            if !seen.insert(met.text("$ref")) {
-                return Err(fault("the `$ref`s followed here form a circle; break it"));
+            let mut keywords = self.copy(target)?;
+            target = self.resolve(target)?;
+            if !seen.insert(keywords.text("$ref")) {
+                return fail("the `$ref`s followed here form a circle; break it");
             }
-            met.set_all(&annotations);
-            met.remove("$ref");
-            annotations = met;
+            keywords.set_all(&annotations);
+            keywords.remove("$ref");
+            annotations = keywords;
         }
-        let mut found = self.graph.copy(target)?;
-        found.set_all(&annotations);
-        Ok(found)
+        let mut keywords = self.copy(target)?;
+        keywords.set_all(&annotations);
+        Ok(keywords)
     }
 
-    /// Merges the only entry of an `allOf` into the schema around it, where that keeps the meaning.
-    fn merge(&mut self, schema: MapId, entry: OrderedMap) -> Step<()> {
-        let around = self.graph.copy(schema)?;
-        let mut clashes = Vec::new();
-        if self.is_closed(schema) && !self.declares_any(&around) && self.declares_any(&entry) {
-            clashes.push("properties".into());
+    /// Merges the only entry of an `allOf` into the schema around it, if that keeps the meaning.
+    fn merge(&mut self, schema: MapId, entry: OrderedMap) -> StrictResult<()> {
+        let outer = self.copy(schema)?;
+        let mut conflicts: Vec<Rc<str>> = Vec::new();
+        if self.is_closed(schema) && !self.has_properties(&outer) && self.has_properties(&entry) {
+            conflicts.push("properties".into());
         }
         let mut merged = entry;
-        for (key, value) in around.entries() {
+        for (key, value) in outer.entries() {
             match merged.get(key) {
                 Some(other) if !ANNOTATIONS.contains(&&**key) => {
-                    let yields = match value {
-                        Node::Map(map) => {
-                            &**key == "properties" && self.graph[*map].keys().is_empty()
-                        }
-                        Node::List(list) => &**key == "required" && list.is_empty(),
+                    let is_overridden = match (&**key, value) {
+                        ("properties", Node::Map(map)) => self[*map].keys().is_empty(),
+                        ("required", Node::List(list)) => list.is_empty(),
                         _ => false,
                     };
-                    if !yields && !self.graph.equal(value, other)? {
-                        clashes.push(key.clone());
+                    if !is_overridden && !self.equal(value, other)? {
+                        conflicts.push(key.clone());
                     }
                 }
                 _ => merged.set(key.clone(), value.clone()),
             }
         }
-        if clashes.is_empty() {
-            self.graph[schema] = merged;
+        if conflicts.is_empty() {
+            self[schema] = merged;
             return Ok(());
         }
-        let names = listed(clashes.iter());
-        Err(fault(format!(
+        let names = first_names(conflicts.iter());
+        fail(format!(
             "the only `allOf` entry and the schema around it disagree on {names}; write them out as \
              one schema"
-        )))
+        ))
     }
 
-    /// Replaces a `$ref` that has keywords beside it by what it refers to; those keywords win.
-    fn inline_ref(&mut self, schema: MapId, place: Place) -> Step<()> {
-        let Some(reference) = self.graph[schema].get("$ref").cloned() else {
-            return Ok(());
-        };
-        if self.graph[schema].keys().len() == 1 || self.graph.is_blank(&reference) {
+    /// Replaces a `$ref` that has keywords beside it by its target; those keywords win.
+    fn inline_ref(&mut self, schema: MapId, scope: Scope) -> StrictResult<()> {
+        let reference = self[schema].get("$ref");
+        let is_falsy = reference.is_none_or(|reference| self.is_falsy(reference));
+        if is_falsy || self[schema].keys().len() == 1 {
             return Ok(());
         }
-        let target = self.graph.resolve(schema)?;
-        self.graph[schema].remove("$ref");
-        let found = self.graph.copy(target)?;
-        for (key, value) in found.entries() {
-            if self.graph[schema].get(key).is_none() {
-                self.graph[schema].set(key.clone(), value.clone());
+        let target = self.resolve(schema)?;
+        self[schema].remove("$ref");
+        let keywords = self.copy(target)?;
+        for (key, value) in keywords.entries() {
+            if self[schema].get(key).is_none() {
+                self[schema].set(key.clone(), value.clone());
             }
         }
-        self.convert(schema, place)
+        self.convert(schema, scope)
     }
 
-    /// Refuses a root that is a union, or more than an object, which strict mode does not take.
-    fn settle_root(&mut self) -> Step<()> {
-        if self.graph[ROOT].list("anyOf").is_some() {
-            return Err(fault(
-                "the root must not be a union; wrap the union in a property",
-            ));
+    /// Rejects a root that is a union or allows more than an object, as strict mode does.
+    fn normalize_root(&mut self) -> StrictResult<()> {
+        if self[ROOT].list("anyOf").is_some() {
+            return fail("the root must not be a union; wrap the union in a property");
         }
-        let Some(kinds) = self.graph[ROOT].list("type") else {
+        let Some(types) = self[ROOT].list("type") else {
             return Ok(());
         };
         if !self.may_be_object(ROOT)? {
             return Ok(());
         }
-        if kinds.len() > 1 {
-            return Err(fault(
-                "the root must be an object only; make its `type` \"object\"",
-            ));
+        if types.len() > 1 {
+            return fail("the root must be an object only; make its `type` \"object\"");
         }
-        self.graph[ROOT].set("type", Node::Text("object".into()));
+        self[ROOT].set("type", Node::Text("object".into()));
         Ok(())
     }
 
-    /// Whether the `type` of a schema is, or allows, an object.
-    fn may_be_object(&mut self, schema: MapId) -> Step<bool> {
-        let is_object = |node: &Node| matches!(node, Node::Text(name) if &**name == "object");
-        let kinds = self.graph[schema].list("type").unwrap_or_default();
-        self.graph.work(kinds.len())?;
-        Ok(kinds
-            .iter()
-            .chain(self.graph[schema].get("type"))
-            .any(is_object))
+    /// Returns `true` if the `type` of a schema is, or allows, an object.
+    fn may_be_object(&mut self, schema: MapId) -> StrictResult<bool> {
+        let types = self[schema].list("type").unwrap_or_default();
+        self.spend(types.len())?;
+        let mut types = types.iter().chain(self[schema].get("type"));
+        Ok(types.any(|node| matches!(node, Node::Text(name) if &**name == "object")))
     }
 
-    /// Whether a schema is closed to properties that it does not declare.
+    /// Returns `true` if a schema allows no properties but those it declares.
     fn is_closed(&self, schema: MapId) -> bool {
-        self.graph[schema]
-            .get("additionalProperties")
-            .is_some_and(Node::is_false)
+        let additional = self[schema].get("additionalProperties");
+        additional.is_some_and(Node::is_false)
     }
 
-    /// Whether some keywords declare a property.
-    fn declares_any(&self, keywords: &OrderedMap) -> bool {
-        keywords
-            .map("properties")
-            .is_some_and(|map| !self.graph[map].keys().is_empty())
-    }
-
-    /// Counts a visit to a subschema.
-    fn visit(&mut self) -> Step<()> {
-        self.visits_left = self
-            .visits_left
-            .checked_sub(1)
-            .ok_or_else(|| fault(TOO_LARGE))?;
-        Ok(())
+    fn has_properties(&self, keywords: &OrderedMap) -> bool {
+        let properties = keywords.map("properties");
+        properties.is_some_and(|map| !self[map].keys().is_empty())
     }
 }
 
-/// The keywords beside a `$ref` that constrain the value.
-fn narrowing(keywords: &OrderedMap) -> impl Iterator<Item = &Rc<str>> {
-    let narrows = |key: &&Rc<str>| &***key != "$ref" && !ANNOTATIONS.contains(&&***key);
-    keywords.keys().iter().filter(narrows)
+/// Returns the keywords beside a `$ref` that constrain the value.
+fn constraining_keywords(keywords: &OrderedMap) -> impl Iterator<Item = &Rc<str>> {
+    let constrains = |key: &&Rc<str>| &***key != "$ref" && !ANNOTATIONS.contains(&&***key);
+    keywords.keys().iter().filter(constrains)
 }
 
-/// Whether some keywords are a reference, with nothing beside it that constrains the value.
+/// Returns `true` for a reference with nothing beside it that constrains the value.
 fn is_plain_ref(keywords: &OrderedMap) -> bool {
-    keywords.get("$ref").is_some() && narrowing(keywords).next().is_none()
+    keywords.get("$ref").is_some() && constraining_keywords(keywords).next().is_none()
 }
 
-/// A name from the schema, cut to a length that fits in a message.
-fn shown(text: &str) -> String {
+/// Cuts a name to a length that fits in a message.
+fn truncated(text: &str) -> String {
     match text.char_indices().nth(120) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// The first few of some keywords, as a message names them.
-fn listed<'a>(keywords: impl Iterator<Item = &'a Rc<str>>) -> String {
-    let names = keywords.take(5).map(|key| format!("`{}`", shown(key)));
+/// Lists the first few keywords for a message.
+fn first_names<'a>(keywords: impl Iterator<Item = &'a Rc<str>>) -> String {
+    let names = keywords.take(5).map(|key| format!("`{}`", truncated(key)));
     names.collect::<Vec<_>>().join(", ")
 }
-
-#[cfg(test)]
-mod tests;

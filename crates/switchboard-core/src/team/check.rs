@@ -1,69 +1,70 @@
-//! Looking a team over before it talks to anybody.
+//! Checks a team for mistakes before it runs.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::circles::circles;
-use super::map::{Map, Offered, Way};
+use super::connections::{Connection, Connections, Offered};
+use super::cycles::cycles;
 use crate::agent::Agent;
 use crate::enabled::Enabled;
-use crate::handoff::{LONGEST_NAME, ToolNames, default_tool_description};
+use crate::handoff::{MAX_NAME_LEN, ToolNames, default_tool_description};
 
-/// Something about a team that is wrong, or looks so.
+/// A mistake in a team, or something that looks like one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What kind of thing it is, for machines.
+    /// The kind of mistake, for programs.
     pub code: FindingCode,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The agent it is about.
     pub agent: String,
-    /// The tool or handoff it is about, by the name its model is given.
+    /// The tool or handoff it is about, by the name that the model sees.
     pub tool: Option<String>,
-    /// What was found.
+    /// A description of the mistake.
     pub message: String,
-    /// What to do about it.
+    /// A way to correct it.
     pub advice: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
-    /// It may be meant.
+    /// It may be intended.
     Note,
-    /// It probably is not meant.
+    /// It is probably not intended.
     Warning,
     /// It cannot work.
     Error,
 }
 
-/// What kind of thing was found.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingCode {
     /// Tools or handoffs of one agent share a name, or different agents do.
     NameCollision,
-    /// A tool's name is longer than providers take.
+    /// A tool's name is longer than providers accept.
     NameTooLong,
-    /// A tool's name has characters that providers do not take.
+    /// A tool's name has characters that providers do not accept.
     NameInvalid,
     /// Neither handoffs nor tools lead to the agent from the first one.
     Unreachable,
-    /// The agent can be reached, and leads nowhere.
+    /// The agent can be reached, but has no handoff.
     DeadEnd,
-    /// Agents lead to each other in a circle that nothing but the number of turns ends.
+    /// Agents hand off to each other in a cycle that only the limit on turns ends.
     UnboundedCycle,
-    /// A payload, an answer or arguments have a schema that providers refuse.
+    /// A payload, an output or arguments have a schema that providers reject.
     BadSchema,
-    /// The model is told nothing of when to hand off.
+    /// A handoff does not tell the model when to use it.
     EmptyDescription,
 }
 
 impl FindingCode {
-    /// The code as text: `name-collision`, `dead-end`, ...
+    /// Returns the code as text: `name-collision`, `dead-end`, ...
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NameCollision => "name-collision",
@@ -76,6 +77,34 @@ impl FindingCode {
             Self::EmptyDescription => "empty-description",
         }
     }
+
+    const fn severity(self) -> Severity {
+        match self {
+            Self::NameTooLong | Self::NameInvalid | Self::BadSchema => Severity::Error,
+            Self::NameCollision | Self::Unreachable | Self::EmptyDescription => Severity::Warning,
+            Self::DeadEnd | Self::UnboundedCycle => Severity::Note,
+        }
+    }
+}
+
+impl Finding {
+    fn new(code: FindingCode, agent: &str, message: impl Into<String>, advice: &str) -> Self {
+        Self {
+            code,
+            severity: code.severity(),
+            agent: agent.to_owned(),
+            tool: None,
+            message: message.into(),
+            advice: advice.to_owned(),
+        }
+    }
+
+    fn tool(self, name: &str) -> Self {
+        Self {
+            tool: Some(name.to_owned()),
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for Finding {
@@ -85,12 +114,8 @@ impl fmt::Display for Finding {
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        write!(
-            f,
-            "{severity}[{}] agent \"{}\"",
-            self.code.as_str(),
-            self.agent
-        )?;
+        let (code, agent) = (self.code.as_str(), &self.agent);
+        write!(f, "{severity}[{code}] agent \"{agent}\"")?;
         if let Some(tool) = &self.tool {
             write!(f, ", \"{tool}\"")?;
         }
@@ -98,244 +123,192 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many agents of a circle, or tools of a name, a finding names.
-const NAMED_AT_MOST: usize = 8;
-
-/// All findings, the worst first.
-pub(super) fn check<C>(map: &Map<C>, names: ToolNames) -> Vec<Finding> {
+/// Returns all findings, the most severe first.
+pub(super) fn check<C>(team: &Connections<C>, names: ToolNames) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for agent in &map.agents {
-        let handoffs = names.names_of(agent.handoffs());
-        check_names(agent, &handoffs, &mut findings);
+    for agent in &team.agents {
+        let handoff_names = names.names_of(agent.handoffs());
+        check_names(agent, &handoff_names, &mut findings);
         check_schemas(agent, names, &mut findings);
-        check_descriptions(agent, &handoffs, &mut findings);
+        check_descriptions(agent, &handoff_names, &mut findings);
     }
-    check_agents(map, &mut findings);
-    check_reach(map, &mut findings);
-    check_circles(map, &mut findings);
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    check_agent_names(team, &mut findings);
+    check_reachability(team, &mut findings);
+    check_cycles(team, &mut findings);
+    findings.sort_by_key(|finding| Reverse(finding.severity));
     findings
 }
 
-fn check_names<C>(agent: &Agent<C>, handoffs: &[Arc<str>], findings: &mut Vec<Finding>) {
-    let mut add = |code, severity, name: &str, message: String, advice: &str| {
-        findings.push(Finding {
-            code,
-            severity,
-            agent: agent.name().to_owned(),
-            tool: Some(name.to_owned()),
-            message,
-            advice: advice.to_owned(),
-        });
+fn check_names<C>(agent: &Agent<C>, handoff_names: &[Arc<str>], findings: &mut Vec<Finding>) {
+    let mut add = |code, name: &str, message: String, advice| {
+        findings.push(Finding::new(code, agent.name(), message, advice).tool(name));
     };
-    for (name, owners) in owners_of_names(agent, handoffs) {
+    for (name, owners) in owners_by_name(agent, handoff_names) {
         if owners.len() > 1 {
-            let message = format!(
-                "{} have this name, and one gets all calls",
-                listed(&owners, ToString::to_string)
-            );
-            let advice = "give each its own name";
+            let message = format!("{} have this name, and one gets all calls", list(&owners));
             add(
                 FindingCode::NameCollision,
-                Severity::Warning,
                 name,
                 message,
-                advice,
+                "give each its own name",
             );
         }
-        if name.len() > LONGEST_NAME {
-            let message = format!(
-                "the name has {} characters, providers take {LONGEST_NAME}",
-                name.len()
-            );
+        if name.len() > MAX_NAME_LEN {
+            let length = name.len();
+            let message =
+                format!("the name has {length} characters, providers accept {MAX_NAME_LEN}");
             let advice = "give it a shorter one with tool_name, or use ToolNames::Readable";
-            add(
-                FindingCode::NameTooLong,
-                Severity::Error,
-                name,
-                message,
-                advice,
-            );
+            add(FindingCode::NameTooLong, name, message, advice);
         }
-        let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if name.is_empty() || !name.chars().all(is_fine) {
-            let message = "providers take letters, digits, _ and - in a name".to_owned();
-            add(
-                FindingCode::NameInvalid,
-                Severity::Error,
-                name,
-                message,
-                "change the name",
-            );
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || !name.chars().all(is_valid) {
+            let message = "providers accept letters, digits, _ and - in a name".to_owned();
+            add(FindingCode::NameInvalid, name, message, "change the name");
         }
     }
 }
 
-/// What a name of an agent's tools and handoffs stands for, in words.
-enum Owner<'a> {
-    Tool,
-    HandoffTo(&'a str),
-}
-
-impl fmt::Display for Owner<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tool => f.write_str("a tool"),
-            Self::HandoffTo(agent) => write!(f, "the handoff to \"{agent}\""),
-        }
-    }
-}
-
-/// The names the agent's model may be offered, in their order, with all that have them.
-fn owners_of_names<'a, C>(
+/// Returns the names that the agent's model may be offered, in order, each with all its owners.
+fn owners_by_name<'a, C>(
     agent: &'a Agent<C>,
-    handoffs: &'a [Arc<str>],
-) -> Vec<(&'a str, Vec<Owner<'a>>)> {
+    handoff_names: &'a [Arc<str>],
+) -> Vec<(&'a str, Vec<String>)> {
     let tools = agent.tools().iter();
-    let tools = tools.map(|tool| (tool.name(), tool.enabled(), Owner::Tool));
-    let edges = agent.handoffs().iter().zip(handoffs);
-    let edges =
-        edges.map(|(edge, name)| (&**name, edge.enabled(), Owner::HandoffTo(edge.agent_name())));
-    let mut place: HashMap<&str, usize> = HashMap::new();
-    let mut names: Vec<(&str, Vec<Owner<'_>>)> = Vec::new();
-    for (name, enabled, owner) in tools.chain(edges) {
+    let tools = tools.map(|tool| (tool.name(), tool.enabled(), "a tool".to_owned()));
+    let handoffs = agent.handoffs().iter().zip(handoff_names);
+    let handoffs = handoffs.map(|(handoff, name)| {
+        let owner = format!("the handoff to \"{}\"", handoff.agent_name());
+        (&**name, handoff.enabled(), owner)
+    });
+    let mut indexes: HashMap<&str, usize> = HashMap::new();
+    let mut names: Vec<(&str, Vec<String>)> = Vec::new();
+    for (name, enabled, owner) in tools.chain(handoffs) {
         if matches!(enabled, Enabled::Never) {
             continue;
         }
-        let at = *place.entry(name).or_insert_with(|| {
+        let index = *indexes.entry(name).or_insert_with(|| {
             names.push((name, Vec::new()));
             names.len() - 1
         });
-        names[at].1.push(owner);
+        names[index].1.push(owner);
     }
     names
 }
 
-/// Agents of one name: a member and others that are used as tools.
-fn check_agents<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
-    let mut count: HashMap<&str, usize> = HashMap::new();
-    for agent in &map.agents {
-        *count.entry(agent.name()).or_default() += 1;
+/// Finds agents that share a name: a member, and others that are used as tools.
+fn check_agent_names<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for agent in &team.agents {
+        *counts.entry(agent.name()).or_default() += 1;
     }
-    for agent in &map.agents {
-        let Some(count) = count.remove(agent.name()).filter(|count| *count > 1) else {
+    for agent in &team.agents {
+        let Some(count @ 2..) = counts.remove(agent.name()) else {
             continue;
         };
-        findings.push(Finding {
-            code: FindingCode::NameCollision,
-            severity: Severity::Warning,
-            agent: agent.name().to_owned(),
-            tool: None,
-            message: format!(
-                "{count} different agents have this name, some of them used as tools; traces and \
-                 transcripts cannot tell them apart"
-            ),
-            advice: "give each its own name, or use the same agent".to_owned(),
-        });
+        let message = format!(
+            "{count} different agents have this name, some of them used as tools; traces and \
+             transcripts cannot tell them apart"
+        );
+        let advice = "give each its own name, or use the same agent";
+        let code = FindingCode::NameCollision;
+        findings.push(Finding::new(code, agent.name(), message, advice));
     }
 }
 
 fn check_schemas<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding>) {
     for problem in agent.problems(names) {
+        let code = FindingCode::BadSchema;
+        let finding = Finding::new(code, agent.name(), problem.what, "change the type");
         findings.push(Finding {
-            code: FindingCode::BadSchema,
-            severity: Severity::Error,
-            agent: agent.name().to_owned(),
             tool: problem.owner.map(|(_, name)| name.to_string()),
-            message: problem.what,
-            advice: "change the type".to_owned(),
+            ..finding
         });
     }
 }
 
 fn check_descriptions<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Vec<Finding>) {
     for (handoff, name) in agent.handoffs().iter().zip(names) {
-        let says_nothing = default_tool_description(handoff.agent_name(), None);
-        if handoff.has_given_description() || handoff.tool_description() != says_nothing {
+        let target = handoff.agent_name();
+        if handoff.has_given_description()
+            || handoff.tool_description() != default_tool_description(target, None)
+        {
             continue;
         }
-        findings.push(Finding {
-            code: FindingCode::EmptyDescription,
-            severity: Severity::Warning,
-            agent: agent.name().to_owned(),
-            tool: Some(name.to_string()),
-            message: format!(
-                "the model is not told when to hand off to \"{}\"",
-                handoff.agent_name()
-            ),
-            advice: "give the target a handoff_description, or the handoff a tool_description"
-                .to_owned(),
-        });
+        let message = format!("the model is not told when to hand off to \"{target}\"");
+        let advice = "give the target a handoff_description, or the handoff a tool_description";
+        let code = FindingCode::EmptyDescription;
+        findings.push(Finding::new(code, agent.name(), message, advice).tool(name));
     }
 }
 
-fn check_reach<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
-    let reached = reach(map, Way::is_open);
-    let talks = reach(map, Way::hands_off);
-    for (at, agent) in map.agents.iter().enumerate() {
-        let mut add = |code, severity, message: String, advice: &str| {
-            findings.push(Finding {
-                code,
-                severity,
-                agent: agent.name().to_owned(),
-                tool: None,
-                message,
-                advice: advice.to_owned(),
-            });
-        };
-        if !reached[at] {
-            let first = map.agents[0].name();
+fn check_reachability<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
+    let reached = reachable(team, Connection::is_enabled);
+    let reached_by_handoff = reachable(team, Connection::is_enabled_handoff);
+    for (index, agent) in team.agents.iter().enumerate() {
+        let has_handoff = team.outgoing[index]
+            .iter()
+            .any(Connection::is_enabled_handoff);
+        if !reached[index] {
+            let first = team.agents[0].name();
             let message = format!("no handoff and no tool leads to it from \"{first}\"");
             let advice = "hand off to it, or leave it out";
-            add(FindingCode::Unreachable, Severity::Warning, message, advice);
-        } else if at > 0 && talks[at] && !map.ways[at].iter().any(Way::hands_off) {
-            let message = "it hands off to nobody, so the conversation stays with it".to_owned();
-            let advice = "give it a way back if a customer may need somebody else";
-            add(FindingCode::DeadEnd, Severity::Note, message, advice);
+            let code = FindingCode::Unreachable;
+            findings.push(Finding::new(code, agent.name(), message, advice));
+        } else if index > 0 && reached_by_handoff[index] && !has_handoff {
+            let message = "it has no handoff, so the conversation stays with it";
+            let advice = "give it a handoff back if a customer may need another agent";
+            let code = FindingCode::DeadEnd;
+            findings.push(Finding::new(code, agent.name(), message, advice));
         }
     }
 }
 
-/// What the first agent leads to by ways of this kind, itself included.
-fn reach<C>(map: &Map<C>, counts: impl Fn(&Way) -> bool) -> Vec<bool> {
-    let mut reached = vec![false; map.agents.len()];
-    let mut waiting: Vec<usize> = (!reached.is_empty()).then_some(0).into_iter().collect();
-    while let Some(at) = waiting.pop() {
-        if !std::mem::replace(&mut reached[at], true) {
-            let ways = map.ways[at].iter().filter(|way| counts(way));
-            waiting.extend(ways.map(|way| way.to));
+/// Returns for each agent if such connections lead to it from the first one, which is included.
+fn reachable<C>(team: &Connections<C>, follows: impl Fn(&Connection) -> bool) -> Vec<bool> {
+    let mut reached = vec![false; team.agents.len()];
+    let mut queue = if team.agents.is_empty() {
+        vec![]
+    } else {
+        vec![0]
+    };
+    while let Some(index) = queue.pop() {
+        if !std::mem::replace(&mut reached[index], true) {
+            let followed = team.outgoing[index].iter().filter(|edge| follows(edge));
+            queue.extend(followed.map(|edge| edge.to));
         }
     }
     reached
 }
 
-/// Circles in which no handoff has a condition, each told of once.
-fn check_circles<C>(map: &Map<C>, findings: &mut Vec<Finding>) {
-    let is_free = |way: &&Way| way.hands_off() && way.offered == Offered::Always;
-    let free = map.ways.iter();
-    let free = free.map(|ways| ways.iter().filter(is_free).map(|way| way.to).collect());
-    for circle in circles(&free.collect::<Vec<_>>()) {
-        let agents: Vec<&str> = circle.iter().map(|at| map.agents[*at].name()).collect();
-        findings.push(Finding {
-            code: FindingCode::UnboundedCycle,
-            severity: Severity::Note,
-            agent: agents[0].to_owned(),
-            tool: None,
-            message: format!(
-                "{} can hand the conversation round; only max_turns ends that",
-                listed(&agents, |name| format!("\"{name}\""))
-            ),
-            advice: "give one of the handoffs a condition, or keep max_turns low".to_owned(),
-        });
+/// Finds cycles in which no handoff has a condition.
+fn check_cycles<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
+    let is_unconditional =
+        |edge: &&Connection| edge.is_enabled_handoff() && edge.offered == Offered::Always;
+    let successors = team.outgoing.iter().map(|edges| {
+        let unconditional = edges.iter().filter(is_unconditional);
+        unconditional.map(|edge| edge.to).collect()
+    });
+    for cycle in cycles(&successors.collect::<Vec<_>>()) {
+        let names = cycle.iter().map(|index| team.agents[*index].name());
+        let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
+        let message = format!(
+            "{} can hand off in a cycle; only max_turns ends it",
+            list(&names)
+        );
+        let advice = "give one of the handoffs a condition, or keep max_turns low";
+        let (code, first) = (FindingCode::UnboundedCycle, &team.agents[cycle[0]]);
+        findings.push(Finding::new(code, first.name(), message, advice));
     }
 }
 
-/// The first of these, and how many there are besides.
-fn listed<T>(all: &[T], tell: impl Fn(&T) -> String) -> String {
-    let named: Vec<String> = all.iter().take(NAMED_AT_MOST).map(tell).collect();
-    let named = named.join(", ");
-    match all.len().saturating_sub(NAMED_AT_MOST) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+/// Lists up to eight items, and the number of the others.
+fn list(items: &[String]) -> String {
+    const MAX_LISTED: usize = 8;
+    match items.split_at_checked(MAX_LISTED) {
+        Some((listed, [_, ..])) => {
+            let others = items.len() - MAX_LISTED;
+            format!("{} and {others} more", listed.join(", "))
+        }
+        _ => items.join(", "),
     }
 }

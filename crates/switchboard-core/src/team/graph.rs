@@ -1,16 +1,16 @@
-//! A team as a drawing.
+//! A team as a graph, in the languages of Mermaid and Graphviz.
 
 use std::fmt::Write as _;
 
-use super::map::{By, Map, Offered, Way};
+use super::connections::{Connections, Offered, Via};
 use crate::agent::Agent;
 use crate::handoff::{Handoff, ToolNames};
 use crate::tool::Tool;
 
-/// A team as a drawing: agents, the handoffs between them, and their tools.
+/// A team as a graph: agents, the handoffs between them, and their tools.
 ///
-/// A handoff is an arrow; where it depends on a condition or on code, the arrow is dashed. An agent
-/// that another uses as a tool has a line with a dot at its end.
+/// A handoff is drawn as an arrow, dashed if it depends on a condition or on code. The line to an
+/// agent that is used as a tool ends in a dot.
 ///
 /// ```
 /// use switchboard_core::{Agent, Team};
@@ -43,7 +43,7 @@ struct Edge {
     to: usize,
     label: String,
     kind: EdgeKind,
-    /// Whether it is there only sometimes, or only where code picks it.
+    /// Set unless the model is always offered it.
     is_dashed: bool,
 }
 
@@ -54,45 +54,48 @@ enum EdgeKind {
 }
 
 impl Graph {
-    pub(super) fn of<C>(map: &Map<C>, names: ToolNames) -> Self {
-        let places = map.agents.iter().zip(&map.ways).enumerate();
-        let edges = places.flat_map(|(from, (agent, ways))| {
-            let handoffs = names.names_of(agent.handoffs());
-            let edge = move |way: &Way| {
-                let (kind, label) = match way.by {
-                    By::Handoff(at) => (
-                        EdgeKind::Handoff,
-                        label_of_handoff(&agent.handoffs()[at], &handoffs[at], names, way.offered),
-                    ),
-                    By::Tool(at) => (
+    pub(super) fn of<C>(team: &Connections<C>, names: ToolNames) -> Self {
+        let mut edges = Vec::new();
+        for (from, (agent, connections)) in team.agents.iter().zip(&team.outgoing).enumerate() {
+            let handoff_names = names.names_of(agent.handoffs());
+            for connection in connections {
+                let offered = connection.offered;
+                let (kind, label) = match connection.via {
+                    Via::Handoff(index) => {
+                        let (handoff, name) = (&agent.handoffs()[index], &handoff_names[index]);
+                        (
+                            EdgeKind::Handoff,
+                            handoff_label(handoff, name, names, offered),
+                        )
+                    }
+                    Via::Tool(index) => (
                         EdgeKind::AgentAsTool,
-                        label_of_tool(&agent.tools()[at], way.offered),
+                        tool_label(&agent.tools()[index], offered),
                     ),
                 };
-                Edge {
+                edges.push(Edge {
                     from,
-                    to: way.to,
+                    to: connection.to,
                     label,
                     kind,
-                    is_dashed: way.offered != Offered::Always,
-                }
-            };
-            ways.iter().map(edge)
-        });
+                    is_dashed: offered != Offered::Always,
+                });
+            }
+        }
         Self {
-            agents: map.agents.iter().map(Node::of).collect(),
-            edges: edges.collect(),
+            agents: team.agents.iter().map(Node::of).collect(),
+            edges,
         }
     }
 
-    /// The drawing for Mermaid, which many viewers of Markdown show.
+    /// Returns the graph in the language of Mermaid, which many Markdown viewers draw.
     pub fn to_mermaid(&self) -> String {
         let mut out = String::from("flowchart LR\n");
         // Writing to a String cannot fail.
         for (at, agent) in self.agents.iter().enumerate() {
-            let _ = writeln!(out, "    a{at}([{}])", mermaid(&agent.name));
+            let _ = writeln!(out, "    a{at}([{}])", quote_mermaid(&agent.name));
             for (n, tool) in agent.tools.iter().enumerate() {
-                let _ = writeln!(out, "    a{at}t{n}[/{}/]", mermaid(tool));
+                let _ = writeln!(out, "    a{at}t{n}[/{}/]", quote_mermaid(tool));
                 let _ = writeln!(out, "    a{at} --- a{at}t{n}");
             }
         }
@@ -106,27 +109,27 @@ impl Graph {
             };
             let label = match edge.label.as_str() {
                 "" => String::new(),
-                label => format!("|{}|", mermaid(label)),
+                label => format!("|{}|", quote_mermaid(label)),
             };
             let _ = writeln!(out, "    a{from} {line}{label} a{to}");
         }
         out
     }
 
-    /// The drawing in the language of Graphviz.
+    /// Returns the graph in the language of Graphviz.
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph team {\n    rankdir=LR;\n");
         for (at, agent) in self.agents.iter().enumerate() {
-            let _ = writeln!(out, "    a{at} [label={}];", dot(&agent.name));
+            let _ = writeln!(out, "    a{at} [label={}];", quote_dot(&agent.name));
             for (n, tool) in agent.tools.iter().enumerate() {
-                let _ = writeln!(out, "    a{at}t{n} [label={}, shape=box];", dot(tool));
+                let _ = writeln!(out, "    a{at}t{n} [label={}, shape=box];", quote_dot(tool));
                 let _ = writeln!(out, "    a{at} -> a{at}t{n} [arrowhead=none];");
             }
         }
         for edge in &self.edges {
             let (from, to) = (edge.from, edge.to);
             let style = if edge.is_dashed { "dashed" } else { "solid" };
-            let label = dot(&edge.label);
+            let label = quote_dot(&edge.label);
             let head = match edge.kind {
                 EdgeKind::Handoff => "",
                 EdgeKind::AgentAsTool => ", arrowhead=odot",
@@ -142,7 +145,7 @@ impl Graph {
 }
 
 impl Node {
-    /// An agent with its tools, without those that are agents.
+    /// Returns an agent with its tools, except those that are agents: edges show these.
     fn of<C>(agent: &Agent<C>) -> Self {
         let tools = agent.tools().iter().filter(|tool| tool.agent().is_none());
         Self {
@@ -152,33 +155,31 @@ impl Node {
     }
 }
 
-/// What is worth saying on an edge: a name that the agent's own does not tell, a payload, a
+/// Returns the label of a handoff: its name if it is not made from the agent's, its payload and its
 /// condition.
-fn label_of_handoff<C>(
+fn handoff_label<C>(
     handoff: &Handoff<C>,
     name: &str,
     names: ToolNames,
     offered: Offered,
 ) -> String {
-    let mut said = Vec::new();
+    let mut parts = Vec::new();
     if handoff.has_given_name() || name != names.default_name(handoff.agent_name()) {
-        said.push(name.to_owned());
+        parts.push(name.to_owned());
     }
     if let Some(payload) = handoff.payload_name() {
-        said.push(format!("with {payload}"));
+        parts.push(format!("with {payload}"));
     }
     if handoff.is_conditional() {
-        said.push(format!(
-            "if {}",
-            handoff.condition_name().unwrap_or("allowed")
-        ));
+        let condition = handoff.condition_name().unwrap_or("allowed");
+        parts.push(format!("if {condition}"));
     } else if offered == Offered::Never {
-        said.push("never".to_owned());
+        parts.push("never".to_owned());
     }
-    said.join(", ")
+    parts.join(", ")
 }
 
-fn label_of_tool<C>(tool: &Tool<C>, offered: Offered) -> String {
+fn tool_label<C>(tool: &Tool<C>, offered: Offered) -> String {
     let name = tool.name();
     match offered {
         Offered::Always => name.to_owned(),
@@ -187,60 +188,49 @@ fn label_of_tool<C>(tool: &Tool<C>, offered: Offered) -> String {
     }
 }
 
-/// A quoted text of Mermaid. Inside quotes brackets and words like `end` mean nothing special;
-/// what does is written as an entity.
-fn mermaid(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in one_kind_of_line_break(text) {
-        match c {
-            '"' => out.push_str("#quot;"),
-            '&' => out.push_str("#amp;"),
-            '<' => out.push_str("#lt;"),
-            '>' => out.push_str("#gt;"),
-            '\n' => out.push_str("<br/>"),
-            // An entity, Markdown, a directive, and `\n`, in the order of these characters.
-            '#' | '`' | '%' | '\\' => {
-                let _ = write!(out, "#{};", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    if text.is_empty() {
-        out.push(' ');
-    }
-    out.push('"');
-    // Lines with these words are taken for a statement, quotes or not.
-    out.replace("direction ", "direction#32;")
+/// Quotes text for Mermaid. Inside quotes, brackets and keywords such as `end` are plain text;
+/// other special characters become entities.
+fn quote_mermaid(text: &str) -> String {
+    let escapes = [
+        // This one begins an entity, so it comes first.
+        ("#", "#35;"),
+        ("\"", "#quot;"),
+        ("&", "#amp;"),
+        ("<", "#lt;"),
+        (">", "#gt;"),
+        ("`", "#96;"),
+        ("%", "#37;"),
+        ("\\", "#92;"),
+        ("\n", "<br/>"),
+        // Mermaid takes a line with this keyword for a statement, even inside quotes.
+        ("direction ", "direction#32;"),
+    ];
+    quote(if text.is_empty() { " " } else { text }, &escapes)
 }
 
-/// A quoted string of Graphviz.
-fn dot(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in one_kind_of_line_break(text) {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '&' => out.push_str("&amp;"),
-            '\n' => out.push_str("\\n"),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+/// Quotes text for Graphviz.
+fn quote_dot(text: &str) -> String {
+    let escapes = [
+        ("\\", "\\\\"),
+        ("\"", "\\\""),
+        ("&", "&amp;"),
+        ("\n", "\\n"),
+    ];
+    quote(text, &escapes)
 }
 
-/// The characters of a text, with `\n` for every line break and a space for what cannot be seen.
-fn one_kind_of_line_break(text: &str) -> impl Iterator<Item = char> {
-    let mut last = ' ';
-    text.chars().filter_map(move |c| {
-        let before = std::mem::replace(&mut last, c);
-        match c {
-            '\n' if before == '\r' => None,
-            '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
-            c if c.is_control() => Some(' '),
-            c => Some(c),
-        }
-    })
+/// Quotes text after applying the escapes in order, with `\n` for every line break and a space for
+/// other control characters.
+fn quote(text: &str, escapes: &[(&str, &str)]) -> String {
+    let text = text.replace("\r\n", "\n");
+    let chars = text.chars().map(|c| match c {
+        '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => '\n',
+        c if c.is_control() => ' ',
+        c => c,
+    });
+    let mut text: String = chars.collect();
+    for (from, to) in escapes {
+        text = text.replace(from, to);
+    }
+    format!("\"{text}\"")
 }

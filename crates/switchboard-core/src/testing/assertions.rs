@@ -1,4 +1,4 @@
-//! What a test may say of a run.
+//! Assertions on a run.
 
 use std::fmt::Debug;
 
@@ -7,69 +7,67 @@ use serde_json::Value;
 use super::Report;
 use crate::run::HandoffRecord;
 
-/// Assertions. Each panics where it does not hold.
+/// Assertions. Each panics if it does not hold.
 impl Report {
-    /// These agents had the conversation, in this order, the first one included.
+    /// Asserts that these agents had the conversation, in this order, beginning with the first.
     #[track_caller]
     pub fn assert_agents<'a>(&self, expected: impl IntoIterator<Item = &'a str>) -> &Self {
         let expected: Vec<&str> = expected.into_iter().collect();
-        self.assert_same(
-            "the agents that had the conversation",
-            &expected,
-            &self.agents(),
-        )
+        let what = "the agents that had the conversation";
+        self.assert_same(what, &expected, &self.agents())
     }
 
-    /// One agent handed the conversation to the other, at least once.
+    /// Asserts that one agent handed the conversation to the other, at least once.
     #[track_caller]
     pub fn assert_handoff(&self, from: &str, to: &str) -> &Self {
         self.handoffs_between(from, to);
         self
     }
 
-    /// One agent handed the conversation to the other and sent this along, at least once.
+    /// Asserts that one agent handed the conversation to the other with this payload, at least once.
     #[track_caller]
     pub fn assert_payload(&self, from: &str, to: &str, expected: impl Into<Value>) -> &Self {
         let expected = expected.into();
-        let taken = self.handoffs_between(from, to);
-        if !taken.iter().any(|taken| taken.payload == expected) {
-            let sent: Vec<String> = taken.iter().map(|h| h.payload.to_string()).collect();
-            let what = format!("what {from} sent to {to}");
-            let sent = sent.join(" and ");
-            self.fail(&what, &format_args!("{expected}"), &format_args!("{sent}"));
+        let handoffs = self.handoffs_between(from, to);
+        if !handoffs.iter().any(|handoff| handoff.payload == expected) {
+            let found: Vec<String> = handoffs.iter().map(|h| h.payload.to_string()).collect();
+            let found = found.join(" and ");
+            let what = format!("the payload from {from} to {to}");
+            self.fail(&what, &format_args!("{expected}"), &format_args!("{found}"));
         }
         self
     }
 
-    /// One agent asked to hand the conversation to the other and was refused, at least once.
+    /// Asserts that a handoff from one agent to the other was refused, at least once.
     #[track_caller]
     pub fn assert_refused(&self, from: &str, to: &str) -> &Self {
         let mut refused = self.refused().into_iter();
-        if !refused.any(|asked| *asked.from == *from && *asked.to == *to) {
-            panic!(
-                "{from} was not refused to hand the conversation to {to}\n{}",
-                self.told()
-            );
+        if !refused.any(|handoff| *handoff.from == *from && *handoff.to == *to) {
+            self.panic_with(&format!("no handoff from {from} to {to} was refused"));
         }
         self
     }
 
-    /// The agent's model called this tool, at least once.
+    /// Asserts that the agent's model called this tool, at least once.
     #[track_caller]
     pub fn assert_tool(&self, agent: &str, tool: &str) -> &Self {
-        let used = self.tools().into_iter().filter(|used| used.agent == agent);
-        let used: Vec<String> = used.map(|used| used.tool).collect();
-        self.assert_among(&format!("the tools that {agent} called"), tool, &used)
+        let calls = self.tools().into_iter().filter(|call| call.agent == agent);
+        let called: Vec<String> = calls.map(|call| call.tool).collect();
+        self.assert_contains(&format!("the tools that {agent} called"), tool, &called)
     }
 
-    /// The agent said this, as one of its messages.
+    /// Asserts that one of the agent's messages has this text.
     #[track_caller]
     pub fn assert_said(&self, agent: &str, text: &str) -> &Self {
-        self.assert_among(&format!("what {agent} said"), text, &self.said_by(agent))
+        self.assert_contains(
+            &format!("the messages of {agent}"),
+            text,
+            &self.said_by(agent),
+        )
     }
 
-    /// This is what the agent's model was shown when it was asked for the first time, each item
-    /// [in short](super::describe_item). [`Report::shown_to`] has the later times.
+    /// Asserts that the first request for the agent had this input, its items
+    /// [in short](super::describe_item). [`Report::shown_to`] returns the later ones too.
     #[track_caller]
     pub fn assert_shown<'a>(
         &self,
@@ -79,15 +77,14 @@ impl Report {
         let expected: Vec<&str> = expected.into_iter().collect();
         match self.shown_to(agent).first() {
             Some(shown) => self.assert_same(&format!("what {agent} was shown"), &expected, shown),
-            None => panic!(
-                "the report knows of no request for {agent}; give it all there are with \
-                 Report::with_requests\n{}",
-                self.told()
-            ),
+            None => self.panic_with(&format!(
+                "the report has no request for {agent}; add the requests with \
+                 Report::with_requests"
+            )),
         }
     }
 
-    /// The run ended with this output. One that is not text is compared as its JSON.
+    /// Asserts that the run ended with this output. An output that is not text is compared as JSON.
     #[track_caller]
     pub fn assert_output(&self, expected: &str) -> &Self {
         self.assert_same(
@@ -99,19 +96,16 @@ impl Report {
 
     #[track_caller]
     fn handoffs_between(&self, from: &str, to: &str) -> Vec<HandoffRecord> {
-        let all = self.handoffs().into_iter();
-        let taken: Vec<_> = all.filter(|h| *h.from == *from && *h.to == *to).collect();
-        if taken.is_empty() {
-            panic!(
-                "{from} did not hand the conversation to {to}\n{}",
-                self.told()
-            );
+        let mut handoffs = self.handoffs();
+        handoffs.retain(|handoff| *handoff.from == *from && *handoff.to == *to);
+        if handoffs.is_empty() {
+            self.panic_with(&format!("{from} did not hand the conversation to {to}"));
         }
-        taken
+        handoffs
     }
 
     #[track_caller]
-    fn assert_among(&self, what: &str, expected: &str, found: &[String]) -> &Self {
+    fn assert_contains(&self, what: &str, expected: &str, found: &[String]) -> &Self {
         if !found.iter().any(|found| found == expected) {
             self.fail(what, &expected, found);
         }
@@ -138,17 +132,19 @@ impl Report {
         expected: &(impl Debug + ?Sized),
         found: &(impl Debug + ?Sized),
     ) -> ! {
-        panic!(
-            "not as expected: {what}\nexpected: {expected:#?}\nfound: {found:#?}\n{}",
-            self.told()
-        )
+        self.panic_with(&format!(
+            "not as expected: {what}\nexpected: {expected:#?}\nfound: {found:#?}"
+        ))
     }
 
-    /// How the run went, to be told below what went wrong.
-    fn told(&self) -> String {
+    /// Panics with a message and the transcript of the run.
+    #[track_caller]
+    fn panic_with(&self, message: &str) -> ! {
         match self.to_string() {
-            told if told.is_empty() => "In the run, nothing happened.".to_owned(),
-            told => format!("In the run:\n{told}"),
+            transcript if transcript.is_empty() => {
+                panic!("{message}\nIn the run, nothing happened.")
+            }
+            transcript => panic!("{message}\nIn the run:\n{transcript}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Turning a live run into a script.
+//! A model that records a live run, to be replayed as a script.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,14 +6,16 @@ use futures_core::Stream;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 
-use super::{ScriptedModel, of_agent};
+use super::{ScriptedModel, requests_of};
 use crate::callback::BoxError;
+use crate::handle::IntoHandle;
 use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse};
 
-/// A model that passes everything on to another one and keeps what it was asked and what it
-/// answered. Clones share what they keep.
+/// A model that forwards every request to another one and records requests and answers. Clones share
+/// the recording.
 ///
-/// Answers are kept in the order of the requests, also where several are waited for at a time.
+/// Answers are recorded in the order of their requests, even if several requests run at the same
+/// time.
 ///
 /// ```
 /// use switchboard_core::testing::{Recorder, Recording, ScriptedModel};
@@ -36,17 +38,17 @@ use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse};
 #[derive(Debug, Clone)]
 pub struct Recorder {
     model: ModelHandle,
-    kept: Arc<Mutex<Kept>>,
+    log: Arc<Mutex<Log>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Log {
     requests: Vec<ModelRequest>,
     /// The answer to each request.
     answers: Vec<Answer>,
 }
 
-/// The answers of a model, to be stored and played again.
+/// The answers of a model, to be stored and replayed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     answers: Vec<Answer>,
@@ -57,13 +59,13 @@ pub struct Recording {
 enum Answer {
     Response(ModelResponse),
     Error(String),
-    /// None came: it is still waited for, or the call was given up.
+    /// There is no answer: the call is still pending, or was cancelled.
     Missing,
 }
 
 impl Recording {
-    /// A model that gives the same answers again. A call that was given up before it was answered
-    /// fails, so that the calls after it get their own answers.
+    /// Returns a model that gives the same answers again. A call that was cancelled before it was
+    /// answered fails, so that the calls after it get their own answers.
     pub fn script(&self) -> ScriptedModel {
         let mut model = ScriptedModel::new();
         for answer in &self.answers {
@@ -76,57 +78,58 @@ impl Recording {
         model
     }
 
-    /// How many calls were recorded.
+    /// Returns the number of recorded calls.
     pub fn len(&self) -> usize {
         self.answers.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if no call was recorded.
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
 }
 
 impl Recorder {
-    /// A recorder in front of `model`.
-    pub fn new(model: impl Into<ModelHandle>) -> Self {
+    /// Creates a recorder that forwards requests to `model`.
+    pub fn new<M>(model: impl IntoHandle<ModelHandle, M>) -> Self {
         Self {
-            model: model.into(),
-            kept: Arc::default(),
+            model: model.into_handle(),
+            log: Arc::default(),
         }
     }
 
-    /// The answers so far.
+    /// Returns the answers so far.
     pub fn recording(&self) -> Recording {
-        let answers = self.kept().answers.clone();
-        Recording { answers }
+        Recording {
+            answers: self.log().answers.clone(),
+        }
     }
 
-    /// What the model was asked, call by call.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.kept().requests.clone()
+        self.log().requests.clone()
     }
 
-    /// What the model was asked for this agent, call by call.
+    /// Returns the requests so far that were made for this agent.
     pub fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
-        of_agent(&self.kept().requests, agent)
+        requests_of(&self.log().requests, agent)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn log(&self) -> MutexGuard<'_, Log> {
         // Nothing panics while the lock is held.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a request and a place for its answer.
-    fn asked(&self, request: &ModelRequest) -> usize {
-        let mut kept = self.kept();
-        kept.requests.push(request.clone());
-        kept.answers.push(Answer::Missing);
-        kept.answers.len() - 1
+    /// Records a request. Returns its index.
+    fn record_request(&self, request: &ModelRequest) -> usize {
+        let mut log = self.log();
+        log.requests.push(request.clone());
+        log.answers.push(Answer::Missing);
+        log.answers.len() - 1
     }
 
-    fn answered(&self, place: usize, answer: Result<&ModelResponse, &BoxError>) {
-        self.kept().answers[place] = match answer {
+    fn record_answer(&self, index: usize, answer: Result<&ModelResponse, &BoxError>) {
+        self.log().answers[index] = match answer {
             Ok(response) => Answer::Response(response.clone()),
             Err(error) => Answer::Error(error.to_string()),
         };
@@ -138,10 +141,10 @@ impl Model for Recorder {
         &self,
         request: ModelRequest,
     ) -> impl Future<Output = Result<ModelResponse, BoxError>> + Send {
-        let place = self.asked(&request);
+        let index = self.record_request(&request);
         async move {
             let answer = self.model.respond(request).await;
-            self.answered(place, answer.as_ref());
+            self.record_answer(index, answer.as_ref());
             answer
         }
     }
@@ -150,13 +153,14 @@ impl Model for Recorder {
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let place = self.asked(&request);
-        let events = self.model.stream(request);
-        events.inspect(move |event| match event {
-            Ok(ModelEvent::Completed(response)) => self.answered(place, Ok(response)),
-            Ok(_) => {}
-            Err(error) => self.answered(place, Err(error)),
-        })
+        let index = self.record_request(&request);
+        self.model
+            .stream(request)
+            .inspect(move |event| match event {
+                Ok(ModelEvent::Completed(response)) => self.record_answer(index, Ok(response)),
+                Ok(_) => {}
+                Err(error) => self.record_answer(index, Err(error)),
+            })
     }
 
     fn name(&self) -> &str {

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_core::Stream;
 use futures_util::stream;
 
-use super::of_agent;
+use super::requests_of;
 use crate::callback::BoxError;
 use crate::items::{Item, ItemKind};
 use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, Usage};
 
-/// A model that answers from a script, one entry a call, and keeps every request.
+/// A model that answers from a script, one answer per call, and keeps every request.
 ///
-/// Clones share the script and the requests. When the script is over, it fails.
+/// Clones share the script and the requests. A call after the last answer fails.
 ///
 /// ```
 /// use switchboard_core::testing::ScriptedModel;
@@ -34,7 +34,7 @@ pub struct ScriptedModel(Arc<Mutex<Script>>);
 #[derive(Debug, Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// What must hold for the request that gets the next answer of the script.
+    /// The expectations of the answer that is added next.
     expectations: Vec<Expectation>,
     requests: Vec<ModelRequest>,
     messages: usize,
@@ -47,7 +47,7 @@ struct Answer {
     response: Result<ModelResponse, String>,
 }
 
-/// Something a request must be.
+/// A condition on a request.
 struct Expectation {
     what: String,
     holds: Box<dyn Fn(&ModelRequest) -> bool + Send>,
@@ -60,12 +60,12 @@ impl fmt::Debug for Expectation {
 }
 
 impl ScriptedModel {
-    /// A model with an empty script.
+    /// Creates a model with an empty script.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Then answers with these items.
+    /// Adds an answer with these items.
     #[must_use]
     pub fn reply(self, items: impl IntoIterator<Item = Item>) -> Self {
         self.respond_with(ModelResponse::new(items).usage(Usage {
@@ -74,21 +74,21 @@ impl ScriptedModel {
         }))
     }
 
-    /// Then answers with this response.
+    /// Adds this response.
     #[must_use]
     pub fn respond_with(self, response: ModelResponse) -> Self {
-        self.then(Ok(response))
+        self.add(Ok(response))
     }
 
-    /// What must hold for the request that gets the next answer: where it does not, the model fails
-    /// and says so. `what` completes the sentence "the request must ...".
+    /// Adds a condition on the request that gets the next answer. If it does not hold, the call
+    /// fails. `what` completes the sentence "the request must ...".
     ///
     /// ```
     /// use switchboard_core::testing::ScriptedModel;
     ///
     /// let model = ScriptedModel::new()
     ///     .expect("offer a way to billing", |request| {
-    ///         request.handoffs.iter().any(|h| &*h.agent_name == "Billing")
+    ///         request.handoffs.iter().any(|h| &*h.to == "Billing")
     ///     })
     ///     .call("transfer_to_billing", "{}");
     /// ```
@@ -105,7 +105,7 @@ impl ScriptedModel {
         self
     }
 
-    fn then(self, response: Result<ModelResponse, String>) -> Self {
+    fn add(self, response: Result<ModelResponse, String>) -> Self {
         {
             let mut script = self.script();
             let expectations = std::mem::take(&mut script.expectations);
@@ -117,7 +117,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Then says this.
+    /// Adds an answer with a message.
     #[must_use]
     pub fn say(self, text: &str) -> Self {
         let id = {
@@ -128,63 +128,61 @@ impl ScriptedModel {
         self.reply([Item::output_message(&id, text)])
     }
 
-    /// Then calls this tool, or this handoff.
+    /// Adds an answer that calls this tool or handoff.
     #[must_use]
     pub fn call(self, name: &str, arguments: &str) -> Self {
         self.calls([(name, arguments)])
     }
 
-    /// Then calls these tools or handoffs in one answer.
+    /// Adds an answer that calls these tools or handoffs.
     #[must_use]
     pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let items: Vec<Item> = {
+        let mut items = Vec::new();
+        for (name, arguments) in calls {
             let mut script = self.script();
-            let items = calls.into_iter().map(|(name, arguments)| {
-                script.calls += 1;
-                Item::function_call(&format!("call_{}", script.calls), name, arguments)
-            });
-            items.collect()
-        };
+            script.calls += 1;
+            let id = format!("call_{}", script.calls);
+            items.push(Item::function_call(&id, name, arguments));
+        }
         self.reply(items)
     }
 
-    /// Then fails.
+    /// Adds a failure.
     #[must_use]
     pub fn fail(self, message: &str) -> Self {
-        self.then(Err(message.to_owned()))
+        self.add(Err(message.to_owned()))
     }
 
-    /// What the model was asked, call by call.
+    /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.script().requests.clone()
     }
 
-    /// What the model was asked for this agent, call by call.
+    /// Returns the requests so far that were made for this agent.
     pub fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
-        of_agent(&self.script().requests, agent)
+        requests_of(&self.script().requests, agent)
     }
 
-    /// How many answers of the script are left.
+    /// Returns the number of answers that are left.
     pub fn left(&self) -> usize {
         self.script().answers.len()
     }
 
-    fn next(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+    fn answer(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let (call, answer) = {
             let mut script = self.script();
             script.requests.push(request.clone());
             (script.requests.len(), script.answers.pop_front())
         };
         let Some(answer) = answer else {
-            return Err(format!("the script is over: this was call {call} of the model").into());
+            return Err(format!("the script has no answer for call {call} of the model").into());
         };
-        let mut expectations = answer.expectations.iter();
-        match expectations.find(|expected| !(expected.holds)(&request)) {
-            Some(expected) => {
-                Err(format!("call {call}: the request must {}", expected.what).into())
+        for expectation in &answer.expectations {
+            if !(expectation.holds)(&request) {
+                return Err(format!("call {call}: the request must {}", expectation.what).into());
             }
-            None => answer.response.map_err(Into::into),
         }
+        Ok(answer.response?)
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -195,40 +193,33 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.next(request)
+        self.answer(request)
     }
 
     fn stream(
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let events = match self.next(request) {
-            Err(error) => vec![Err(error)],
+        let mut events = Vec::new();
+        match self.answer(request) {
+            Err(error) => events.push(Err(error)),
             Ok(response) => {
-                let mut events = Vec::new();
-                for message in response
-                    .output
-                    .iter()
-                    .filter(|item| item.kind() == ItemKind::Message)
-                {
-                    let id: Arc<str> = message.id().unwrap_or_default().into();
-                    for word in words(&message.text().unwrap_or_default()) {
+                for item in &response.output {
+                    if item.kind() != ItemKind::Message {
+                        continue;
+                    }
+                    let id: Arc<str> = item.id().unwrap_or_default().into();
+                    for word in item.text().unwrap_or_default().split_inclusive(' ') {
                         events.push(Ok(ModelEvent::text_delta(id.clone(), word)));
                     }
                 }
                 events.push(Ok(ModelEvent::Completed(response)));
-                events
             }
-        };
+        }
         stream::iter(events)
     }
 
     fn name(&self) -> &str {
         "scripted"
     }
-}
-
-/// A text in pieces, as a streaming model would send it.
-fn words(text: &str) -> Vec<String> {
-    text.split_inclusive(' ').map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! How a tool is made.
+//! Building a tool.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
 use crate::schema::{self, Payload};
 
-/// Begins a tool; [`ToolBuilder::run`] completes it.
+/// Starts building a tool; [`ToolBuilder::run`] finishes it.
 ///
-/// A tool that uses the application's state is begun with its type, which the compiler cannot
-/// guess inside a closure: `tool::<App>("lookup")`.
+/// A tool that uses the application's context names its type, which a closure cannot infer:
+/// `tool::<App>("lookup")`.
 pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
     ToolBuilder {
         name: name.into(),
@@ -35,7 +35,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
     }
 }
 
-/// A tool in the making; see [`tool`].
+/// Builds a tool; see [`tool`].
 pub struct ToolBuilder<C = ()> {
     name: Arc<str>,
     description: Arc<str>,
@@ -48,14 +48,14 @@ pub struct ToolBuilder<C = ()> {
 }
 
 impl<C> ToolBuilder<C> {
-    /// What the tool is for; the model reads it to decide.
+    /// Sets the description, by which the model decides when to call the tool.
     #[must_use]
     pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// Whether the tool is offered to the model at all.
+    /// Enables or disables the tool.
     #[must_use]
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.enabled = if enabled {
@@ -66,7 +66,7 @@ impl<C> ToolBuilder<C> {
         self
     }
 
-    /// Offers the tool to the model only while `condition` holds; asked every turn.
+    /// Enables the tool while `condition` holds; it is evaluated every turn.
     #[must_use]
     pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
     where
@@ -77,8 +77,8 @@ impl<C> ToolBuilder<C> {
         self
     }
 
-    /// What the model is told when the tool fails. Without it, only that it failed: the error
-    /// itself may hold what a model should not see.
+    /// Sets the text that the model gets when the tool fails. By default it only learns that it
+    /// failed: the error may hold private data.
     #[must_use]
     pub fn failure_text<F>(mut self, text: F) -> Self
     where
@@ -88,40 +88,39 @@ impl<C> ToolBuilder<C> {
         self
     }
 
-    /// How long the tool may take. One that takes longer is cancelled where it awaits, and the model
-    /// is told.
+    /// Sets a timeout, after which the tool is cancelled where it awaits, and the model is told.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// A check on the tool's calls and outputs.
+    /// Adds a guardrail on the tool's calls or outputs.
     #[must_use]
     pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
         self.guardrails.push(guardrail);
         self
     }
 
-    /// Whether the model must keep to the schema of the arguments; it must unless this says
-    /// otherwise. A type with a map in it, for one, has no strict schema.
+    /// Sets whether the model must keep to the schema of the arguments, which is the default. A type
+    /// with a map in it, for example, has no strict schema.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Notes the agent that answers.
+    /// Sets the agent behind the tool.
     pub(crate) fn answered_by(mut self, agent: Agent<C>) -> Self {
         self.agent = Some(agent);
         self
     }
 
-    /// The tool, with its code. The type of the arguments is the schema the model is given; a tool
-    /// without arguments takes `()`.
+    /// Finishes the tool with its code. The type of the arguments is the schema that the model gets; a
+    /// tool without arguments takes `()`.
     ///
-    /// The code may return anything that converts into a [`ToolOutput`], a `Result` of it, or a
-    /// future of either. An error is told to the model, which can go on with it.
+    /// The code returns a value that converts into a [`ToolOutput`], a `Result` of one, or a future
+    /// of either. After an error the model gets the failure text and continues.
     pub fn run<T, F, R, M>(self, code: F) -> Tool<C>
     where
         T: JsonSchema + DeserializeOwned,
@@ -163,8 +162,8 @@ impl<C> ToolBuilder<C> {
         self.finish(schema::raw(&parameters), strict, problem, invoke)
     }
 
-    /// The tool with a JSON schema written by hand and code that reads the arguments itself, with
-    /// [`ToolContext::arguments`]. The schema is passed on as it is.
+    /// Finishes the tool with a JSON schema and code that reads [`ToolContext::arguments`] itself. The
+    /// schema is passed on unchanged.
     pub fn run_raw<F, R, M>(self, parameters: &Value, code: F) -> Tool<C>
     where
         F: Fn(ToolContext<C>) -> R + Send + Sync + 'static,
@@ -174,8 +173,8 @@ impl<C> ToolBuilder<C> {
         self.finish(schema::raw(parameters), false, None, invoke)
     }
 
-    /// The tool with a JSON schema that is known only at run time. What the model sends is checked
-    /// against it before `code` runs, and the model is told of what does not fit.
+    /// Finishes the tool with a JSON schema that is known only at run time. The arguments are
+    /// validated against it before `code` runs, and the model is told what is invalid.
     ///
     /// ```
     /// use serde_json::{Value, json};

@@ -1,50 +1,58 @@
-//! What a tool's code is given.
+//! The context of a tool call.
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+use serde_json::Value;
 
 use crate::context::RunContext;
 use crate::model::Usage;
-use crate::run::RunConfig;
+use crate::run::stream::channel::EventChannel;
+use crate::run::stream::{EventKind, StreamEvent};
+use crate::run::{Run, RunConfig};
 use crate::team::Registry;
 
-/// What a tool's code is given: the run's context, and which call this is.
+/// The context of a tool call: the run's context, and the call's details.
 ///
-/// It dereferences to the application's state.
+/// It dereferences to the application's context.
 pub struct ToolContext<C = ()> {
     run: RunContext<C>,
-    agent: Arc<str>,
-    tool: Arc<str>,
-    call_id: Arc<str>,
-    arguments: Arc<str>,
-    /// The settings of the run the tool is part of.
+    call: Arc<CallInfo>,
+    /// The settings of the run.
     config: Arc<RunConfig<C>>,
     /// The team of the agent whose model called the tool.
     team: Option<Arc<Registry<C>>>,
 }
 
-/// One call of a tool.
-pub(crate) struct ThisCall {
+/// The details of a tool call.
+pub(crate) struct CallInfo {
     pub(crate) agent: Arc<str>,
     pub(crate) tool: Arc<str>,
     pub(crate) call_id: Arc<str>,
     pub(crate) arguments: Arc<str>,
+    /// Set if the run is streamed.
+    pub(crate) progress: Option<ProgressReporter>,
+}
+
+/// The way of progress reports to the stream.
+pub(crate) struct ProgressReporter {
+    pub(crate) events: EventChannel,
+    pub(crate) turn: u32,
+    /// Weak, so that the run is not copied when it changes.
+    pub(crate) run: Weak<Run>,
 }
 
 impl<C> ToolContext<C> {
     pub(crate) fn new(
         run: RunContext<C>,
-        call: ThisCall,
+        call: CallInfo,
         config: Arc<RunConfig<C>>,
         team: Option<&Arc<Registry<C>>>,
     ) -> Self {
         Self {
             run,
-            agent: call.agent,
-            tool: call.tool,
-            call_id: call.call_id,
-            arguments: call.arguments,
+            call: Arc::new(call),
             config,
             team: team.cloned(),
         }
@@ -58,7 +66,39 @@ impl<C> ToolContext<C> {
         self.team.as_ref()
     }
 
-    /// Counts what models have used on the tool's behalf as part of the run; see
+    /// Reports progress to the stream of the run, as [`EventKind::ToolProgress`]. It does nothing if
+    /// the run is not streamed, and never waits: if the stream is not read, reports are dropped and
+    /// counted.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::tool;
+    ///
+    /// let import = tool::<()>("import").run(|ctx, (): ()| async move {
+    ///     for done in 1..=3 {
+    ///         ctx.report_progress(json!({"files": done}));
+    ///     }
+    ///     "imported 3 files"
+    /// });
+    /// ```
+    pub fn report_progress(&self, progress: impl Into<Value>) {
+        let Some(reporter) = &self.call.progress else {
+            return;
+        };
+        let event = StreamEvent {
+            kind: EventKind::ToolProgress {
+                call_id: self.call.call_id.clone(),
+                tool: self.call.tool.clone(),
+                progress: progress.into(),
+                dropped: 0,
+            },
+            agent: self.call.agent.clone(),
+            turn: reporter.turn,
+        };
+        reporter.events.report_progress(event, &reporter.run);
+    }
+
+    /// Counts usage of models that the tool called itself as part of the run; see
     /// [`RunContext::add_usage`].
     pub fn add_usage(&self, usage: Usage) {
         self.run.add_usage(usage);
@@ -69,24 +109,24 @@ impl<C> ToolContext<C> {
         &self.run
     }
 
-    /// The agent whose model called the tool.
+    /// The name of the agent whose model called the tool.
     pub fn agent(&self) -> &str {
-        &self.agent
+        &self.call.agent
     }
 
     /// The tool's name.
     pub fn tool(&self) -> &str {
-        &self.tool
+        &self.call.tool
     }
 
-    /// The call's identifier: stable over retries, so it can serve as an idempotency key.
+    /// The identifier of the call. It is stable over retries, so it can serve as an idempotency key.
     pub fn call_id(&self) -> &str {
-        &self.call_id
+        &self.call.call_id
     }
 
     /// The arguments as the model wrote them.
     pub fn arguments(&self) -> &str {
-        &self.arguments
+        &self.call.arguments
     }
 }
 
@@ -102,10 +142,7 @@ impl<C> Clone for ToolContext<C> {
     fn clone(&self) -> Self {
         Self {
             run: self.run.clone(),
-            agent: self.agent.clone(),
-            tool: self.tool.clone(),
-            call_id: self.call_id.clone(),
-            arguments: self.arguments.clone(),
+            call: self.call.clone(),
             config: self.config.clone(),
             team: self.team.clone(),
         }
@@ -115,8 +152,8 @@ impl<C> Clone for ToolContext<C> {
 impl<C> fmt::Debug for ToolContext<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolContext")
-            .field("tool", &self.tool)
-            .field("call_id", &self.call_id)
+            .field("tool", &self.call.tool)
+            .field("call_id", &self.call.call_id)
             .finish_non_exhaustive()
     }
 }

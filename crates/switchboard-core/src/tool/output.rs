@@ -1,17 +1,18 @@
-//! What a tool returns.
+//! The output of a tool.
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool returned.
-#[derive(Debug, Clone, PartialEq)]
+/// The output of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolOutput {
     /// Text for the model.
     Text(String),
     /// A value; the model reads it as JSON.
-    Json(Value),
+    Json(#[serde(with = "crate::json::on_its_own")] Value),
 }
 
 impl ToolOutput {
@@ -44,10 +45,10 @@ impl From<&str> for ToolOutput {
     }
 }
 
-/// A value that a tool returns to be read as JSON.
+/// A value that a tool returns as JSON.
 ///
 /// ```
-/// use serde::Serialize;
+/// use serde::{Deserialize, Serialize};
 /// use switchboard_core::{Json, Tool, tool};
 ///
 /// #[derive(Serialize)]
@@ -59,7 +60,7 @@ impl From<&str> for ToolOutput {
 pub struct Json<T>(pub T);
 
 impl<T: Serialize> From<Json<T>> for ToolOutput {
-    /// A value that JSON cannot hold (a map whose keys are no text) is told to be one.
+    /// A value that has no JSON form (a map whose keys are not text) becomes an error text.
     fn from(Json(value): Json<T>) -> Self {
         match serde_json::to_value(value) {
             Ok(value) => value.into(),

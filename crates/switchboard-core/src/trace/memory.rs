@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Span, Tracer};
 
-/// Keeps spans in memory, in the order they began. Clones are the same recorder.
+/// A tracer that keeps spans in memory, in the order they began. Clones share them.
 ///
 /// ```
-/// use switchboard_core::MemoryTracer;
+/// use switchboard_core::trace::MemoryTracer;
 ///
 /// let tracer = MemoryTracer::new();
 /// // Runner::new(&agent).tracer(tracer.clone()) ...
@@ -19,23 +19,21 @@ use super::{Span, Tracer};
 pub struct MemoryTracer(Arc<Mutex<Vec<Span>>>);
 
 impl MemoryTracer {
-    /// An empty recorder.
+    /// Creates an empty tracer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was recorded so far.
+    /// The spans so far.
     pub fn spans(&self) -> Vec<Span> {
         self.lock().clone()
     }
 
-    /// What was recorded so far, leaving the recorder empty.
+    /// Takes the spans so far.
     pub fn take(&self) -> Vec<Span> {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Spans are kept by their numbers, which are given out as they begin; so one is found again without
-    /// a table of those that are open.
     fn lock(&self) -> MutexGuard<'_, Vec<Span>> {
         // Nothing panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

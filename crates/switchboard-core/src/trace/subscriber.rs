@@ -1,42 +1,48 @@
-//! Spans for who subscribes to the `tracing` crate.
+//! Spans for subscribers of the `tracing` crate.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::{Span, SpanData, Tracer};
 
-/// Passes spans on to the `tracing` crate.
+/// Forwards spans to the `tracing` crate.
 #[derive(Debug)]
 pub(super) struct SubscriberTracer {
-    /// What the application was doing when the run began; the run's spans are part of it.
+    /// The caller's span when the run began.
     outer: tracing::Span,
     open: Mutex<FxHashMap<u64, tracing::Span>>,
 }
 
 impl SubscriberTracer {
-    /// `None` where no subscriber wants spans.
-    pub(super) fn if_wanted() -> Option<Self> {
-        let is_wanted = tracing::span_enabled!(target: "switchboard", tracing::Level::INFO);
-        is_wanted.then(|| Self {
+    /// Returns `None` if no subscriber is interested.
+    pub(super) fn if_enabled() -> Option<Self> {
+        let is_enabled = tracing::span_enabled!(target: "switchboard", tracing::Level::INFO);
+        is_enabled.then(|| Self {
             outer: tracing::Span::current(),
             open: Mutex::default(),
         })
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut FxHashMap<u64, tracing::Span>) -> T) -> T {
-        use_it(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
+    fn open(&self) -> MutexGuard<'_, FxHashMap<u64, tracing::Span>> {
+        // Nothing panics while the lock is held.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The `tracing` span that stands for a span.
+    pub(super) fn tracing_span(&self, id: u64) -> tracing::Span {
+        self.open()
+            .get(&id)
+            .cloned()
+            .unwrap_or_else(tracing::Span::none)
     }
 }
 
 impl Tracer for SubscriberTracer {
     fn start(&self, span: &Span) {
-        let parent = span
-            .parent
-            .and_then(|id| self.with(|open| open.get(&id).cloned()));
-        let parent = parent.unwrap_or_else(|| self.outer.clone());
-        let parent = parent.id();
+        let parent = span.parent.and_then(|id| self.open().get(&id).cloned());
+        let parent = parent.unwrap_or_else(|| self.outer.clone()).id();
         macro_rules! open {
             ($name:literal, $($field:tt)*) => {
                 tracing::info_span!(target: "switchboard", parent: parent, $name, $($field)*)
@@ -72,9 +78,9 @@ impl Tracer for SubscriberTracer {
                 failed = empty,
                 error = empty
             ),
-            SpanData::Handoff { from_agent, .. } => open!(
+            SpanData::Handoff { from, .. } => open!(
                 "handoff",
-                from = &**from_agent,
+                from = &**from,
                 to = empty,
                 payload = empty,
                 carried_items = empty,
@@ -91,11 +97,11 @@ impl Tracer for SubscriberTracer {
                 )
             }
         };
-        self.with(|open| open.insert(span.id, opened));
+        self.open().insert(span.id, opened);
     }
 
     fn end(&self, span: Span) {
-        let Some(opened) = self.with(|open| open.remove(&span.id)) else {
+        let Some(opened) = self.open().remove(&span.id) else {
             return;
         };
         match &span.data {
@@ -115,12 +121,12 @@ impl Tracer for SubscriberTracer {
                 opened.record("failed", failed);
             }
             SpanData::Handoff {
-                to_agent,
+                to,
                 payload,
                 carried_items,
                 ..
             } => {
-                opened.record("to", to_agent.as_deref());
+                opened.record("to", to.as_deref());
                 opened.record("payload", payload.as_ref().map(Value::to_string));
                 opened.record("carried_items", carried_items);
             }

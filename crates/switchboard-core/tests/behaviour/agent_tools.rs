@@ -3,13 +3,13 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
+use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use switchboard_core::model::Usage;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, Item, ModelResponse, RunResult, Runner, StreamEvent, ToolGuardrail, ToolOutput,
-    ToolVerdict, Usage, handoff, tool,
-};
+use switchboard_core::tool::ToolOutput;
+use switchboard_core::{Agent, EventKind, Item, ModelResponse, RunResult, Runner, handoff, tool};
 
-use crate::told;
+use crate::described;
 
 #[tokio::test]
 async fn an_agent_is_asked_answers_and_the_conversation_stays() {
@@ -36,8 +36,11 @@ async fn an_agent_is_asked_answers_and_the_conversation_stays() {
     );
     let asked = &model.requests()[1];
     assert_eq!(asked.instructions.as_deref(), Some("You know."));
-    assert_eq!(told(&asked.input), ["user: Why?"]);
-    assert_eq!(told(&result.to_input_list())[2], "output of c: Because.");
+    assert_eq!(described(&asked.input), ["user: Why?"]);
+    assert_eq!(
+        described(&result.to_input_list())[2],
+        "output of c: Because."
+    );
     assert_eq!(
         *result.usage(),
         usage + usage + usage,
@@ -46,7 +49,7 @@ async fn an_agent_is_asked_answers_and_the_conversation_stays() {
 }
 
 #[tokio::test]
-async fn its_events_can_be_listened_to_and_its_answer_chosen() {
+async fn an_agent_tool_has_a_listener_for_events_and_a_function_for_the_answer() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let noted = heard.clone();
     let other: Agent = Agent::new("Other");
@@ -56,8 +59,8 @@ async fn its_events_can_be_listened_to_and_its_answer_chosen() {
         .max_turns(2)
         .answer_with(|result: &RunResult| format!("{} says so", result.last_agent().name()))
         .on_event(move |_ctx, event| {
-            if let StreamEvent::AgentUpdated(agent) = event {
-                noted.lock().unwrap().push(agent.name().to_owned());
+            if let EventKind::AgentUpdated { .. } = event.kind {
+                noted.lock().unwrap().push(event.agent.to_string());
             }
         });
     let clerk = Agent::new("Clerk").tool(tool);
@@ -68,7 +71,7 @@ async fn its_events_can_be_listened_to_and_its_answer_chosen() {
         .say("ok");
     let result = Runner::new(&clerk).model(model).run("Hm?").await.unwrap();
     assert_eq!(
-        told(&result.to_input_list())[2],
+        described(&result.to_input_list())[2],
         "output of call_1: Other says so"
     );
     assert_eq!(*heard.lock().unwrap(), ["Expert", "Other"]);
@@ -89,7 +92,7 @@ fn tokens(input_tokens: u64) -> Usage {
 }
 
 #[tokio::test]
-async fn what_a_run_that_failed_has_used_counts() {
+async fn the_usage_of_a_failed_run_counts() {
     for listened_to in [false, true] {
         let lookup = tool("lookup").run(|_ctx, (): ()| "1");
         let expert: Agent = Agent::new("Expert").tool(lookup);
@@ -116,7 +119,7 @@ async fn what_a_run_that_failed_has_used_counts() {
 }
 
 #[tokio::test]
-async fn what_a_tool_has_used_counts_once_where_another_fails() {
+async fn the_usage_of_a_tool_counts_once_if_another_fails() {
     let expert: Agent = Agent::new("Expert");
     let failures = Arc::new(Mutex::new(1));
     let trips = ToolGuardrail::on_call("once", move |_ctx| {
@@ -144,14 +147,14 @@ async fn what_a_tool_has_used_counts_once_where_another_fails() {
 }
 
 #[tokio::test]
-async fn agents_inside_each_other_end_somewhere() {
-    // A model for whom asking again is always the answer, until it is told that it cannot.
+async fn agents_that_use_each_other_as_tools_have_a_depth_limit() {
+    // A model that asks again until it gets an error.
     struct Asking;
     impl switchboard_core::Model for Asking {
         async fn respond(
             &self,
             request: switchboard_core::ModelRequest,
-        ) -> Result<ModelResponse, switchboard_core::BoxError> {
+        ) -> Result<ModelResponse, switchboard_core::callback::BoxError> {
             let answered = request.input.iter().filter_map(Item::output).next();
             Ok(ModelResponse::new([match answered {
                 Some(output) => Item::output_message("m", &output),

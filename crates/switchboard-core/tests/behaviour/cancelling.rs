@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use switchboard_core::run::RunStatus;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, Item, MemorySession, MemoryTracer, RunStatus, Runner, Step, StreamEvent, handoff, tool,
-};
+use switchboard_core::trace::MemoryTracer;
+use switchboard_core::{Agent, EventKind, Item, MemorySession, Runner, Step, handoff, tool};
 use tokio::time::timeout;
 
-use crate::told;
+use crate::described;
 
 #[tokio::test]
 async fn dropping_a_run_stops_callbacks_where_they_await_and_keeps_whole_turns() {
@@ -42,7 +42,7 @@ async fn dropping_a_run_stops_callbacks_where_they_await_and_keeps_whole_turns()
     assert!(timeout(Duration::from_millis(30), run).await.is_err());
     assert_eq!(reached.load(Ordering::SeqCst), 1);
     assert_eq!(passed.load(Ordering::SeqCst), 0);
-    let stored = told(&session.items());
+    let stored = described(&session.items());
     assert_eq!(stored, ["user: Hi", "call lookup", "output of call_1: 42"]);
     assert!(
         tracer.spans().iter().all(|span| span.ended.is_some()),
@@ -60,7 +60,7 @@ async fn a_stream_stopped_after_the_turn_can_be_resumed() {
     let runner = Runner::new(&clerk).model(model.clone());
     let mut stream = runner.stream("Hi");
     while let Some(event) = stream.next().await {
-        if let StreamEvent::Item(..) = event {
+        if let EventKind::Item { .. } = event.kind {
             stream.stop_after_turn();
         }
     }
@@ -110,7 +110,7 @@ async fn dropping_a_stream_stops_the_work() {
         .reply([Item::output_message("m", "x")]);
     let mut stream = Runner::new(&agent).model(model).stream("Hi");
     let first = stream.next().await;
-    assert!(matches!(first, Some(StreamEvent::AgentUpdated(_))));
+    assert!(matches!(first.unwrap().kind, EventKind::RunStarted { .. }));
     drop(stream);
     tokio::task::yield_now().await;
     assert_eq!(calls.load(Ordering::SeqCst), 0);

@@ -1,9 +1,10 @@
-//! Teams drawn as graphs.
+//! Teams as graphs for Mermaid and Graphviz.
 
-use switchboard_core::{Agent, Team, ToolNames, handoff, tool};
+use switchboard_core::handoff::ToolNames;
+use switchboard_core::{Agent, Team, handoff, tool};
 
 #[test]
-fn agents_used_as_tools_and_names_of_conditions_are_drawn() {
+fn agents_used_as_tools_and_conditions_are_drawn() {
     let expert: Agent = Agent::new("Expert");
     let helper = Agent::new("Helper");
     let team = Team::new()
@@ -41,7 +42,7 @@ fn agents_used_as_tools_and_names_of_conditions_are_drawn() {
 }
 
 #[test]
-fn a_drawing_shows_the_names_that_tools_have() {
+fn labels_are_the_tool_names_of_the_policy() {
     let team: Team = Team::new()
         .agent(Agent::new("A").handoff("账单").handoff("张单"))
         .agent(Agent::new("账单"))
@@ -61,7 +62,7 @@ fn a_drawing_shows_the_names_that_tools_have() {
 }
 
 #[test]
-fn no_name_breaks_a_drawing() {
+fn names_are_escaped() {
     let mut team = Team::new();
     let names = [
         "end",

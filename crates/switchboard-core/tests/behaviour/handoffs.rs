@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchboard_core::handoff::{HandoffInputData, IntoHandoff as _};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, Handoff, HandoffInputData, IntoHandoff as _, Item, RunContext, Runner, Step,
-    filters, handoff, tool,
+    Agent, ErrorKind, Handoff, Item, RunContext, Runner, Step, filters, handoff, tool,
 };
 
-use crate::{kinds, told};
+use crate::{described, kinds};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Escalation {
@@ -161,7 +161,7 @@ async fn a_schema_written_by_hand_is_made_strict_and_checked() {
 }
 
 #[tokio::test]
-async fn a_schema_that_cannot_be_strict_is_said_before_the_model_is_asked() {
+async fn a_schema_that_cannot_be_strict_is_an_error_before_the_model_is_asked() {
     let boss: Agent = Agent::new("Boss");
     let open = json!({"type": "object", "additionalProperties": true});
     let clerk = Agent::new("Clerk").handoff(handoff(&boss).payload_schema(open.clone()));
@@ -219,7 +219,7 @@ async fn code_can_pick_the_agent_at_call_time() {
     let result = runner.resume(error.into_run().unwrap()).await.unwrap();
     assert_eq!(result.last_agent().name(), "Night");
     assert_eq!(model.requests()[2].input.len(), 2, "the filter has its say");
-    let outputs = told(&result.to_input_list());
+    let outputs = described(&result.to_input_list());
     let expected = r#"output of call_1: {"assistant": "Night"}"#.to_owned();
     assert!(outputs.contains(&expected), "{outputs:?}");
 }
@@ -247,7 +247,7 @@ async fn an_agent_picked_by_code_is_never_taken_for_another_of_its_name() {
 }
 
 #[tokio::test]
-async fn what_a_handoff_did_before_it_failed_is_not_done_again() {
+async fn the_finished_stages_of_a_failed_handoff_are_not_repeated() {
     let boss = Agent::<App>::new("Boss");
     let broken = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let breaks = broken.clone();
@@ -350,7 +350,7 @@ async fn a_filter_changes_the_models_view_and_input_items_leave_the_record_alone
         .run("Hi")
         .await
         .unwrap();
-    assert_eq!(told(&model.requests()[2].input), ["user: Hi"]);
+    assert_eq!(described(&model.requests()[2].input), ["user: Hi"]);
     assert_eq!(
         kinds(result.new_items()),
         [
@@ -391,7 +391,7 @@ async fn filters_chain_sync_and_async_in_order() {
         .await
         .unwrap();
     assert_eq!(
-        told(&model.requests()[1].input),
+        described(&model.requests()[1].input),
         ["user: Hi", "system: one", "system: two"]
     );
 }

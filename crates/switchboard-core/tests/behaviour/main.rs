@@ -1,4 +1,4 @@
-//! How runs behave, through the public API. One module for each concern.
+//! The behaviour of runs, through the public API. One module for each concern.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -6,14 +6,13 @@ mod agent_tools;
 mod cancelling;
 mod drawings;
 mod filters;
-mod findings;
 mod guardrails;
 mod handoffs;
-mod hostile;
+mod input_guardrails;
+mod malformed_model_output;
 mod panics;
 mod recovering;
 mod repeating;
-mod replacing;
 mod resuming;
 mod server_history;
 mod sessions;
@@ -24,21 +23,19 @@ mod teams;
 mod test_kit;
 mod tools;
 mod traces;
-mod tripping;
-mod unsound_filters;
 mod usage;
-mod words;
 
-use switchboard_core::{Items, Run, RunItems};
+use switchboard_core::Run;
+use switchboard_core::items::{Items, RunItems};
 
 /// The run as it is after it was stored and read back.
 fn stored(run: &Run) -> Run {
     serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
 }
 
-/// What items say, in short: `user: Hi`, `call lookup`, `output of call_1: 42`.
-fn told(items: &Items) -> Vec<String> {
-    let tell = |item: &switchboard_core::Item| match (item.role(), item.name(), item.output()) {
+/// Items in short: `user: Hi`, `call lookup`, `output of call_1: 42`.
+fn described(items: &Items) -> Vec<String> {
+    let describe = |item: &switchboard_core::Item| match (item.role(), item.name(), item.output()) {
         (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
         (None, Some(name), _) => format!("call {name}"),
         (None, None, Some(output)) => {
@@ -46,12 +43,13 @@ fn told(items: &Items) -> Vec<String> {
         }
         _ => item.as_json().to_owned(),
     };
-    items.iter().map(tell).collect()
+    items.iter().map(describe).collect()
 }
 
-/// The kinds of run items and who made them.
+/// The kinds of run items, with the agents that made them.
 fn kinds(made: &RunItems) -> Vec<String> {
-    let tell =
-        |made: &switchboard_core::RunItem| format!("{} {}", made.agent(), made.kind().as_str());
-    made.iter().map(tell).collect()
+    let describe = |made: &switchboard_core::items::RunItem| {
+        format!("{} {}", made.agent(), made.kind().as_str())
+    };
+    made.iter().map(describe).collect()
 }

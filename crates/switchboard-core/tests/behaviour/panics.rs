@@ -1,10 +1,14 @@
-//! User code that panics: an error that says where, and a run that is intact.
+//! User code that panics: the error names the code, and the run stays intact.
 
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::InputGuardrail;
+use switchboard_core::hooks::{HookResult, RunHooks};
+use switchboard_core::items::Items;
 use switchboard_core::testing::ScriptedModel;
+use switchboard_core::trace::{Span, Tracer};
 use switchboard_core::{
-    Agent, BoxError, Error, ErrorKind, HookResult, InputGuardrail, Item, Items, MemorySession,
-    Model, ModelRequest, ModelResponse, RunContext, RunHooks, Runner, Session, Span, Step, Tracer,
-    handoff, tool,
+    Agent, Error, ErrorKind, Item, MemorySession, Model, ModelRequest, ModelResponse, RunContext,
+    Runner, Session, Step, handoff, tool,
 };
 
 fn expect_caught(error: &Error, what: &str) {
@@ -14,7 +18,7 @@ fn expect_caught(error: &Error, what: &str) {
     assert!(message.contains(what), "{message}");
 }
 
-async fn hand_off(edge: impl switchboard_core::IntoHandoff<()>) -> Error {
+async fn hand_off(edge: impl switchboard_core::handoff::IntoHandoff<()>) -> Error {
     let clerk = Agent::new("Clerk").handoff(edge);
     let model = ScriptedModel::new().call("transfer_to_boss", "{}");
     let outcome = Runner::new(&clerk).model(model).run("x").await;
@@ -55,11 +59,11 @@ async fn a_callback_or_filter_that_panics_leaves_the_run_before_the_handoff() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_is_told_to_the_model() {
+async fn the_model_gets_an_error_as_the_output_of_a_tool_that_panics() {
     let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| boom()));
     let model = ScriptedModel::new().call("t", "{}").say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
-    let outputs = crate::told(&result.to_input_list());
+    let outputs = crate::described(&result.to_input_list());
     assert!(
         outputs[2].contains("An error occurred while running the tool"),
         "{outputs:?}"
@@ -72,7 +76,6 @@ async fn a_guardrail_a_condition_and_instructions_that_panic_are_errors() {
     let agent: Agent =
         Agent::new("A").input_guardrail(InputGuardrail::new("g", |_ctx, _agent, _input| {
             boom();
-            false
         }));
     let error = Runner::new(&agent)
         .model(model())
@@ -125,7 +128,7 @@ async fn a_hook_that_panics_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_text_about_a_failure_that_panics_is_the_usual_one() {
+async fn the_default_failure_text_is_used_if_the_function_for_it_panics() {
     let broken = tool("t")
         .failure_text(|_ctx, _error| {
             boom();
@@ -136,7 +139,7 @@ async fn a_text_about_a_failure_that_panics_is_the_usual_one() {
     let model = ScriptedModel::new().call("t", "{}").say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     assert_eq!(
-        crate::told(&result.to_input_list())[2],
+        crate::described(&result.to_input_list())[2],
         "output of call_1: An error occurred while running the tool. Please try again."
     );
 }
@@ -178,7 +181,7 @@ async fn a_model_that_panics_is_a_model_that_failed() {
     }
 }
 
-/// A session that panics where it is told to.
+/// A session that panics when it is loaded, or when it is written to.
 #[derive(Clone)]
 struct BoomingSession {
     held: MemorySession,

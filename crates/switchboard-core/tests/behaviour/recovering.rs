@@ -1,14 +1,14 @@
 //! Other words, other outputs, other requests: what the application may change on the way.
 
+use switchboard_core::handoff::HandoffInputData;
+use switchboard_core::run::RunProblem;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, ErrorKind, FinalOutput, HandoffInputData, Item, RunProblem, Runner, handoff, tool,
-};
+use switchboard_core::{Agent, ErrorKind, FinalOutput, Item, Runner, handoff, tool};
 
-use crate::told;
+use crate::described;
 
 #[tokio::test]
-async fn a_run_that_cannot_go_on_may_have_an_output_all_the_same() {
+async fn a_run_that_cannot_continue_may_have_a_fallback_output() {
     let recover = |_ctx, problem, message: String| async move {
         match problem {
             RunProblem::MaxTurns => Some(FinalOutput::from(format!("Stopped: {message}"))),
@@ -70,11 +70,11 @@ async fn every_request_can_be_changed_before_a_model_is_asked() {
         .unwrap();
     let asked = &model.requests()[0];
     assert_eq!(asked.instructions.as_deref(), Some("You are A."));
-    assert_eq!(told(&asked.input), ["user: 2"]);
+    assert_eq!(described(&asked.input), ["user: 2"]);
 }
 
 #[tokio::test]
-async fn halves_of_calls_that_a_filter_left_can_be_taken_out() {
+async fn orphaned_calls_that_a_filter_left_can_be_removed() {
     let boss: Agent = Agent::new("Boss");
     let careless = |data: HandoffInputData| {
         let outputs = data.new_items().clone().into_iter().skip(1);
@@ -104,11 +104,11 @@ async fn halves_of_calls_that_a_filter_left_can_be_taken_out() {
         .run("x")
         .await
         .unwrap();
-    assert_eq!(told(&model.requests()[1].input), ["user: x"]);
+    assert_eq!(described(&model.requests()[1].input), ["user: x"]);
 }
 
 #[tokio::test]
-async fn what_recovers_a_typed_run_is_of_its_type_or_an_error() {
+async fn a_fallback_output_of_a_typed_run_is_of_its_type_or_an_error() {
     let agent: Agent = Agent::new("A").output::<Vec<u32>>();
     let run = |output: FinalOutput| {
         let model = ScriptedModel::new().say("no list");
@@ -120,7 +120,7 @@ async fn what_recovers_a_typed_run_is_of_its_type_or_an_error() {
         .unwrap();
     assert_eq!(result.final_output_as::<Vec<u32>>().unwrap(), [3]);
     assert_eq!(
-        told(&result.to_input_list()).last().unwrap(),
+        described(&result.to_input_list()).last().unwrap(),
         r#"assistant: {"response":[3]}"#
     );
     let error = run(FinalOutput::from("sorry")).await.unwrap_err();

@@ -1,13 +1,19 @@
-//! What was done before a run failed is not done again when it is resumed.
+//! A run that failed and is resumed does not repeat what was done.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::{
+    GuardrailKind, HandoffGuardrail, HandoffRequest, HandoffVerdict, InputGuardrail, InputVerdict,
+    OutputGuardrail, ToolGuardrail, ToolVerdict,
+};
+use switchboard_core::handoff::HandoffInputData;
+use switchboard_core::hooks::{HookResult, RunHooks, Transfer};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, ErrorKind, FinalOutput, Handoff, HandoffCall, HandoffGuardrail,
-    HandoffInputData, HandoffRequest, HandoffVerdict, HookResult, InputGuardrail, OutputGuardrail,
-    RunContext, RunHooks, Runner, Tool, ToolContext, ToolGuardrail, ToolVerdict, handoff, tool,
+    Agent, ErrorKind, FinalOutput, Handoff, RunContext, Runner, Tool, ToolContext, handoff, tool,
 };
 
 use crate::stored;
@@ -25,12 +31,12 @@ impl Once {
     }
 }
 
-/// Notes what hooks are told.
+/// Hooks that log the notifications they get.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Log(Arc<Mutex<Vec<String>>>);
 
-impl Heard {
-    fn note(&self, what: String) {
+impl Log {
+    fn add(&self, what: String) {
         self.0.lock().unwrap().push(what);
     }
 
@@ -39,14 +45,14 @@ impl Heard {
     }
 }
 
-impl RunHooks for Heard {
+impl RunHooks for Log {
     async fn on_agent_end(
         &self,
         _ctx: &RunContext,
         agent: &Agent,
         _output: &FinalOutput,
     ) -> HookResult {
-        self.note(format!("end of {}", agent.name()));
+        self.add(format!("end of {}", agent.name()));
         Ok(())
     }
 
@@ -57,18 +63,12 @@ impl RunHooks for Heard {
         tool: &Tool,
         _call: &ToolContext,
     ) -> HookResult {
-        self.note(format!("start of {}", tool.name()));
+        self.add(format!("start of {}", tool.name()));
         Ok(())
     }
 
-    async fn on_handoff(
-        &self,
-        _ctx: &RunContext,
-        _from: &Agent,
-        to: &Agent,
-        _call: &HandoffCall,
-    ) -> HookResult {
-        self.note(format!("to {}", to.name()));
+    async fn on_handoff(&self, _ctx: &RunContext, transfer: &Transfer<'_>) -> HookResult {
+        self.add(format!("to {}", transfer.to.name()));
         Ok(())
     }
 }
@@ -102,30 +102,30 @@ async fn code_that_picked_an_agent_is_not_asked_again() {
         if is_known {
             edge = edge.candidate(&day).candidate(&night);
         }
-        let heard = Heard::default();
+        let log = Log::default();
         let desk = Agent::new("Desk").handoff(edge);
         let model = ScriptedModel::new()
             .call("transfer_to_shift", "{}")
             .say("ok");
-        let runner = Runner::new(&desk).model(model).hooks(heard.clone());
+        let runner = Runner::new(&desk).model(model).hooks(log.clone());
         let error = runner.run("x").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UserCode);
         let outcome = runner.resume(stored(error.run().unwrap())).await;
         if is_known {
             assert_eq!(outcome.unwrap().last_agent().name(), "Day");
             assert_eq!(picks.load(Ordering::SeqCst), 1);
-            assert_eq!(heard.all(), ["to Day", "end of Day"]);
+            assert_eq!(log.all(), ["to Day", "end of Day"]);
         } else {
             let error = outcome.unwrap_err();
             assert!(error.is_configuration(), "{error}");
             assert!(error.to_string().contains("candidate"), "{error}");
-            assert_eq!(heard.all(), ["to Day"]);
+            assert_eq!(log.all(), ["to Day"]);
         }
     }
 }
 
 #[tokio::test]
-async fn a_handoff_whose_callback_ran_is_not_refused_any_more() {
+async fn a_handoff_whose_callback_ran_can_no_longer_be_refused() {
     let (called, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, checked) = (called.clone(), asked.clone());
     let once = HandoffGuardrail::new("once", move |_check: HandoffRequest| {
@@ -136,13 +136,7 @@ async fn a_handoff_whose_callback_ran_is_not_refused_any_more() {
     });
     struct FailsOnce(Once);
     impl RunHooks for FailsOnce {
-        async fn on_handoff(
-            &self,
-            _ctx: &RunContext,
-            _from: &Agent,
-            _to: &Agent,
-            _call: &HandoffCall,
-        ) -> HookResult {
+        async fn on_handoff(&self, _ctx: &RunContext, _transfer: &Transfer<'_>) -> HookResult {
             Ok(self.0.fail()?)
         }
     }
@@ -163,26 +157,24 @@ async fn a_handoff_whose_callback_ran_is_not_refused_any_more() {
     assert_eq!(result.last_agent().name(), "Boss");
     assert_eq!(called.load(Ordering::SeqCst), 1);
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    assert_eq!(result.handoff_guardrail_results().len(), 1);
+    assert_eq!(result.guardrail_results(GuardrailKind::Handoff).len(), 1);
 }
 
 #[tokio::test]
-async fn the_end_of_an_agent_is_told_once() {
+async fn hooks_are_notified_once_of_the_end_of_an_agent() {
     let once = Once::default();
-    let flaky = OutputGuardrail::new("flaky", move |_ctx, _agent, _output| {
-        once.fail().map(|()| false)
-    });
+    let flaky = OutputGuardrail::new("flaky", move |_ctx, _agent, _output| once.fail());
     let agent: Agent = Agent::new("A").output_guardrail(flaky);
-    let heard = Heard::default();
+    let log = Log::default();
     let runner = Runner::new(&agent)
         .model(ScriptedModel::new().say("ok"))
-        .hooks(heard.clone());
+        .hooks(log.clone());
     resumed(&runner, ErrorKind::UserCode).await;
-    assert_eq!(heard.all(), ["end of A"]);
+    assert_eq!(log.all(), ["end of A"]);
 }
 
 #[tokio::test]
-async fn the_start_of_a_tool_is_told_once() {
+async fn hooks_are_notified_once_of_the_start_of_a_tool() {
     for calls in [vec![("t", "{}")], vec![("t", "{}"), ("u", "{}")]] {
         let once = Once::default();
         let flaky = ToolGuardrail::on_call("flaky", move |_ctx: ToolContext| {
@@ -191,7 +183,7 @@ async fn the_start_of_a_tool_is_told_once() {
         let agent: Agent = Agent::new("A")
             .tool(tool("t").guardrail(flaky).run(|_ctx, (): ()| "1"))
             .tool(tool("u").run(|_ctx, (): ()| "2"));
-        let heard = Heard::default();
+        let log = Log::default();
         let mut expected: Vec<String> = calls
             .iter()
             .map(|(tool, _)| format!("start of {tool}"))
@@ -199,9 +191,9 @@ async fn the_start_of_a_tool_is_told_once() {
         expected.push("end of A".to_owned());
         let runner = Runner::new(&agent)
             .model(ScriptedModel::new().calls(calls).say("ok"))
-            .hooks(heard.clone());
+            .hooks(log.clone());
         resumed(&runner, ErrorKind::UserCode).await;
-        assert_eq!(heard.all(), expected);
+        assert_eq!(log.all(), expected);
     }
 }
 
@@ -211,30 +203,30 @@ async fn guardrails_beside_a_model_that_fails_are_asked_once() {
     let counted = asked.clone();
     let beside = InputGuardrail::beside_model("beside", move |_ctx, _agent, _input| {
         counted.fetch_add(1, Ordering::SeqCst);
-        false
     });
     let agent: Agent = Agent::new("A").input_guardrail(beside);
     let model = ScriptedModel::new().fail("overloaded").say("ok");
     let runner = Runner::new(&agent).model(model);
     let result = resumed(&runner, ErrorKind::Model).await;
     assert_eq!(asked.load(Ordering::SeqCst), 1);
-    assert_eq!(result.input_guardrail_results().len(), 1);
+    assert_eq!(result.guardrail_results(GuardrailKind::Input).len(), 1);
 }
 
 #[tokio::test]
 async fn a_guardrail_beside_the_model_that_tripped_and_then_passes_is_listed_as_it_is() {
     let once = Once::default();
-    let trips =
-        InputGuardrail::beside_model("trips", move |_ctx, _agent, _input| once.fail().is_err());
-    let before = InputGuardrail::new("before", |_ctx, _agent, _input| false);
+    let trips = InputGuardrail::beside_model("trips", move |_ctx, _agent, _input| {
+        InputVerdict::trip_if(once.fail().is_err(), Value::Null)
+    });
+    let before = InputGuardrail::new("before", |_ctx, _agent, _input| ());
     let agent: Agent = Agent::new("A")
         .input_guardrail(before)
         .input_guardrail(trips);
     let runner = Runner::new(&agent).model(ScriptedModel::new().say("ok").say("ok"));
     let result = resumed(&runner, ErrorKind::InputGuardrail).await;
-    let found = result.input_guardrail_results().iter();
+    let found = result.guardrail_results(GuardrailKind::Input).iter();
     let found: Vec<_> = found
-        .map(|found| (&*found.guardrail, found.verdict.tripped))
+        .map(|found| (&*found.guardrail, found.tripped()))
         .collect();
     assert_eq!(found, [("before", false), ("trips", false)]);
 }
@@ -253,5 +245,5 @@ async fn a_handoff_that_fails_before_its_callback_is_checked_again_and_listed_on
         .say("ok");
     let runner = Runner::new(&clerk).model(model);
     let result = resumed(&runner, ErrorKind::UserCode).await;
-    assert_eq!(result.handoff_guardrail_results().len(), 1);
+    assert_eq!(result.guardrail_results(GuardrailKind::Handoff).len(), 1);
 }

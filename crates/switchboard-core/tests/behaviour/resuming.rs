@@ -1,15 +1,16 @@
-//! Storing a run and going on with it.
+//! Storing a run and resuming it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use switchboard_core::run::RunStatus;
+use switchboard_core::stream::ItemEvent;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, Run, RunStatus, Runner, StreamEvent, Team, ToolContext, ToolGuardrail, ToolVerdict, tool,
-};
+use switchboard_core::{Agent, EventKind, Run, Runner, Team, ToolContext, tool};
 
 #[tokio::test]
-async fn a_stored_run_goes_on_with_the_agent_that_had_it_and_repeats_nothing() {
+async fn a_stored_run_is_resumed_at_its_agent_and_repeats_nothing() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = ran.clone();
     let team: Team = Team::new()
@@ -31,8 +32,8 @@ async fn a_stored_run_goes_on_with_the_agent_that_had_it_and_repeats_nothing() {
     let runner = Runner::new(&team["A"]).model(model);
     let mut stream = runner.stream("x");
     while let Some(event) = stream.next().await {
-        if let StreamEvent::Item(event, _) = event
-            && event.as_str() == "tool_output"
+        if let EventKind::Item { name, .. } = event.kind
+            && name == ItemEvent::ToolOutput
         {
             stream.stop_after_turn();
         }
@@ -61,7 +62,7 @@ async fn each_item_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_run_of_an_agent_that_is_not_there_is_given_back() {
+async fn the_error_for_a_run_whose_agent_is_missing_has_the_run() {
     let b: Agent = Agent::new("B");
     let a = Agent::new("A").handoff(&b);
     let model = ScriptedModel::new()
@@ -99,14 +100,18 @@ async fn a_stored_run_that_was_tampered_with_is_refused() {
     };
     let message = refused(&|run| *run = serde_json::json!({"version": 99}));
     assert!(
-        message.contains("stored in form 99, this version reads form"),
+        message.contains("stored in version 99; this program reads versions 3 to 4"),
         "{message}"
     );
-    let message = refused(&|run| run["phase"]["handoff"]["handoffs"] = serde_json::json!([]));
-    assert!(message.contains("nobody asked for it"), "{message}");
-    let message = refused(&|run| run["phase"]["handoff"]["items"] = serde_json::json!([7]));
+    let message = refused(&|run| {
+        run["run"]["position"]["phase"]["handoff"]["handoffs"] = serde_json::json!([])
+    });
+    assert!(message.contains("there is no call of one"), "{message}");
+    let message = refused(&|run| {
+        run["run"]["position"]["phase"]["handoff"]["items"] = serde_json::json!([7])
+    });
     assert!(
-        message.contains("run item 7, which it does not hold"),
+        message.contains("refers to run item 7, which is missing"),
         "{message}"
     );
     let message = refused(&|run| run["items"][0] = serde_json::json!(7));
@@ -117,7 +122,7 @@ async fn a_stored_run_that_was_tampered_with_is_refused() {
 
     // A number of items at its limit does not overflow.
     let mut last = stored.clone();
-    last["made_items"] = serde_json::json!(u32::MAX);
+    last["run"]["position"]["last_item"] = serde_json::json!(u32::MAX);
     let run: Run = serde_json::from_str(&last.to_string()).unwrap();
     let a = Agent::new("A").handoff(&b);
     let runner = Runner::new(&a).model(ScriptedModel::new().say("ok"));
@@ -131,7 +136,7 @@ async fn values_as_deep_as_can_be_read_can_be_stored() {
     let value: serde_json::Value = serde_json::from_str(&deep).unwrap();
     let agent: Agent = Agent::new("A")
         .tool(tool("t").run(move |_ctx, (): ()| value.clone()))
-        .tool_use_behavior(switchboard_core::ToolUseBehavior::stop_on_first_tool());
+        .tool_use_behavior(switchboard_core::agent::ToolUseBehavior::stop_on_first_tool());
     let model = ScriptedModel::new().call("t", "{}");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     let stored = serde_json::to_string(result.run()).unwrap();
@@ -142,15 +147,15 @@ async fn values_as_deep_as_can_be_read_can_be_stored() {
 #[tokio::test]
 async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
     struct FailOnce(AtomicUsize);
-    impl switchboard_core::RunHooks for FailOnce {
+    impl switchboard_core::hooks::RunHooks for FailOnce {
         async fn on_tool_end(
             &self,
             _ctx: &switchboard_core::RunContext,
             _agent: &Agent,
             tool: &switchboard_core::Tool,
             _call: &switchboard_core::ToolContext,
-            _output: &switchboard_core::ToolOutput,
-        ) -> switchboard_core::HookResult {
+            _output: &switchboard_core::tool::ToolOutput,
+        ) -> switchboard_core::hooks::HookResult {
             if tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
                 Err("the audit log is down".into())
             } else {
@@ -180,7 +185,7 @@ async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
         .unwrap();
     assert_eq!(result.final_text(), "ok");
     assert_eq!(ran.load(Ordering::SeqCst), 1);
-    let outputs = crate::told(&result.to_input_list());
+    let outputs = crate::described(&result.to_input_list());
     assert_eq!(
         outputs[3..5],
         ["output of call_1: 1", "output of call_2: 2"]
@@ -219,7 +224,7 @@ async fn a_tool_whose_condition_has_changed_since_it_was_called_still_runs() {
 }
 
 /// Two tools, the second of which fails once at its guardrail.
-fn half_done(output: switchboard_core::ToolOutput) -> Runner {
+fn half_done(output: switchboard_core::tool::ToolOutput) -> Runner {
     let asked = AtomicUsize::new(0);
     let once = ToolGuardrail::on_call("once", move |_ctx| {
         match asked.fetch_add(1, Ordering::SeqCst) {
@@ -237,9 +242,9 @@ fn half_done(output: switchboard_core::ToolOutput) -> Runner {
 }
 
 #[tokio::test]
-async fn what_a_tool_returned_is_told_the_same_after_it_was_stored() {
-    use switchboard_core::ToolOutput;
-    for (output, told) in [
+async fn the_output_of_a_tool_is_the_same_after_it_was_stored() {
+    use switchboard_core::tool::ToolOutput;
+    for (output, text) in [
         (ToolOutput::Json(serde_json::json!("x")), "\"x\""),
         (ToolOutput::from("x"), "x"),
         (ToolOutput::Json(serde_json::json!([1])), "[1]"),
@@ -247,8 +252,8 @@ async fn what_a_tool_returned_is_told_the_same_after_it_was_stored() {
         let runner = half_done(output);
         let error = runner.run("x").await.unwrap_err();
         let result = runner.resume(crate::stored(error.run().unwrap())).await;
-        let made = crate::told(&result.unwrap().to_input_list());
-        assert_eq!(made[3], format!("output of call_1: {told}"));
+        let made = crate::described(&result.unwrap().to_input_list());
+        assert_eq!(made[3], format!("output of call_1: {text}"));
     }
 }
 
@@ -258,7 +263,7 @@ async fn a_stored_run_whose_tools_are_not_those_it_called_is_refused() {
     let stored = serde_json::to_value(error.run().unwrap()).unwrap();
     let read = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut changed = stored.clone();
-        change(&mut changed["phase"]["tools"]);
+        change(&mut changed["run"]["position"]["phase"]["tools"]["tools"]);
         serde_json::from_str::<Run>(&changed.to_string())
     };
     read(&|_| {}).unwrap();
@@ -272,17 +277,20 @@ async fn a_stored_run_whose_tools_are_not_those_it_called_is_refused() {
     ];
     for change in changes {
         let message = read(change).unwrap_err().to_string();
-        assert!(message.contains("not there or there twice"), "{message}");
+        assert!(
+            message.contains("which does not exist or is listed twice"),
+            "{message}"
+        );
     }
 }
 
 #[tokio::test]
-async fn a_step_that_is_cancelled_keeps_what_was_noted_and_does_its_tools_again() {
+async fn a_cancelled_step_counts_its_usage_and_runs_its_tools_again() {
     let ran = Arc::new(AtomicUsize::new(0));
     let counted = ran.clone();
     let agent: Agent = Agent::new("A")
         .tool(tool("quick").run(move |ctx: ToolContext, (): ()| {
-            ctx.add_usage(switchboard_core::Usage {
+            ctx.add_usage(switchboard_core::model::Usage {
                 input_tokens: 5,
                 ..Default::default()
             });

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::OutputGuardrail;
+use switchboard_core::items::ItemKind;
+use switchboard_core::model::ServerState;
+use switchboard_core::run::ServerHistory;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, Item, ItemKind, MemorySession, Model, ModelRequest, ModelResponse,
-    OutputGuardrail, Run, Runner, ServerHistory, ServerState, filters, handoff, tool,
+    Agent, Item, MemorySession, Model, ModelRequest, ModelResponse, Run, Runner, filters, handoff,
+    tool,
 };
 
-use crate::told;
+use crate::described;
 
 /// Numbers the answers of a script, as a provider that keeps them does.
 struct Kept(ScriptedModel, AtomicUsize);
@@ -56,14 +61,14 @@ async fn only_what_is_new_is_sent_and_each_response_follows_the_last() {
         .server_history(ServerHistory::Responses { previous: None });
     let result = runner.run("How much?").await.unwrap();
     let requests = script.requests();
-    assert_eq!(told(&requests[0].input), ["user: How much?"]);
+    assert_eq!(described(&requests[0].input), ["user: How much?"]);
     assert_eq!(requests[0].server, None);
     assert_eq!(
-        told(&requests[1].input),
+        described(&requests[1].input),
         [r#"output of call_1: {"assistant": "Billing"}"#]
     );
     assert_eq!(requests[1].server, follows("resp_1"));
-    assert_eq!(told(&requests[2].input), ["output of call_2: 42"]);
+    assert_eq!(described(&requests[2].input), ["output of call_2: 42"]);
     assert_eq!(requests[2].server, follows("resp_2"));
     assert_eq!(result.to_input_list().len(), 6, "the run itself has it all");
 
@@ -95,7 +100,7 @@ async fn a_conversation_keeps_its_name_and_a_stored_run_knows_what_was_sent() {
 }
 
 #[tokio::test]
-async fn what_cannot_apply_is_refused_before_the_callback_and_nesting_is_off() {
+async fn settings_that_cannot_apply_are_errors_before_the_callback_and_nesting_is_off() {
     let calls = Arc::new(AtomicUsize::new(0));
     let run = |runner: Runner| {
         let runner = runner.conversation("conv_1");
@@ -122,7 +127,7 @@ async fn what_cannot_apply_is_refused_before_the_callback_and_nesting_is_off() {
     let session = MemorySession::new();
     let error = run(Runner::new(&desk(&calls)).session(&session)).await;
     assert!(error.unwrap_err().is_configuration());
-    let guardrail = OutputGuardrail::new("g", |_ctx, _agent, _output| false);
+    let guardrail = OutputGuardrail::new("g", |_ctx, _agent, _output| ());
     let error = run(Runner::new(&desk(&calls)).output_guardrail(guardrail)).await;
     assert!(error.unwrap_err().is_configuration());
 }
@@ -138,7 +143,7 @@ async fn an_answer_without_an_identifier_cannot_be_followed() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_only_in_the_conversation_it_was_begun_in() {
+async fn a_run_is_resumed_only_in_the_conversation_it_began_in() {
     let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
     let script = ScriptedModel::new().call("t", "{}").say("ok");
     let begun = Runner::new(&agent).model(script.clone());
@@ -170,7 +175,7 @@ async fn a_run_goes_on_only_in_the_conversation_it_was_begun_in() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_taken_is_not_gone_on_from() {
+async fn a_rejected_response_is_not_continued_from() {
     let agent: Agent = Agent::new("A");
     let script = ScriptedModel::new().call("no_such_tool", "{}").say("ok");
     let runner = Runner::new(&agent)
@@ -178,7 +183,7 @@ async fn an_answer_that_was_not_taken_is_not_gone_on_from() {
         .server_history(ServerHistory::Responses { previous: None });
     let error = runner.run("x").await.unwrap_err();
     runner.resume(error.into_run().unwrap()).await.unwrap();
-    assert_eq!(told(&script.requests()[1].input), ["user: x"]);
+    assert_eq!(described(&script.requests()[1].input), ["user: x"]);
     assert_eq!(script.requests()[1].server, None);
 }
 

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use switchboard_core::callback::BoxError;
+use switchboard_core::items::Items;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, BoxError, ErrorKind, Item, Items, MemorySession, Runner, Session, tool,
-};
+use switchboard_core::{Agent, ErrorKind, Item, MemorySession, Runner, Session, tool};
 
-use crate::told;
+use crate::described;
 
 #[tokio::test]
-async fn the_next_run_goes_on_where_the_last_one_ended() {
+async fn the_next_run_continues_where_the_last_one_ended() {
     let agent: Agent = Agent::new("A");
     let session = MemorySession::new();
     let model = ScriptedModel::new().say("Hello Ann.").say("Ann.");
     let runner = Runner::new(&agent).model(model.clone()).session(&session);
     runner.run("I am Ann").await.unwrap();
     runner.run("Who am I?").await.unwrap();
-    let seen = told(&model.requests()[1].input);
+    let seen = described(&model.requests()[1].input);
     assert_eq!(
         seen,
         ["user: I am Ann", "assistant: Hello Ann.", "user: Who am I?"]
@@ -34,7 +34,7 @@ async fn a_session_pops_clears_and_loads_the_latest() {
         .await
         .unwrap();
     assert_eq!(
-        told(&session.load(Some(2)).await.unwrap()),
+        described(&session.load(Some(2)).await.unwrap()),
         ["user: 2", "user: 3"]
     );
     assert_eq!(session.pop().await.unwrap(), Some(Item::user("3")));
@@ -43,7 +43,7 @@ async fn a_session_pops_clears_and_loads_the_latest() {
     assert_eq!(session.pop().await.unwrap(), None);
 }
 
-/// A session that fails while it is told to, and counts what it is given.
+/// A session whose writes fail while `fails` is set.
 #[derive(Clone, Default)]
 struct Flaky {
     held: MemorySession,
@@ -85,12 +85,12 @@ async fn a_session_that_cannot_be_written_loses_nothing() {
     let error = runner.run("x").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Session);
     assert!(error.to_string().contains("disk full"), "{error}");
-    assert_eq!(told(&session.held.items()), ["user: x"]);
+    assert_eq!(described(&session.held.items()), ["user: x"]);
 
     session.fails.store(false, Ordering::SeqCst);
     runner.resume(error.into_run().unwrap()).await.unwrap();
     assert_eq!(
-        told(&session.held.items()),
+        described(&session.held.items()),
         ["user: x", "call t", "output of call_1: 1", "assistant: ok"]
     );
 }
@@ -115,12 +115,12 @@ async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
     let runner = Runner::new(&agent).model(model).session(&session);
     let error = runner.run("x").await.unwrap_err();
     assert_eq!(
-        told(&session.items()),
+        described(&session.items()),
         ["user: x", "call t", "output of call_1: 1"]
     );
     runner.resume(error.into_run().unwrap()).await.unwrap();
     assert_eq!(
-        told(&session.items()),
+        described(&session.items()),
         [
             "user: x",
             "call t",
@@ -133,7 +133,7 @@ async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
 }
 
 #[tokio::test]
-async fn a_limit_does_not_leave_half_a_call() {
+async fn a_limit_leaves_no_orphaned_call() {
     let session = MemorySession::new();
     let items = [
         Item::user("1"),
@@ -150,7 +150,7 @@ async fn a_limit_does_not_leave_half_a_call() {
         .session_limit(2);
     runner.run("4").await.unwrap();
     assert_eq!(
-        told(&model.requests()[0].input),
+        described(&model.requests()[0].input),
         ["assistant: 3", "user: 4"]
     );
 }
@@ -168,7 +168,7 @@ async fn a_run_begun_without_a_session_is_stored_whole_once_it_has_one() {
     let runner = Runner::new(&agent).model(model).session(&session);
     runner.resume(error.into_run().unwrap()).await.unwrap();
     assert_eq!(
-        told(&session.items()),
+        described(&session.items()),
         ["user: x", "call t", "output of call_1: 1", "assistant: ok"]
     );
 }
@@ -211,5 +211,5 @@ async fn a_stop_while_the_session_is_written_stores_nothing_twice() {
     stopper.stop();
     let stopped = finished.await.unwrap().unwrap();
     runner.resume(stopped.into_run()).await.unwrap();
-    assert_eq!(told(&session.0.items()), ["user: x", "assistant: ok"]);
+    assert_eq!(described(&session.0.items()), ["user: x", "assistant: ok"]);
 }

@@ -1,9 +1,10 @@
-//! What the model is asked with: settings, instructions, limits, usage.
+//! Model requests: settings, instructions, limits.
 
+use switchboard_core::model::{ToolChoice, Usage};
+use switchboard_core::run::NameCollision;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, ModelRequest, ModelResponse, ModelSettings, NameCollision, RunConfig, Runner,
-    ToolChoice, Usage, tool,
+    Agent, Item, ModelRequest, ModelResponse, ModelSettings, RunConfig, Runner, tool,
 };
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn usage_adds_up_and_callbacks_see_it() {
 }
 
 #[tokio::test]
-async fn too_many_turns_end_the_run_with_all_it_made() {
+async fn too_many_turns_end_the_run_and_its_items_are_kept() {
     let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
     let model = ScriptedModel::new()
         .call("t", "{}")
@@ -137,7 +138,7 @@ async fn names_that_collide_can_be_an_error() {
     };
     let model = ScriptedModel::new().say("never");
     let error = Runner::new(&agent)
-        .config(config)
+        .replace_config(config)
         .model(model)
         .run("x")
         .await

@@ -1,4 +1,4 @@
-//! Stored runs of every version since 3: what that version wrote is read and gone on with.
+//! Stored runs of every version since 3 are read and resumed.
 //!
 //! `tests/data/stored_runs/v<N>/` was written by the program of version N, with
 //! `cargo test -p switchboard-core --test behaviour -- --ignored stored_runs::write_fixtures`.
@@ -9,11 +9,13 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchboard_core::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail, ToolVerdict};
+use switchboard_core::model::Usage;
+use switchboard_core::run::ServerHistory;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Handoff, InputGuardrail, Item, Json, MemorySession, ModelResponse, OutputGuardrail, Run,
-    RunResult, Runner, ServerHistory, Session, Step, ToolContext, ToolGuardrail, ToolVerdict,
-    Usage, filters, handoff, tool,
+    Agent, Handoff, Item, Json, MemorySession, ModelResponse, Run, RunResult, Runner, Session,
+    Step, ToolContext, filters, handoff, tool,
 };
 
 /// A conversation whose run is stored after every step.
@@ -129,10 +131,10 @@ const SCENARIOS: [Scenario; 9] = [
         runner: |_| {
             let c: Agent = Agent::new("C");
             let b: Agent = Agent::new("B");
-            let refused =
-                handoff(&b).on_handoff(|_ctx| switchboard_core::HandoffDecision::refuse("closed"));
+            let refused = handoff(&b)
+                .on_handoff(|_ctx| switchboard_core::handoff::HandoffDecision::refuse("closed"));
             let a = Agent::new("A").handoff(refused).handoff(&c);
-            Runner::new(&a).unknown_tool(switchboard_core::UnknownTool::TellModel)
+            Runner::new(&a).unknown_tool(switchboard_core::run::UnknownTool::TellModel)
         },
         answers: || {
             vec![
@@ -153,7 +155,7 @@ const SCENARIOS: [Scenario; 9] = [
             let picked = b.clone();
             let custom = Handoff::custom("Desk", move |_ctx, _arguments| picked.clone())
                 .candidate(&b)
-                .filter_fn(move |data: switchboard_core::HandoffInputData| {
+                .filter_fn(move |data: switchboard_core::handoff::HandoffInputData| {
                     error(fails).map(|()| data)
                 });
             let a: Agent = Agent::new("A").handoff(custom);
@@ -194,7 +196,7 @@ const SCENARIOS: [Scenario; 9] = [
         runner: |fails| {
             let agent: Agent = Agent::new("A")
                 .tool(tool("t").run(|_ctx, (): ()| Json(json!([1, null]))))
-                .tool_use_behavior(switchboard_core::ToolUseBehavior::decide(
+                .tool_use_behavior(switchboard_core::agent::ToolUseBehavior::decide(
                     move |_ctx, _results| {
                         error(fails).map(|()| None::<switchboard_core::FinalOutput>)
                     },
@@ -219,9 +221,7 @@ const SCENARIOS: [Scenario; 9] = [
             });
             let agent: Agent = Agent::new("A")
                 .input_guardrail(masked)
-                .input_guardrail(InputGuardrail::new("fine", |_ctx, _agent, _input| {
-                    switchboard_core::GuardrailVerdict::allow()
-                }))
+                .input_guardrail(InputGuardrail::new("fine", |_ctx, _agent, _input| ()))
                 .output_guardrail(OutputGuardrail::replacing(
                     "late",
                     move |_ctx, _agent, _output| error(fails),
@@ -320,7 +320,7 @@ struct Fixture {
 }
 
 #[tokio::test]
-async fn a_run_that_any_version_stored_is_gone_on_with() {
+async fn runs_stored_by_every_version_can_be_resumed() {
     let mut read = 0;
     for version in fs::read_dir(folder()).unwrap() {
         let version = version.unwrap().path();

@@ -1,20 +1,101 @@
-//! What a streamed run tells.
+//! Streamed runs and their events.
+
+mod events;
+mod handoffs;
+mod json;
+mod last_event;
+mod progress;
+mod run_so_far;
+mod threads;
+mod tools;
+mod turn_by_turn;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use futures_util::task::AtomicWaker;
+use serde_json::Value;
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::{ModelEvent, Usage};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, BoxError, Item, Model, ModelEvent, ModelRequest, ModelResponse, Runner, StreamEvent,
+    Agent, EventKind, Item, Model, ModelRequest, ModelResponse, RunStream, Runner, StreamEvent,
     tool,
 };
 
-fn name(event: &StreamEvent) -> String {
-    match event {
-        StreamEvent::AgentUpdated(agent) => format!("agent {}", agent.name()),
-        StreamEvent::Item(event, _) => event.as_str().to_owned(),
-        StreamEvent::Model(ModelEvent::TextDelta { text, .. }) => format!("delta {text:?}"),
-        StreamEvent::Model(ModelEvent::Completed(_)) => "completed".to_owned(),
-        other => format!("{other:?}"),
+/// Returns the remaining events of a stream.
+async fn collect(stream: &mut RunStream) -> Vec<StreamEvent> {
+    stream.by_ref().collect().await
+}
+
+/// The events as JSON, without the times that tools took.
+fn to_json(events: &[StreamEvent]) -> Vec<Value> {
+    let to_json = |event| {
+        let mut json = serde_json::to_value(event).unwrap();
+        json.as_object_mut().unwrap().remove("seconds");
+        json
+    };
+    events.iter().map(to_json).collect()
+}
+
+/// The type of an event in JSON.
+fn type_of(event: &StreamEvent) -> String {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        r#type: String,
+    }
+    let json = serde_json::to_string(event).unwrap();
+    serde_json::from_str::<Typed>(&json).unwrap().r#type
+}
+
+/// A counter that a listener increments and a tool waits for.
+#[derive(Clone, Default)]
+struct Signal(Arc<(AtomicUsize, AtomicWaker)>);
+
+impl Signal {
+    fn increment(&self) {
+        let (count, waiting) = &*self.0;
+        count.fetch_add(1, Ordering::SeqCst);
+        waiting.wake();
+    }
+
+    /// Waits until the counter has been incremented `times` times.
+    async fn wait_for(&self, times: usize) {
+        let (count, waiting) = &*self.0;
+        poll_fn(|cx| {
+            waiting.register(cx.waker());
+            if count.load(Ordering::SeqCst) >= times {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
+/// A response that used one request, 10 tokens of input and 2 of output.
+fn response(items: impl IntoIterator<Item = Item>) -> ModelResponse {
+    ModelResponse::new(items).usage(Usage {
+        requests: 1,
+        input_tokens: 10,
+        output_tokens: 2,
+        ..Usage::default()
+    })
+}
+
+/// A short form of the events of agents, messages and items; `None` for the others.
+fn short_form(event: StreamEvent) -> Option<String> {
+    match event.kind {
+        EventKind::AgentUpdated { .. } => Some(format!("agent {}", event.agent)),
+        EventKind::Item { name, .. } => Some(name.as_str().to_owned()),
+        EventKind::TextDelta { text, .. } => Some(format!("delta {text:?}")),
+        EventKind::Usage { .. } => Some("completed".to_owned()),
+        _ => None,
     }
 }
 
@@ -27,11 +108,10 @@ async fn events_come_in_the_order_things_happen() {
     let model = ScriptedModel::new()
         .calls([("t", "{}"), ("transfer_to_b", "{}")])
         .say("All done.");
-    let runner = Runner::new(&a).model(model);
-    let mut stream = runner.stream("x");
+    let mut stream = Runner::new(&a).model(model).stream("x");
     let mut events = Vec::new();
     while let Some(event) = stream.next().await {
-        events.push(name(&event));
+        events.extend(short_form(event));
     }
     assert_eq!(
         events,
@@ -53,13 +133,13 @@ async fn events_come_in_the_order_things_happen() {
 }
 
 #[tokio::test]
-async fn a_stream_is_a_stream() {
+async fn a_run_stream_implements_stream() {
     let a: Agent = Agent::new("A");
     let model = ScriptedModel::new().say("Hi");
     let events: Vec<String> = Runner::new(&a)
         .model(model)
         .stream("x")
-        .map(|e| name(&e))
+        .filter_map(async |event| short_form(event))
         .collect()
         .await;
     assert_eq!(
@@ -91,7 +171,7 @@ impl Model for Lingering {
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_after_the_complete_answer() {
+async fn nothing_is_read_after_the_complete_answer() {
     let a: Agent = Agent::new("A").model(Lingering);
     let finished = tokio::time::timeout(
         std::time::Duration::from_secs(5),
@@ -117,7 +197,7 @@ impl Model for Broken {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_taken_for_complete() {
+async fn an_answer_that_breaks_off_is_not_complete() {
     let a: Agent = Agent::new("A").model(Broken);
     let error = Runner::new(&a).stream("x").finish().await.unwrap_err();
     assert!(error.is_model_behavior() && error.to_string().contains("without a complete answer"));

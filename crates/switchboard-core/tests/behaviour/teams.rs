@@ -1,12 +1,14 @@
-//! Agents that name each other.
+//! Teams: agents that refer to each other by name, and checks on them.
 
 use std::sync::{Arc, Weak};
 
+use switchboard_core::handoff::ToolNames;
+use switchboard_core::team::{Finding, FindingCode};
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Finding, FindingCode, Runner, Team, ToolNames, handoff, tool};
+use switchboard_core::{Agent, Runner, Team, handoff, tool};
 
 #[tokio::test]
-async fn agents_in_a_cycle_hand_the_conversation_round() {
+async fn agents_hand_off_in_a_cycle() {
     let team: Team = Team::new()
         .agent(Agent::new("A").handoff("B"))
         .agent(Agent::new("B").handoff(handoff("C").tool_name("on")))
@@ -44,14 +46,17 @@ fn a_cycle_leaks_nothing() {
         .unwrap();
     let kept = team["B"].clone();
     drop(team);
-    assert!(watch.upgrade().is_some(), "an agent keeps its team");
+    assert!(watch.upgrade().is_some(), "an agent keeps its team alive");
     assert_eq!(kept.handoffs()[0].agent_name(), "A");
     drop(kept);
-    assert!(watch.upgrade().is_none(), "and the last one takes it along");
+    assert!(
+        watch.upgrade().is_none(),
+        "dropping the last agent drops the team"
+    );
 }
 
 #[test]
-fn descriptions_are_found_by_name() {
+fn a_handoff_by_name_has_the_description_of_its_target() {
     let team: Team = Team::new()
         .agent(Agent::new("A").handoff("B"))
         .agent(Agent::new("B").handoff_description("Knows all."))
@@ -64,7 +69,7 @@ fn descriptions_are_found_by_name() {
 }
 
 #[test]
-fn agents_given_by_value_come_along() {
+fn agents_given_by_value_become_members() {
     let b: Agent = Agent::new("B").handoff("A");
     let team = Team::new()
         .agent(Agent::new("A").handoff(&b))
@@ -75,7 +80,7 @@ fn agents_given_by_value_come_along() {
 }
 
 #[test]
-fn everything_wrong_with_a_team_is_said_at_once() {
+fn an_error_lists_all_problems_of_a_team() {
     let error = Team::new()
         .agent(Agent::<()>::new("A").handoff("Biling"))
         .agent(Agent::new("Billing"))
@@ -97,7 +102,7 @@ fn everything_wrong_with_a_team_is_said_at_once() {
 
 #[test]
 #[should_panic(expected = "the team has no agent \"C\", only \"A\"")]
-fn asking_for_an_agent_that_is_not_there_says_which_are() {
+fn indexing_an_unknown_agent_panics_with_the_known_names() {
     let team: Team = Team::new().agent(Agent::new("A")).build().unwrap();
     let _ = &team["C"];
 }
@@ -109,7 +114,7 @@ fn codes(team: &Team) -> Vec<String> {
 }
 
 #[test]
-fn a_team_that_is_fine_has_nothing_to_find() {
+fn a_valid_team_has_no_findings() {
     let team: Team = Team::new()
         .agent(
             Agent::new("Triage")
@@ -127,7 +132,7 @@ fn a_team_that_is_fine_has_nothing_to_find() {
 }
 
 #[test]
-fn a_team_is_looked_over() {
+fn findings_are_sorted_by_severity() {
     let long = "x".repeat(60);
     let team: Team = Team::new()
         .agent(
@@ -169,14 +174,14 @@ fn a_team_is_looked_over() {
     assert!(!readable.iter().any(|f| f.code.as_str() == "name-too-long"));
     let cycle = team.check().pop().unwrap().to_string();
     assert!(
-        cycle.contains("\"Round\", \"About\" can hand the conversation round"),
+        cycle.contains("\"Round\", \"About\" can hand off in a cycle"),
         "{cycle}"
     );
 }
 
 #[test]
-fn a_team_of_any_size_and_depth_is_looked_over() {
-    // A long chain that leads into a large ring.
+fn a_large_and_deep_team_can_be_checked() {
+    // A long chain that leads into a large cycle.
     let (ring, end) = (50_000, 100_000);
     let mut team = Team::new();
     for n in 0..end {
@@ -192,7 +197,7 @@ fn a_team_of_any_size_and_depth_is_looked_over() {
     assert_eq!(finding.agent, "50000");
     let (first, last) = (
         "\"50000\", \"50001\", ",
-        "\"50007\" and 49992 more can hand",
+        "\"50007\" and 49992 more can hand off in a cycle",
     );
     assert!(
         finding.message.starts_with(first) && finding.message.contains(last),
@@ -222,9 +227,9 @@ async fn findings_name_tools_as_the_model_sees_them() {
 }
 
 #[test]
-fn agents_used_as_tools_are_looked_over_as_well() {
+fn agents_used_as_tools_are_checked_too() {
     let expert: Agent = Agent::new("Expert");
-    // No member of the team; it only answers.
+    // This agent is not a member of the team.
     let helper: Agent = Agent::new("Helper").tool(tool("look up").run(|_ctx, (): ()| "1"));
     let librarian = Agent::new("Librarian").tool(helper.as_tool("help"));
     let team = Team::new()
@@ -246,7 +251,7 @@ fn agents_used_as_tools_are_looked_over_as_well() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_nowhere_is_told_before_the_model_is_asked() {
+async fn a_handoff_to_an_unknown_name_fails_before_the_model_is_called() {
     let agent: Agent = Agent::new("A")
         .handoff(handoff("Nobody").enabled(false))
         .handoff("Ghost");
@@ -262,7 +267,7 @@ async fn a_name_that_leads_nowhere_is_told_before_the_model_is_asked() {
     assert_eq!(model.requests().len(), 0);
 }
 
-/// A desk that asks an expert, who hands off by name.
+/// A desk that uses a librarian as a tool, who uses an expert, who hands off by name.
 fn desk_with_expert(to: &str) -> Agent {
     let expert: Agent = Agent::new("Expert").handoff(to);
     let librarian = Agent::new("Librarian").tool(expert.as_tool("ask_expert"));
@@ -270,7 +275,7 @@ fn desk_with_expert(to: &str) -> Agent {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_found_in_an_agent_used_as_a_tool() {
+fn an_unknown_name_is_found_in_an_agent_used_as_a_tool() {
     let team = Team::new().agent(desk_with_expert("Ghost")).build();
     assert_eq!(
         team.unwrap_err().to_string(),
@@ -283,7 +288,7 @@ fn a_name_that_leads_nowhere_is_found_in_an_agent_used_as_a_tool() {
 async fn an_agent_used_as_a_tool_hands_off_to_members_by_name() {
     let billing = |about: &str| Agent::new("Billing").handoff_description(about);
     let desk = desk_with_expert("Billing");
-    // In two teams, each with a colleague of its own.
+    // The same desk is in two teams, each with its own billing agent.
     for about in ["Bills.", "Invoices."] {
         let team: Team = Team::new()
             .agent(desk.clone())
@@ -313,7 +318,7 @@ async fn an_agent_used_as_a_tool_hands_off_to_members_by_name() {
 }
 
 #[test]
-fn another_agent_of_a_member_s_name_is_not_taken_for_it() {
+fn an_agent_with_the_name_of_a_member_is_not_confused_with_it() {
     let expert: Agent = Agent::new("Expert");
     let other: Agent = Agent::new("Expert").tool(tool("guess").run(|_ctx, (): ()| "1"));
     let team = Team::new()
@@ -341,7 +346,7 @@ fn another_agent_of_a_member_s_name_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_name_that_many_have_is_one_finding_and_what_is_never_offered_does_not_count() {
+fn a_shared_name_is_one_finding_and_disabled_tools_do_not_count() {
     let go = |enabled| tool("go").enabled(enabled).run(|_ctx, (): ()| "1");
     let handoff_named = |name| handoff("Desk").tool_name(name).tool_description("Round.");
     let team: Team = Team::new()
@@ -368,12 +373,12 @@ fn a_name_that_many_have_is_one_finding_and_what_is_never_offered_does_not_count
 }
 
 #[test]
-fn many_handoffs_whose_names_come_to_the_same_are_named_at_once() {
+fn many_handoffs_with_the_same_tool_name_are_named_fast() {
     let count = 20_000;
     let mut team = Team::new();
     let mut desk = Agent::<()>::new("Desk");
     for n in 0..count {
-        // The reference's rule makes one name of all of these.
+        // The reference's policy gives all of these the same tool name.
         let name: String = format!("{n:016b}").replace('0', "账").replace('1', "单");
         desk = desk.handoff(name.as_str());
         team = team.agent(Agent::new(name));
@@ -388,7 +393,7 @@ fn many_handoffs_whose_names_come_to_the_same_are_named_at_once() {
 }
 
 #[test]
-fn a_schema_that_cannot_work_is_found_in_an_agent_used_as_a_tool() {
+fn an_invalid_schema_is_found_in_an_agent_used_as_a_tool() {
     let far: Agent = Agent::new("远");
     let expert: Agent = Agent::new("Expert").handoff(
         handoff(&far)
@@ -406,7 +411,7 @@ fn a_schema_that_cannot_work_is_found_in_an_agent_used_as_a_tool() {
 }
 
 #[test]
-fn a_handoff_that_is_never_offered_leads_nowhere() {
+fn a_disabled_handoff_does_not_reach_its_target() {
     let team: Team = Team::new()
         .agent(
             Agent::new("A")
@@ -420,7 +425,7 @@ fn a_handoff_that_is_never_offered_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn an_agent_can_be_told_of_its_colleagues() {
+async fn instructions_can_list_the_handoffs() {
     let b: Agent = Agent::new("B");
     let c: Agent = Agent::new("C");
     let a = Agent::new("A")
@@ -430,10 +435,13 @@ async fn an_agent_can_be_told_of_its_colleagues() {
         .handoff(handoff(&c).enabled(false));
     let model = ScriptedModel::new().say("ok");
     Runner::new(&a).model(model.clone()).run("x").await.unwrap();
-    let told = model.requests()[0].instructions.clone().unwrap();
-    assert!(told.starts_with(switchboard_core::HANDOFF_PROMPT), "{told}");
+    let instructions = model.requests()[0].instructions.clone().unwrap();
     assert!(
-        told.ends_with("conversation to:\n- B (transfer_to_b)\n\nRoute."),
-        "{told}"
+        instructions.starts_with(switchboard_core::handoff::HANDOFF_PROMPT),
+        "{instructions}"
+    );
+    assert!(
+        instructions.ends_with("conversation to:\n- B (transfer_to_b)\n\nRoute."),
+        "{instructions}"
     );
 }

@@ -1,16 +1,19 @@
-//! The test kit, as somebody who tests their agents would use it.
+//! The test kit: scripted models, reports and recorders.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
+use switchboard_core::handoff::HandoffDecision;
+use switchboard_core::run::HandoffOutcome;
 use switchboard_core::testing::{Recorder, Recording, Report, ScriptedModel};
 use switchboard_core::{
-    Agent, BoxError, GuardrailVerdict, HandoffDecision, HandoffOutcome, InputGuardrail, Item,
-    Model, ModelRequest, ModelResponse, Run, Runner, filters, handoff, tool,
+    Agent, Item, Model, ModelRequest, ModelResponse, Runner, filters, handoff, tool,
 };
 
-use crate::told;
+use crate::{described, stored};
 
 fn desk() -> Agent {
     let billing = Agent::new("Billing").tool(tool("refund").run(|_ctx, (): ()| "done"));
@@ -23,7 +26,7 @@ fn script() -> ScriptedModel {
             request
                 .handoffs
                 .iter()
-                .any(|handoff| &*handoff.agent_name == "Billing")
+                .any(|handoff| &*handoff.to == "Billing")
         })
         .call("transfer_to_billing", r#"{"why": "refund"}"#)
         .call("refund", r#"{"amount": 5}"#)
@@ -31,7 +34,7 @@ fn script() -> ScriptedModel {
 }
 
 #[tokio::test]
-async fn a_report_says_who_did_what() {
+async fn a_report_lists_agents_handoffs_tools_and_messages() {
     let result = Runner::new(&desk())
         .model(script())
         .run("Money back!")
@@ -63,17 +66,14 @@ async fn a_report_says_who_did_what() {
 }
 
 #[tokio::test]
-async fn a_report_knows_of_handoffs_that_filters_took_out_of_the_record() {
+async fn a_report_includes_handoffs_that_filters_removed_from_the_items() {
     let billing: Agent = Agent::new("Billing");
-    let way = handoff(&billing).filter(filters::remove_all_tools());
-    let desk = Agent::new("Desk").handoff(way);
+    let desk = Agent::new("Desk").handoff(handoff(&billing).filter(filters::remove_all_tools()));
     let model = ScriptedModel::new()
         .call("transfer_to_billing", r#"{"why": "refund"}"#)
         .say("Done.");
     let result = Runner::new(&desk).model(model).run("x").await.unwrap();
-    // Also after it was stored.
-    let stored = serde_json::to_string(result.run()).unwrap();
-    let run: Run = serde_json::from_str(&stored).unwrap();
+    let run = stored(result.run());
     assert_eq!(run.handoffs(), result.handoffs());
     assert_eq!(run.first_agent(), "Desk");
     Report::of_run(&run)
@@ -82,7 +82,7 @@ async fn a_report_knows_of_handoffs_that_filters_took_out_of_the_record() {
 }
 
 #[tokio::test]
-async fn a_refused_handoff_is_told_and_can_be_asserted() {
+async fn a_refused_handoff_is_in_the_report() {
     let billing: Agent = Agent::new("Billing");
     let closed = handoff(&billing)
         .tool_name("bill")
@@ -109,13 +109,13 @@ async fn a_refused_handoff_is_told_and_can_be_asserted() {
     let message = failed.unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
     assert!(
-        message.starts_with("Billing was not refused to hand the conversation to Desk\n"),
+        message.starts_with("no handoff from Billing to Desk was refused\n"),
         "{message}"
     );
 }
 
 #[tokio::test]
-async fn a_transcript_has_one_line_a_step() {
+async fn a_transcript_has_one_line_per_step() {
     let desk: Agent = Agent::new("Desk").tool(tool("t").run(|_ctx, (): ()| "1\r\n2"));
     let model = ScriptedModel::new().call("t", "{\n}").say("a\nb\u{2028}c");
     let result = Runner::new(&desk).model(model).run("x").await.unwrap();
@@ -127,7 +127,7 @@ async fn a_transcript_has_one_line_a_step() {
 }
 
 #[tokio::test]
-async fn an_expectation_that_does_not_hold_is_told() {
+async fn an_expectation_that_does_not_hold_fails_the_call() {
     let lonely: Agent = Agent::new("Desk");
     let error = Runner::new(&lonely)
         .model(script())
@@ -143,7 +143,7 @@ async fn an_expectation_that_does_not_hold_is_told() {
 }
 
 #[tokio::test]
-async fn a_live_run_becomes_a_script_plain_and_streamed() {
+async fn a_live_run_can_be_replayed() {
     for streamed in [false, true] {
         let recorder = Recorder::new(script().fail("overloaded"));
         let desk = desk();
@@ -171,7 +171,7 @@ async fn a_live_run_becomes_a_script_plain_and_streamed() {
     }
 }
 
-async fn reported() -> Report {
+async fn report() -> Report {
     let model = script();
     let result = Runner::new(&desk()).model(model.clone());
     let result = result.run("Money back!").await.unwrap();
@@ -179,8 +179,8 @@ async fn reported() -> Report {
 }
 
 #[tokio::test]
-async fn what_a_run_must_have_done_can_be_asserted() {
-    let report = reported().await;
+async fn assertions_that_hold_can_be_chained() {
+    let report = self::report().await;
     report
         .assert_agents(["Desk", "Billing"])
         .assert_handoff("Desk", "Billing")
@@ -204,9 +204,9 @@ async fn what_a_run_must_have_done_can_be_asserted() {
 }
 
 #[tokio::test]
-async fn an_assertion_that_does_not_hold_says_what_was_found() {
+async fn an_assertion_that_fails_prints_what_was_found() {
     type Assertion = dyn Fn(&Report);
-    let report = reported().await;
+    let report = self::report().await;
     let failure = |assertion: &Assertion| {
         let panic = catch_unwind(AssertUnwindSafe(|| assertion(&report))).unwrap_err();
         panic.downcast_ref::<String>().unwrap().clone()
@@ -253,12 +253,12 @@ async fn an_assertion_that_does_not_hold_says_what_was_found() {
 }
 
 #[tokio::test]
-async fn a_request_says_which_agent_asks() {
+async fn a_request_names_its_agent() {
     let model = script();
     let expert: Agent = Agent::new("Expert");
     let desk = desk().tool(expert.as_tool("ask"));
     let runner = Runner::new(&desk).model(model.clone());
-    // A filter that begins anew does not hide it.
+    // Also if a filter replaces the request.
     let runner = runner.model_filter(|_ctx, _agent, request| {
         let mut other = ModelRequest::new(request.input);
         other.handoffs = request.handoffs;
@@ -273,7 +273,7 @@ async fn a_request_says_which_agent_asks() {
     );
     assert_eq!(model.requests_of("Billing").len(), 2);
     assert_eq!(
-        told(&model.requests_of("Desk")[0].input),
+        described(&model.requests_of("Desk")[0].input),
         ["user: Money back!"]
     );
     assert_eq!(ModelRequest::new(vec![Item::user("x")]).agent, None);
@@ -301,7 +301,7 @@ impl Model for Late {
 }
 
 #[tokio::test]
-async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_requests() {
+async fn answers_are_replayed_in_the_order_of_the_requests() {
     let (slow, quick): (Agent, Agent) = (Agent::new("Slow"), Agent::new("Quick"));
     let desk = Agent::new("Desk")
         .tool(slow.as_tool("ask_slow"))
@@ -314,7 +314,7 @@ async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_req
     let second = second.run("Ask them.").await.unwrap();
     assert_eq!(second.to_input_list(), first.to_input_list());
     assert_eq!(
-        told(&first.to_input_list())[3],
+        described(&first.to_input_list())[3],
         "output of c1: Slow says so."
     );
 
@@ -327,21 +327,20 @@ async fn answers_that_come_in_another_order_are_replayed_in_the_order_of_the_req
         ["Desk", "Slow", "Quick", "Desk"]
     );
     assert_eq!(agents(recorder.requests()), agents(script.requests()));
-    assert_eq!(told(&recorder.requests_of("Quick")[0].input), ["user: y"]);
+    assert_eq!(
+        described(&recorder.requests_of("Quick")[0].input),
+        ["user: y"]
+    );
 }
 
 #[tokio::test]
-async fn a_call_that_was_given_up_keeps_its_place() {
+async fn a_cancelled_call_is_part_of_the_recording() {
     let no_swearing =
         InputGuardrail::beside_model("no_swearing", |_ctx, _agent, input| async move {
-            // The model is asked in the meantime.
+            // The model is called in the meantime.
             tokio::task::yield_now().await;
             let swears = |item: &Item| item.text().as_deref() == Some("Damn!");
-            if input.items().iter().any(swears) {
-                GuardrailVerdict::trip()
-            } else {
-                GuardrailVerdict::allow()
-            }
+            InputVerdict::trip_if(input.items().iter().any(swears), Value::Null)
         });
     let slow: Agent = Agent::new("Slow").input_guardrail(no_swearing);
     let recorder = Recorder::new(Late);

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use switchboard_core::agent::ToolUseBehavior;
+use switchboard_core::run::UnknownTool;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, FinalOutput, Item, RunConfig, Runner, Tool, ToolOutput, ToolUseBehavior, UnknownTool,
-    tool,
-};
+use switchboard_core::tool::ToolOutput;
+use switchboard_core::{Agent, FinalOutput, Item, RunConfig, Runner, Tool, tool};
 
-use crate::told;
+use crate::described;
 
 /// A tool that notes how many of its calls are under way at once.
 fn busy(peak: &Arc<AtomicUsize>) -> Tool {
@@ -46,7 +46,7 @@ async fn tools_of_one_response_run_side_by_side_and_answer_in_order() {
         }
         let result = runner.run("x").await.unwrap();
         assert_eq!(peak.load(Ordering::SeqCst), expected);
-        let outputs: Vec<String> = told(&result.to_input_list()).split_off(5);
+        let outputs: Vec<String> = described(&result.to_input_list()).split_off(5);
         assert_eq!(
             outputs[..4],
             [1, 2, 3, 4].map(|n| format!("output of call_{n}: call_{n}"))
@@ -60,7 +60,7 @@ struct Lookup {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_to_the_model_in_the_tools_own_words_or_none() {
+async fn the_model_gets_the_failure_text_of_the_tool_or_the_default_text() {
     let agent: Agent = Agent::new("A")
         .tool(tool("quiet").run(|_ctx, _: Lookup| Err::<String, _>("password is hunter2")))
         .tool(
@@ -80,7 +80,7 @@ async fn a_failure_is_told_to_the_model_in_the_tools_own_words_or_none() {
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     let plain = "An error occurred while running the tool. Please try again.";
     assert_eq!(
-        told(&result.to_input_list())[4..7],
+        described(&result.to_input_list())[4..7],
         [
             format!("output of call_1: {plain}"),
             "output of call_2: open failed: no account 2".to_owned(),
@@ -114,9 +114,9 @@ async fn arguments_are_checked_against_a_schema_known_only_at_run_time() {
         .run("x")
         .await
         .unwrap();
-    let outputs = told(&result.to_input_list())[5..9].to_vec();
+    let outputs = described(&result.to_input_list())[5..9].to_vec();
     assert_eq!(outputs[0], "output of call_1: 1");
-    // What is wrong is told, and not what was sent.
+    // The output names the error and does not repeat the arguments.
     for (output, wrong) in
         outputs[1..]
             .iter()
@@ -159,7 +159,7 @@ async fn a_tool_without_arguments_has_an_empty_schema_and_takes_anything() {
         .calls([("t", ""), ("t", "{}"), ("t", "{\"x\":1}")])
         .say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
-    let outputs = &told(&result.to_input_list())[4..7];
+    let outputs = &described(&result.to_input_list())[4..7];
     assert_eq!(
         outputs,
         [
@@ -176,7 +176,7 @@ async fn values_are_shown_to_the_model_as_json() {
     let model = ScriptedModel::new().call("t", "{}").say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     assert_eq!(
-        told(&result.to_input_list())[2],
+        described(&result.to_input_list())[2],
         r#"output of call_1: {"a":[1,2]}"#
     );
 }
@@ -193,7 +193,7 @@ async fn a_run_can_stop_at_a_tool() {
             .calls([("first", "{}"), ("last", "{}")])
             .say("3")
     };
-    let decide = |_ctx, results: Vec<switchboard_core::ToolResult>| async move {
+    let decide = |_ctx, results: Vec<switchboard_core::agent::ToolResult>| async move {
         let all: String = results
             .iter()
             .map(|r| r.output.text().into_owned())
@@ -218,7 +218,7 @@ async fn a_run_can_stop_at_a_tool() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_ends_the_run_or_is_told_to_the_model() {
+async fn an_unknown_tool_ends_the_run_or_gives_the_model_an_error() {
     let agent: Agent = Agent::new("A");
     let script = || ScriptedModel::new().call("nope", "{}").say("Sorry.");
     let error = Runner::new(&agent)
@@ -236,13 +236,13 @@ async fn an_unknown_tool_ends_the_run_or_is_told_to_the_model() {
         ..RunConfig::default()
     };
     let result = Runner::new(&agent)
-        .config(config)
+        .replace_config(config)
         .model(script())
         .run("x")
         .await
         .unwrap();
     assert_eq!(
-        told(&result.to_input_list())[1..3],
+        described(&result.to_input_list())[1..3],
         ["call nope", "output of call_1: Tool 'nope' not found."]
     );
 }
@@ -314,7 +314,7 @@ async fn arguments_that_cannot_be_strict_can_be_loose() {
         .calls([("t", r#"{"a": 1}"#), ("t", "")])
         .say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
-    let outputs = told(&result.to_input_list());
+    let outputs = described(&result.to_input_list());
     assert_eq!(
         outputs[3..5],
         ["output of call_1: 1", "output of call_2: 0"]
@@ -355,7 +355,7 @@ fn outputs_keep_text_and_values_apart() {
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_too_long_is_cancelled_and_the_model_is_told() {
+async fn a_tool_that_takes_too_long_is_cancelled_and_the_model_gets_an_error() {
     let finished = Arc::new(AtomicUsize::new(0));
     let counted = finished.clone();
     let agent: Agent = Agent::new("A").tool(
@@ -372,66 +372,11 @@ async fn a_tool_that_takes_too_long_is_cancelled_and_the_model_is_told() {
     );
     let model = ScriptedModel::new().call("slow", "{}").say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
-    let outputs = told(&result.to_input_list());
+    let outputs = described(&result.to_input_list());
     assert_eq!(
         outputs[2],
         "output of call_1: Tool 'slow' timed out after 0.02 seconds."
     );
     tokio::time::sleep(std::time::Duration::from_millis(250)).await;
     assert_eq!(finished.load(Ordering::SeqCst), 0);
-}
-
-#[tokio::test]
-async fn guardrails_on_a_tool_may_replace_what_the_model_is_told_or_stop_the_run() {
-    use switchboard_core::{ErrorKind, ToolGuardrail, ToolVerdict};
-    let ran = Arc::new(AtomicUsize::new(0));
-    let counted = ran.clone();
-    let no_secrets = ToolGuardrail::<()>::on_call("no_secrets", |ctx| match ctx.arguments() {
-        args if args.contains("secret") => ToolVerdict::replace("Not that one."),
-        args if args.contains("bomb") => ToolVerdict::trip("bomb"),
-        _ => ToolVerdict::Allow,
-    });
-    let short = ToolGuardrail::on_output("short", |_ctx, output: ToolOutput| async move {
-        if output.text().len() > 5 {
-            ToolVerdict::replace("Too long.")
-        } else {
-            ToolVerdict::Allow
-        }
-    });
-    #[derive(Deserialize, JsonSchema)]
-    struct Read {
-        file: String,
-    }
-    let agent: Agent =
-        Agent::new("A").tool(tool("read").guardrail(no_secrets).guardrail(short).run(
-            move |_ctx, read: Read| {
-                counted.fetch_add(1, Ordering::SeqCst);
-                read.file
-            },
-        ));
-    let model = ScriptedModel::new()
-        .calls([
-            ("read", r#"{"file": "secret"}"#),
-            ("read", r#"{"file": "a long one"}"#),
-            ("read", r#"{"file": "ok"}"#),
-        ])
-        .call("read", r#"{"file": "bomb"}"#);
-    let error = Runner::new(&agent)
-        .model(model.clone())
-        .run("x")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), ran.load(Ordering::SeqCst)),
-        (ErrorKind::ToolGuardrail, 2)
-    );
-    let outputs = told(&model.requests()[1].input);
-    assert_eq!(
-        outputs[4..],
-        [
-            "output of call_1: Not that one.",
-            "output of call_2: Too long.",
-            "output of call_3: ok",
-        ]
-    );
 }

@@ -1,9 +1,8 @@
 //! Spans: what they hold, and what they leave out.
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, MemoryTracer, RunConfig, Runner, Span, SpanData, Tracing, handoff, tool,
-};
+use switchboard_core::trace::{MemoryTracer, Span, SpanData, Tracing};
+use switchboard_core::{Agent, RunConfig, Runner, handoff, tool};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +32,7 @@ async fn spans(trace_sensitive_data: bool) -> Vec<Span> {
         ..RunConfig::default()
     };
     Runner::new(&a)
-        .config(config)
+        .replace_config(config)
         .model(model)
         .run("x")
         .await
@@ -42,7 +41,7 @@ async fn spans(trace_sensitive_data: bool) -> Vec<Span> {
 }
 
 #[tokio::test]
-async fn spans_form_a_tree_that_says_who_did_what() {
+async fn spans_form_a_tree_of_agents_turns_and_calls() {
     let spans = spans(true).await;
     let parent_kind = |span: &Span| {
         let parent = spans.iter().find(|other| Some(other.id) == span.parent);
@@ -71,15 +70,16 @@ async fn spans_form_a_tree_that_says_who_did_what() {
             .all(|span| span.ended.is_some() && span.error.is_none())
     );
     let SpanData::Handoff {
-        from_agent,
-        to_agent,
+        from,
+        to,
         payload,
         carried_items,
+        ..
     } = &spans[4].data
     else {
         panic!("{:?}", spans[4]);
     };
-    assert_eq!((&**from_agent, to_agent.as_deref()), ("A", Some("B")));
+    assert_eq!((&**from, to.as_deref()), ("A", Some("B")));
     assert_eq!(payload.as_ref().unwrap()["reason"], "secret payload");
     assert_eq!(*carried_items, Some(5));
 }
@@ -93,7 +93,7 @@ async fn sensitive_data_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn what_failed_is_marked_where_it_failed() {
+async fn failures_are_marked_in_the_span_they_happened_in() {
     let a: Agent = Agent::new("A");
     let tracer = MemoryTracer::new();
     let model = ScriptedModel::new().fail("overloaded");
@@ -119,9 +119,12 @@ async fn what_failed_is_marked_where_it_failed() {
     );
 }
 
-/// A subscriber that writes down each span with the name of its parent.
+/// A subscriber that records each span with its parent, and the spans that are entered.
 #[derive(Clone, Default)]
-struct Listing(std::sync::Arc<std::sync::Mutex<Vec<Listed>>>);
+struct Listing(
+    std::sync::Arc<std::sync::Mutex<Vec<Listed>>>,
+    std::sync::Arc<std::sync::Mutex<Vec<u64>>>,
+);
 
 type Listed = (
     &'static str,
@@ -144,14 +147,22 @@ impl tracing::Subscriber for Listing {
     fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
     fn event(&self, _: &tracing::Event<'_>) {}
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
+
+    fn enter(&self, id: &tracing::span::Id) {
+        self.1.lock().unwrap().push(id.into_u64());
+    }
+
+    fn exit(&self, id: &tracing::span::Id) {
+        assert_eq!(self.1.lock().unwrap().pop(), Some(id.into_u64()));
+    }
 
     fn current_span(&self) -> Current {
         let spans = self.0.lock().unwrap();
-        // The first span made is the application's, and it is current throughout.
-        match spans.first() {
-            Some((_, _, metadata)) => Current::new(tracing::span::Id::from_u64(1), metadata),
+        match self.1.lock().unwrap().last() {
+            Some(id) => {
+                let (_, _, metadata) = spans[usize::try_from(*id).unwrap() - 1];
+                Current::new(tracing::span::Id::from_u64(*id), metadata)
+            }
             None => Current::none(),
         }
     }
@@ -191,6 +202,56 @@ fn without_a_tracer_spans_go_to_the_subscriber_below_the_applications_own() {
             ("agent", "application"),
             ("turn", "agent"),
             ("generation", "turn"),
+        ]
+    );
+}
+
+#[test]
+fn user_code_runs_within_the_span_of_its_step() {
+    let entered = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let record = {
+        let entered = entered.clone();
+        move |what: &'static str| {
+            let span = tracing::Span::current();
+            let name = span.metadata().map_or("none", tracing::Metadata::name);
+            entered.lock().unwrap().push((what, name));
+        }
+    };
+    let (in_tool, in_callback, in_condition) = (record.clone(), record.clone(), record);
+    tracing::subscriber::with_default(Listing::default(), || {
+        let b: Agent = Agent::new("B");
+        let to_b = handoff(&b)
+            .on_handoff(move |_ctx| in_callback("callback"))
+            .enabled_if(move |_ctx, _agent| {
+                in_condition("condition");
+                true
+            });
+        let lookup = tool("t").run(move |_ctx, (): ()| {
+            let in_tool = in_tool.clone();
+            async move {
+                tokio::task::yield_now().await;
+                in_tool("tool");
+                "1"
+            }
+        });
+        let a = Agent::new("A").tool(lookup).handoff(to_b);
+        let model = ScriptedModel::new()
+            .calls([("t", "{}"), ("transfer_to_b", "{}")])
+            .say("ok");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime
+            .block_on(Runner::new(&a).model(model).run("x"))
+            .unwrap();
+    });
+    assert_eq!(
+        *entered.lock().unwrap(),
+        [
+            ("condition", "turn"),
+            ("tool", "function"),
+            ("condition", "handoff"),
+            ("callback", "handoff"),
         ]
     );
 }

@@ -1,14 +1,18 @@
-//! What models have used counts, however what asked them ends.
+//! Usage is counted, however the step that caused it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::{InputGuardrail, ToolGuardrail, ToolVerdict};
+use switchboard_core::hooks::{HookResult, RunHooks};
+use switchboard_core::model::Usage;
 use switchboard_core::testing::ScriptedModel;
+use switchboard_core::tool::ToolOutput;
 use switchboard_core::{
-    Agent, BoxError, ErrorKind, HookResult, InputGuardrail, Item, Model, ModelRequest,
-    ModelResponse, RunContext, RunHooks, Runner, Tool, ToolContext, ToolGuardrail, ToolOutput,
-    ToolVerdict, Usage, tool,
+    Agent, ErrorKind, Item, Model, ModelRequest, ModelResponse, RunContext, Runner, Tool,
+    ToolContext, tool,
 };
 
 use crate::stored;
@@ -62,7 +66,7 @@ async fn guardrails_and_hooks_of_a_tool_count_like_the_tool() {
 }
 
 #[tokio::test]
-async fn a_guardrail_that_trips_counts_what_it_used() {
+async fn the_usage_of_a_guardrail_that_trips_counts() {
     let asked = AtomicUsize::new(0);
     let once = ToolGuardrail::on_call("once", move |ctx: ToolContext| {
         ctx.add_usage(tokens(5));
@@ -96,7 +100,7 @@ impl Model for Endless {
 
 /// A clerk whose tool is an agent that never answers.
 fn clerk(asked: &Arc<AtomicUsize>, listened_to: bool, timeout: Option<Duration>) -> Agent {
-    let model = switchboard_core::ModelHandle::new(Endless(asked.clone()));
+    let model = switchboard_core::model::ModelHandle::new(Endless(asked.clone()));
     let look = tool("look").run(|_ctx, (): ()| "nothing");
     let expert: Agent = Agent::new("Expert").model(model).tool(look);
     let mut ask = expert.as_tool("ask");
@@ -116,7 +120,7 @@ fn clerk(asked: &Arc<AtomicUsize>, listened_to: bool, timeout: Option<Duration>)
 }
 
 #[tokio::test]
-async fn an_agent_that_takes_too_long_counts_what_it_used() {
+async fn the_usage_of_an_agent_that_takes_too_long_counts() {
     for listened_to in [false, true] {
         let clerk = clerk(
             &Arc::default(),
@@ -129,7 +133,7 @@ async fn an_agent_that_takes_too_long_counts_what_it_used() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_stopped_counts_what_it_used() {
+async fn the_usage_of_a_stopped_agent_counts() {
     let asked = Arc::new(AtomicUsize::new(0));
     let stream = Runner::new(&clerk(&asked, false, None)).stream("x");
     let stopper = stream.stop_handle();
@@ -146,7 +150,7 @@ async fn an_agent_that_is_stopped_counts_what_it_used() {
 async fn an_answer_counts_though_a_guardrail_beside_it_fails() {
     let slow = InputGuardrail::beside_model("slow", |_ctx, _agent, _input| async {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        Err::<bool, _>("the service is down")
+        Err::<(), _>("the service is down")
     });
     let agent: Agent = Agent::new("A").input_guardrail(slow);
     let model = ScriptedModel::new().respond_with(answer(Item::output_message("m", "ok"), 3));
@@ -156,14 +160,14 @@ async fn an_answer_counts_though_a_guardrail_beside_it_fails() {
 }
 
 #[tokio::test]
-async fn what_an_answer_used_that_failed_counts() {
+async fn the_usage_of_a_failed_answer_counts() {
     struct Cut;
     impl switchboard_core::Model for Cut {
         async fn respond(
             &self,
             request: switchboard_core::ModelRequest,
-        ) -> Result<switchboard_core::ModelResponse, switchboard_core::BoxError> {
-            request.add_usage(switchboard_core::Usage {
+        ) -> Result<switchboard_core::ModelResponse, switchboard_core::callback::BoxError> {
+            request.add_usage(switchboard_core::model::Usage {
                 requests: 1,
                 output_tokens: 9,
                 ..Default::default()

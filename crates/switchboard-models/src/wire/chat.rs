@@ -1,12 +1,13 @@
-//! OpenAI Chat Completions.
+//! The Chat Completions API.
 
 #[cfg(fuzzing)]
 pub(super) use answer::read;
 mod answer;
+mod call_outputs;
+mod chunk_template;
 mod completion;
 mod fast_path;
 mod messages;
-mod outputs;
 mod parts;
 mod request;
 mod stream;
@@ -15,21 +16,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use stream::Answering;
-use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse};
+use stream::ChunkReader;
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::ModelEvent;
+use switchboard_core::{Model, ModelRequest, ModelResponse};
 
-use super::Answer;
-use super::client::{Call, Client, Path};
+use super::Protocol;
+use super::client::{Call, Client, Path, ResponseHeaders};
 use super::error::ModelError;
 use super::retry::Repeat;
-use super::stream_reader::Listening;
+use super::stream_reader::AnswerStream;
 
-/// A model behind OpenAI's Chat Completions API, which most servers speak: Ollama, vLLM, llama.cpp,
-/// gateways.
+/// A model over the Chat Completions API of OpenAI, which most servers offer: Ollama, vLLM,
+/// llama.cpp, gateways.
 ///
-/// The protocol has no place for reasoning of earlier answers and for what a provider's own tools
-/// did; these stay behind when a conversation is sent. Calls of tools other than functions are sent
-/// as calls of functions.
+/// The protocol has no form for the reasoning of earlier answers and for the calls of a provider's
+/// own tools; they are left out when a conversation is sent. Calls of tools other than functions are
+/// sent as function calls.
 ///
 /// ```no_run
 /// use switchboard_core::{Agent, Runner};
@@ -49,49 +52,50 @@ pub struct ChatModel {
 }
 
 impl ChatModel {
-    /// The model of this name.
+    /// The model with this name at the client's server.
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
             name: name.into(),
         }
     }
+}
 
-    fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Result<Call<'a>, ModelError> {
-        let body = request::body(self, request, streams);
+impl Protocol for ChatModel {
+    type Reader = ChunkReader;
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError> {
         Ok(Call {
             path: Path::ChatCompletions,
-            body: body.map_err(|error| error.at(self.client.server()))?,
-            headers: &request.settings.extra_headers,
+            body: request::body(self, request, is_streamed)?,
+            settings: request.settings.clone(),
             repeat: Repeat::Safe,
         })
     }
 
-    async fn open(
-        &self,
-        request: &ModelRequest,
-    ) -> Result<Answer<Listening<Answering>>, ModelError> {
-        let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let opened = self.client.open(self.call(request, true)?, read).await?;
-        Ok(Answer::new(opened, |events| {
-            Listening::new(events, Answering::new(self.clone()))
-        }))
+    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError> {
+        answer::read(self, body, headers)
+    }
+
+    fn reader(&self) -> ChunkReader {
+        ChunkReader::new(self.clone())
     }
 }
 
 impl Model for ChatModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let answer = self.client.fetch(self.call(&request, false)?, read).await;
-        answer.map_err(|error| super::failed(&request, error))
+        super::respond(self, request).await
     }
 
     fn stream(
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let model = self.clone();
-        super::pieces(request, |request| async move { model.open(&request).await })
+        AnswerStream::new(self, request)
     }
 
     fn name(&self) -> &str {

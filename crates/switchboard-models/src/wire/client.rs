@@ -1,4 +1,4 @@
-//! Sending requests and reading what comes back.
+//! The HTTP client: sends requests and reads their responses.
 
 mod events;
 mod requests;
@@ -11,18 +11,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 pub(crate) use events::Events;
 pub(crate) use requests::Path;
-use requests::{Form, Requests};
+use requests::{AnswerForm, RequestTemplates};
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use reqwest::{Response, Url};
-pub(crate) use response_headers::Head;
+pub(crate) use response_headers::ResponseHeaders;
 #[cfg(fuzzing)]
-pub(crate) use response_headers::of_any;
+pub(crate) use response_headers::parse_as_any_header;
 use serde_json::Value;
-pub(crate) use setup::{is_openai, shown};
+pub(crate) use setup::{display_address, is_openai};
+use switchboard_core::model::ModelRetry;
+use switchboard_core::{ModelResponse, ModelSettings};
 
+use crate::wire::Protocol;
 use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::error_body;
@@ -30,58 +32,56 @@ use crate::wire::payload::{Payload, WrongLength};
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
 
-/// How much of a refusal is read.
-const LONGEST_REFUSAL: usize = 64 << 10;
+/// The number of bytes read of the body of a non-2xx response.
+const MAX_ERROR_BODY: usize = 64 << 10;
 
-/// How long a server may take to say why it refuses.
-const LONGEST_EXCUSE: Duration = Duration::from_secs(2);
+/// The longest wait for the body of a non-2xx response.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection to a provider, or rather as many as are needed at a time: connections are kept
-/// and used again. Clones share them.
+/// A client of one server. It keeps a pool of connections, which clones share.
 ///
-/// It is made by [`Endpoint::connect`].
+/// Made by [`Endpoint::connect`].
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
 struct Inner {
     http: reqwest::Client,
     base: Url,
-    /// The server as errors name it.
+    /// The server's name in errors: scheme, host and port.
     server: String,
-    requests: Requests,
-    body: BTreeMap<String, Value>,
+    templates: RequestTemplates,
+    body_fields: BTreeMap<String, Value>,
     secrets: Vec<Secret>,
-    retries: u32,
+    max_retries: u32,
     max_response_bytes: usize,
     is_openai: bool,
 }
 
 /// One request.
-pub(crate) struct Call<'a> {
+pub(crate) struct Call {
     pub(crate) path: Path,
     pub(crate) body: Payload,
-    pub(crate) headers: &'a BTreeMap<String, String>,
+    /// The request's settings, for its extra headers.
+    pub(crate) settings: Arc<ModelSettings>,
     pub(crate) repeat: Repeat,
 }
 
-/// How a server answers a request for a stream.
-pub(crate) enum Opened<T> {
-    /// Event by event.
+/// The response to a request for a stream.
+pub(crate) enum Opened {
     Events(Box<Events>),
-    /// All at once.
-    Whole(T),
+    /// The whole answer, from a server that does not stream.
+    Whole(ModelResponse),
 }
 
-/// A client to be set up further: it trusts whom the system trusts, follows no redirects and says who
-/// it is.
+/// A builder of HTTP clients that trust the system's certificates and follow no redirects.
 ///
 /// # Errors
-/// Where there is no TLS.
-pub fn trusting_system() -> Result<reqwest::ClientBuilder, ModelError> {
-    Ok(basics(tls::config(None)?))
+/// If TLS cannot be set up.
+pub fn http_client_builder() -> Result<reqwest::ClientBuilder, ModelError> {
+    Ok(builder_with_tls(tls::config(None)?))
 }
 
-fn basics(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
+fn builder_with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
@@ -90,12 +90,13 @@ fn basics(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
 
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
-        let server = shown(&endpoint.base_url);
-        let configuration =
-            |message: String| ModelError::new(ModelErrorKind::Configuration, message).at(&server);
-        let base = setup::address(&endpoint.base_url)
+        let server = display_address(&endpoint.base_url);
+        let configuration = |message: String| {
+            ModelError::new(ModelErrorKind::Configuration, message).with_server(&server)
+        };
+        let base = setup::parse_address(&endpoint.base_url)
             .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
-        let mut builder = basics(tls::config(endpoint.certificates.as_deref())?)
+        let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
             .read_timeout(endpoint.read_timeout);
         if let Some(total) = endpoint.total_timeout {
@@ -104,215 +105,194 @@ impl Client {
         if let Some(proxy) = &endpoint.proxy {
             builder = builder.proxy(setup::proxy(proxy.expose()).map_err(configuration)?);
         }
-        let http = builder.build().map_err(|error| {
-            configuration(format!("the client cannot be made: {}", chain(&error)))
-        })?;
+        let cannot_set_up = |error: reqwest::Error| {
+            let error = error_chain(&error.without_url());
+            configuration(format!("the HTTP client cannot be set up: {error}"))
+        };
+        let http = builder.build().map_err(cannot_set_up)?;
         let headers = setup::headers(endpoint).map_err(configuration)?;
-        let requests = Requests::new(&http, &base, &headers)
-            .map_err(|error| configuration(format!("no request can be made: {}", chain(&error))))?;
+        let templates = RequestTemplates::new(&http, &base, &headers).map_err(cannot_set_up)?;
         Ok(Self(Arc::new(Inner {
             http,
+            templates,
             is_openai: is_openai(&base),
-            secrets: setup::secrets(endpoint, &base),
+            secrets: setup::endpoint_secrets(endpoint, &base),
             base,
             server,
-            requests,
-            body: endpoint.body.clone(),
-            retries: endpoint.retries,
+            body_fields: endpoint.body.clone(),
+            max_retries: endpoint.retries,
             max_response_bytes: endpoint.max_response_bytes,
         })))
     }
 
-    /// Whether this is OpenAI itself and not merely a server that speaks like it.
+    /// Returns `true` for OpenAI itself, not for compatible servers.
     pub(crate) fn is_openai(&self) -> bool {
         self.0.is_openai
     }
 
-    /// The server as errors and origins name it.
+    /// The server's name in errors and origins: scheme, host and port.
     pub(crate) fn server(&self) -> &str {
         &self.0.server
     }
 
-    /// Fields of every body.
+    /// Extra fields of every request's body.
     pub(crate) fn body_fields(&self) -> &BTreeMap<String, Value> {
-        &self.0.body
+        &self.0.body_fields
     }
 
-    /// Sends a request and reads the whole answer, which `read` must understand.
-    pub(crate) async fn fetch<T>(
+    /// Sends a request, with retries, and parses the whole answer.
+    pub(in crate::wire) async fn fetch(
         &self,
-        call: Call<'_>,
-        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
-    ) -> Result<T, ModelError> {
-        let secrets = setup::of_call(call.headers);
+        model: &impl Protocol,
+        call: &Call,
+    ) -> Result<ModelResponse, ModelError> {
         let mut attempt = 1;
         loop {
-            let failed = match self.fetch_once(&call, &read).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => self.finished(error, &secrets),
+            let error = match self.send(call, AnswerForm::Whole).await {
+                Ok((response, headers)) => {
+                    match self.read_whole(model, response, &headers, Vec::new()).await {
+                        Ok(answer) => return Ok(answer),
+                        Err(error) => error.with_headers(&headers),
+                    }
+                }
+                Err(error) => error,
             };
-            attempt = self.before_next(failed, call.repeat, attempt).await?;
+            let retry = self.plan_retry(error, call, attempt)?;
+            tokio::time::sleep(retry.delay).await;
+            attempt = retry.attempt;
         }
     }
 
-    async fn fetch_once<T>(
+    /// Sends a request for a stream once and reads up to the first event. If that event reports a
+    /// failure it is the error, so that the request can still be retried.
+    pub(in crate::wire) async fn open(
         &self,
-        call: &Call<'_>,
-        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
-    ) -> Result<T, ModelError> {
-        let (response, head) = self.send(call, Form::Whole).await?;
-        self.whole(response, Bytes::new(), &head, read).await
+        model: &impl Protocol,
+        call: &Call,
+    ) -> Result<Opened, ModelError> {
+        let (response, headers) = self.send(call, AnswerForm::Events).await?;
+        let opened = self.read_first(model, response, &headers).await;
+        opened.map_err(|error| error.with_headers(&headers))
     }
 
-    /// Sends a request whose answer comes event by event. It is sent again only as long as no
-    /// event has come, or the first one says that the server failed. Servers that do not stream
-    /// answer with a whole, which `read` must understand.
-    pub(crate) async fn open<T>(
+    async fn read_first(
         &self,
-        call: Call<'_>,
-        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
-    ) -> Result<Opened<T>, ModelError> {
-        let secrets: Arc<[Secret]> = setup::of_call(call.headers).into();
-        let mut attempt = 1;
-        loop {
-            let failed = match self.open_once(&call, &read, &secrets).await {
-                Ok(opened) => return Ok(opened),
-                Err(error) => self.finished(error, &secrets),
-            };
-            attempt = self.before_next(failed, call.repeat, attempt).await?;
-        }
-    }
-
-    async fn open_once<T>(
-        &self,
-        call: &Call<'_>,
-        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
-        secrets: &Arc<[Secret]>,
-    ) -> Result<Opened<T>, ModelError> {
-        let (mut response, head) = self.send(call, Form::Events).await?;
-        let begun = begin(&mut response).await;
-        let begun = begun.map_err(|error| error.with_head(&head))?;
-        // Whatever the server calls its answer, this is no stream.
-        match begun.trim_ascii_start().first() {
+        model: &impl Protocol,
+        mut response: Response,
+        headers: &ResponseHeaders,
+    ) -> Result<Opened, ModelError> {
+        let first_bytes = read_first_bytes(&mut response).await?;
+        // Content types are not reliable: what comes decides whether it is a stream.
+        match first_bytes.trim_ascii_start().first() {
             Some(b'{' | b'[') => {
-                let answer = self.whole(response, begun.into(), &head, read).await?;
-                return Ok(Opened::Whole(answer));
+                let answer = self.read_whole(model, response, headers, first_bytes);
+                return Ok(Opened::Whole(answer.await?));
             }
-            Some(b'<') => return Err(no_stream(&response).with_head(&head)),
+            Some(b'<') => return Err(not_a_stream(&response)),
             _ => {}
         }
-        let mut events = Events::new(response, &begun, head, self, secrets.clone())?;
-        let Some(first) = events.next().await? else {
-            return Err(events.broken("the stream ended before it began"));
-        };
-        if let Some((message, code)) = error_body::in_event(&first) {
-            return Err(events.at(self.told(&message, code)));
+        let limit = self.0.max_response_bytes;
+        let mut events = Events::new(response, headers.clone(), &first_bytes, limit)?;
+        let first = events.next().await?.ok_or_else(|| {
+            let message = "the stream ended before its first event";
+            ModelError::new(ModelErrorKind::Interrupted, message)
+        })?;
+        if let Some(error) = error_body::from_event(&first) {
+            return Err(error);
         }
         events.put_back(first);
         Ok(Opened::Events(Box::new(events)))
     }
 
-    /// Waits, where the request is to be sent again; the number of that attempt.
-    async fn before_next(
+    /// The retry after a failed attempt, or the error if the request is not to be retried.
+    pub(crate) fn plan_retry(
         &self,
-        failed: ModelError,
-        repeat: Repeat,
+        error: ModelError,
+        call: &Call,
         attempt: u32,
-    ) -> Result<u32, ModelError> {
-        let Some(pause) = retry::pause(&failed, repeat, attempt, self.0.retries) else {
-            return Err(failed.after_attempts(attempt));
+    ) -> Result<ModelRetry, ModelError> {
+        let error = self.complete_error(error, &call.settings);
+        let Some(delay) = retry::delay(&error, call.repeat, attempt, self.0.max_retries) else {
+            return Err(error.with_attempts(attempt));
         };
-        tracing::warn!(error = %failed, attempt, ?pause, "a model could not answer; asking again");
-        tokio::time::sleep(pause).await;
-        Ok(attempt + 1)
+        tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
+        Ok(ModelRetry::new(attempt + 1, delay, error.to_string()))
     }
 
-    async fn send(&self, call: &Call<'_>, form: Form) -> Result<(Response, Head), ModelError> {
-        let configuration = |message| ModelError::new(ModelErrorKind::Configuration, message);
-        let mut request = self.0.requests.of(call.path, form);
-        for (name, value) in call.headers {
-            setup::add(request.headers_mut(), name, value).map_err(configuration)?;
+    async fn send(
+        &self,
+        call: &Call,
+        form: AnswerForm,
+    ) -> Result<(Response, ResponseHeaders), ModelError> {
+        let mut request = self.0.templates.request(call.path, form);
+        for (name, value) in &call.settings.extra_headers {
+            setup::add_header(request.headers_mut(), name, value)
+                .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
         }
         *request.body_mut() = Some(call.body.body());
-        let response = self.0.http.execute(request).await;
-        let response = response.map_err(|error| transport(error, false))?;
-        let head = Head::of(response.headers());
+        let sent = self.0.http.execute(request).await;
+        let response = sent.map_err(|error| transport_error(error, false))?;
+        let headers = ResponseHeaders::parse(response.headers());
         if response.status().is_success() {
-            return Ok((response, head));
+            return Ok((response, headers));
         }
-        Err(self.refused(response, call).await.with_head(&head))
+        let error = self.status_error(response, call).await;
+        Err(error.with_headers(&headers))
     }
 
-    /// The error for an answer that is none.
-    async fn refused(&self, mut response: Response, call: &Call<'_>) -> ModelError {
+    /// The error for a non-2xx response.
+    async fn status_error(&self, mut response: Response, call: &Call) -> ModelError {
         let status = response.status();
         if status.is_redirection()
-            && let Some(to) = response.headers().get(LOCATION)
-            && let Some(to) = to.to_str().ok().and_then(|to| self.0.base.join(to).ok())
+            && let Some(location) = response.headers().get(LOCATION)
+            && let Ok(location) = location.to_str()
+            && let Ok(target) = self.0.base.join(location)
         {
-            let to = shown(to.as_str());
-            let message = format!("the server sends requests on to {to}, which is not followed");
-            return ModelError::new(ModelErrorKind::Request, message)
-                .with_status(status.as_u16(), None);
+            let target = display_address(target.as_str());
+            let message = format!("the server redirects to {target}, which is not followed");
+            return ModelError::new(ModelErrorKind::Request, message).with_status(status.as_u16());
         }
-        // What has come by then is enough to go by.
+        // Read errors and the timeout are ignored: the bytes that have come are quoted.
         let mut body = Vec::new();
-        let reading = async {
-            while body.len() < LONGEST_REFUSAL
-                && let Ok(Some(part)) = response.chunk().await
+        let read = async {
+            while body.len() < MAX_ERROR_BODY
+                && let Ok(Some(bytes)) = response.chunk().await
             {
-                body.extend_from_slice(&part);
+                body.extend_from_slice(&bytes);
             }
         };
-        let _ = tokio::time::timeout(LONGEST_EXCUSE, reading).await;
-        body.truncate(LONGEST_REFUSAL);
-        let mut secrets = setup::of_call(call.headers);
+        let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
+        body.truncate(MAX_ERROR_BODY);
+        let mut secrets = setup::header_secrets(&call.settings);
         secrets.extend_from_slice(&self.0.secrets);
-        error_body::by(status.as_u16(), &body, &secrets)
+        error_body::from_status(status.as_u16(), &body, &secrets)
     }
 
-    /// Reads the rest of an answer that has begun, and understands it.
-    async fn whole<T>(
+    /// Reads the rest of a body whose first bytes have been read, and parses it.
+    async fn read_whole(
         &self,
+        model: &impl Protocol,
         mut response: Response,
-        mut body: Bytes,
-        head: &Head,
-        read: impl Fn(&[u8], &Head) -> Result<T, ModelError>,
-    ) -> Result<T, ModelError> {
+        headers: &ResponseHeaders,
+        mut body: Vec<u8>,
+    ) -> Result<ModelResponse, ModelError> {
         let limit = self.0.max_response_bytes;
-        let mut parts = Vec::new();
-        loop {
-            if parts.len().max(body.len()) > limit {
-                return Err(too_large(limit).with_head(head));
-            }
+        while body.len() <= limit {
             match response.chunk().await {
-                // Most answers come in one piece, which is read where it is.
-                Ok(Some(part)) if body.is_empty() => body = part,
-                Ok(Some(part)) => {
-                    if parts.is_empty() {
-                        parts.extend_from_slice(&body);
-                    }
-                    parts.extend_from_slice(&part);
-                }
-                Ok(None) => break,
-                Err(error) => return Err(transport(error, true).with_head(head)),
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) => return model.parse(&body, headers),
+                Err(error) => return Err(transport_error(error, true)),
             }
         }
-        let whole = if parts.is_empty() { &*body } else { &parts };
-        read(whole, head).map_err(|error| error.with_head(head))
+        Err(too_large(limit))
     }
 
-    /// An error that the server told of in an answer it had begun.
-    pub(crate) fn told(&self, message: &str, code: Option<String>) -> ModelError {
-        ModelError::new(error_body::kind(code.as_deref()), message).with_code(code)
-    }
-
-    /// An error as it leaves the client: with the server's name, and without secrets.
-    fn finished(&self, error: ModelError, of_call: &[Secret]) -> ModelError {
+    /// Adds the server to an error and removes secrets from it.
+    pub(crate) fn complete_error(&self, error: ModelError, settings: &ModelSettings) -> ModelError {
         error
             .scrubbed(&self.0.secrets)
-            .scrubbed(of_call)
-            .at(&self.0.server)
+            .scrubbed(&setup::header_secrets(settings))
+            .with_server(&self.0.server)
     }
 }
 
@@ -324,47 +304,46 @@ impl fmt::Debug for Client {
 
 fn too_large(limit: usize) -> ModelError {
     let message = format!(
-        "the answer is larger than {limit} bytes, the most that is read (Endpoint::max_response_bytes)"
+        "the response is larger than {limit} bytes; allow more with Endpoint::max_response_bytes"
     );
     ModelError::new(ModelErrorKind::TooLarge, message)
 }
 
-/// The first bytes of an answer, as many as it takes to know what it is.
-async fn begin(response: &mut Response) -> Result<Vec<u8>, ModelError> {
-    let mut begun = Vec::new();
-    while begun.trim_ascii_start().is_empty()
-        && begun.len() < LONGEST_REFUSAL
-        && let Some(part) = response
-            .chunk()
-            .await
-            .map_err(|error| transport(error, true))?
-    {
-        begun.extend_from_slice(&part);
+/// Reads until a byte other than white space has come.
+async fn read_first_bytes(response: &mut Response) -> Result<Vec<u8>, ModelError> {
+    let mut bytes = Vec::new();
+    while bytes.trim_ascii_start().is_empty() && bytes.len() < MAX_ERROR_BODY {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => return Err(transport_error(error, true)),
+        }
     }
-    Ok(begun)
+    Ok(bytes)
 }
 
-fn no_stream(response: &Response) -> ModelError {
-    let kind = response.headers().get(CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok());
-    let message = format!(
-        "a stream was asked for, and the answer is of type {}",
-        kind.unwrap_or("unknown")
-    );
+fn not_a_stream(response: &Response) -> ModelError {
+    let content_type = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("unknown");
+    let message = format!("a stream was requested, but the response is of type {content_type}");
     ModelError::new(ModelErrorKind::BadAnswer, message)
 }
 
-/// A failure of the connection. Errors of the client quote the address, which may hold a key.
-fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
+/// The error for a failed connection. Without the URL, which may hold a key.
+fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
     let error = error.without_url();
-    let why = chain(&error);
+    let details = error_chain(&error);
     if causes(&error).any(|cause| cause.is::<WrongLength>()) {
         let message = format!("the request cannot be sent: {WrongLength}");
-        return ModelError::new(ModelErrorKind::Unsupported, message).caused_by(error);
+        return ModelError::new(ModelErrorKind::Unsupported, message).with_source(error);
     }
-    // The address of the server is one of HTTP, so this is about the proxy's.
-    let is_proxys = ["unsupported scheme", "scheme is not http"];
-    if error.is_connect() && is_proxys.iter().any(|told| why.contains(told)) {
+    // The server's address was checked before, so the scheme is that of the environment's proxy.
+    if error.is_connect()
+        && (details.contains("unsupported scheme") || details.contains("scheme is not http"))
+    {
         return ModelError::new(
             ModelErrorKind::Configuration,
             "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
@@ -372,7 +351,7 @@ fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
              leave this server out with NO_PROXY",
         );
     }
-    let (kind, what) = if error.is_timeout() {
+    let (kind, message) = if error.is_timeout() {
         (ModelErrorKind::Timeout, "the server took too long")
     } else if has_begun {
         (ModelErrorKind::Interrupted, "the answer broke off")
@@ -381,28 +360,26 @@ fn transport(error: reqwest::Error, has_begun: bool) -> ModelError {
     } else {
         (
             ModelErrorKind::Connection,
-            "the server went away before it answered",
+            "the server closed the connection before it answered",
         )
     };
-    let was_sent = has_begun || !error.is_connect();
-    let told = ModelError::new(kind, format!("{what}: {why}")).caused_by(error);
-    if was_sent { told } else { told.unsent() }
+    let is_unsent = !has_begun && error.is_connect();
+    let error = ModelError::new(kind, format!("{message}: {details}")).with_source(error);
+    if is_unsent { error.unsent() } else { error }
 }
 
-/// An error and what is behind it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
-    for cause in causes(error) {
-        let text = cause.to_string();
-        if !told.contains(&text) {
-            told.push_str(": ");
-            told.push_str(&text);
+/// An error and its causes, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut chain = error.to_string();
+    for cause in causes(error).map(ToString::to_string) {
+        if !chain.contains(&cause) {
+            chain.push_str(": ");
+            chain.push_str(&cause);
         }
     }
-    told
+    chain
 }
 
-/// What is behind an error.
 fn causes<'a>(
     error: &'a dyn std::error::Error,
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
@@ -412,27 +389,30 @@ fn causes<'a>(
 #[cfg(test)]
 mod tests {
     use fake_provider::FakeProvider;
-    use switchboard_core::{Item, Items};
+    use switchboard_core::Item;
+    use switchboard_core::items::Items;
 
     use super::*;
-    use crate::wire::payload::{Draft, as_they_are};
+    use crate::ResponsesModel;
+    use crate::wire::payload::{PayloadBuilder, write_unchanged};
 
     #[tokio::test]
-    async fn a_request_of_a_wrong_length_is_not_sent_again() {
+    async fn a_request_of_a_wrong_length_is_not_retried() {
         let provider = FakeProvider::start().await.unwrap();
         let client = Endpoint::at(provider.url()).key("k").connect().unwrap();
         let items: Items = vec![Item::user("Hi")].into();
         let length = items[0].as_json().len();
-        for noted in [length - 1, length + 1] {
-            let mut draft = Draft::of(&items, as_they_are);
-            draft.run(0, 1, noted, true);
+        for stated in [length - 1, length + 1] {
+            let mut payload = PayloadBuilder::new(&items, write_unchanged);
+            payload.add_items(0, 1, stated);
             let call = Call {
                 path: Path::Responses,
-                body: draft.finish(),
-                headers: &BTreeMap::new(),
+                body: payload.build(),
+                settings: Arc::default(),
                 repeat: Repeat::Safe,
             };
-            let failed = client.fetch(call, |_, _| Ok(())).await.unwrap_err();
+            let model = ResponsesModel::new(&client, "m");
+            let failed = client.fetch(&model, &call).await.unwrap_err();
             assert_eq!(failed.kind(), ModelErrorKind::Unsupported, "{failed}");
             assert_eq!(failed.attempts(), 1);
             assert!(failed.to_string().contains("please report it"), "{failed}");

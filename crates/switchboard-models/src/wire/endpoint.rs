@@ -1,4 +1,4 @@
-//! Where a provider is, and how to talk to it.
+//! The settings of a connection to a provider.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::time::Duration;
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::wire::client::{Client, is_openai, shown};
+use crate::wire::client::{Client, display_address, is_openai};
 use crate::wire::error::ModelError;
 use crate::wire::secret::Secret;
 
-/// OpenAI's own address.
+/// The address of OpenAI's API.
 const OPENAI: &str = "https://api.openai.com/v1";
 
-/// Where a provider is, and how to talk to it: OpenAI, or any server that speaks one of its
-/// protocols (Ollama, vLLM, llama.cpp, a gateway).
+/// The address and settings of a provider: OpenAI, or any server with a compatible API (Ollama,
+/// vLLM, llama.cpp, a gateway).
 ///
 /// ```
 /// use switchboard_models::{ChatModel, Endpoint};
@@ -26,9 +26,9 @@ const OPENAI: &str = "https://api.openai.com/v1";
 /// # Ok::<(), switchboard_models::ModelError>(())
 /// ```
 ///
-/// A proxy is taken from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, certificates from
-/// the system or from `SSL_CERT_FILE` and `SSL_CERT_DIR`, read once per process. Only proxies at `http://` and `https://`
-/// are supported.
+/// The proxy comes from `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` unless
+/// [`Endpoint::proxy`] sets one; SOCKS proxies are not supported. Certificates come from the system,
+/// or from `SSL_CERT_FILE` and `SSL_CERT_DIR`, and are loaded once per process.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(crate) base_url: String,
@@ -47,13 +47,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// OpenAI. The key comes from [`Endpoint::key`].
+    /// OpenAI's API. Set the key with [`Endpoint::key`].
     pub fn openai() -> Self {
         Self::at(OPENAI)
     }
 
-    /// A server at this address, which is what comes before `/responses` and `/chat/completions`:
-    /// `http://localhost:11434/v1`. One of these at its end is taken off.
+    /// A server at this address, such as `http://localhost:11434/v1`. A path of a request at its end
+    /// (`/responses`, `/chat/completions`) is removed.
     pub fn at(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -72,16 +72,15 @@ impl Endpoint {
         }
     }
 
-    /// What the environment says: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID`,
-    /// `OPENAI_PROJECT_ID`. Without an address it is OpenAI's.
+    /// The endpoint that the environment sets: `OPENAI_API_KEY`, `OPENAI_BASE_URL` (OpenAI's by
+    /// default), `OPENAI_ORG_ID`, `OPENAI_PROJECT_ID`. Empty variables count as not set.
     pub fn from_env() -> Self {
         Self::from_vars(|name| std::env::var(name).ok())
     }
 
-    /// Like [`Endpoint::from_env`], with variables looked up by `var`: for tests, or where keys come
-    /// from a vault.
+    /// Like [`Endpoint::from_env`], with variables looked up by `var`: for tests, or for keys from a
+    /// vault.
     pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Self {
-        // An empty variable is how many tools say that it is not set.
         let var = |name| {
             let value = var(name)?.trim().to_owned();
             (!value.is_empty()).then_some(value)
@@ -95,22 +94,20 @@ impl Endpoint {
         }
     }
 
-    /// Whether there is a key.
+    /// Returns `true` if a key is set.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
 
-    /// Whether this is OpenAI, which needs a key, and there is none.
+    /// Returns `true` if this is OpenAI, which needs a key, and none is set.
     pub(crate) fn needs_key(&self) -> bool {
-        let has_header = self
-            .headers
-            .iter()
-            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let is_authorization = |name: &str| name.eq_ignore_ascii_case("authorization");
+        let has_authorization = self.headers.iter().any(|(name, _)| is_authorization(name));
         let url = Url::parse(self.base_url.trim());
-        url.is_ok_and(|url| is_openai(&url)) && self.key.is_none() && !has_header
+        url.is_ok_and(|url| is_openai(&url)) && self.key.is_none() && !has_authorization
     }
 
-    /// The key, sent as `Authorization: Bearer …`. An empty one is none.
+    /// Sets the key, sent as `Authorization: Bearer …`. An empty one removes it.
     #[must_use]
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();
@@ -118,22 +115,22 @@ impl Endpoint {
         self
     }
 
-    /// The organisation that is charged.
+    /// Sets the organisation that is charged.
     #[must_use]
     pub fn organization(mut self, organization: impl Into<String>) -> Self {
         self.organization = Some(organization.into());
         self
     }
 
-    /// The project that is charged.
+    /// Sets the project that is charged.
     #[must_use]
     pub fn project(mut self, project: impl Into<String>) -> Self {
         self.project = Some(project.into());
         self
     }
 
-    /// A further header of every request. Its value is treated as a secret. Headers of the
-    /// connection, such as `host` and `content-length`, cannot be set.
+    /// Adds a header to every request. Its value is treated as a secret. Headers of the connection,
+    /// such as `host` and `content-length`, cannot be set.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl AsRef<str>) -> Self {
         let value = Secret::new(value.as_ref());
@@ -141,69 +138,68 @@ impl Endpoint {
         self
     }
 
-    /// A further field of every request's body. It takes the place of one of the same name; a null
-    /// leaves that one out. `stream` cannot be set.
+    /// Adds a field to every request's body. It replaces one of the same name; a null removes that
+    /// one. `stream` cannot be set.
     #[must_use]
     pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.body.insert(name.into(), value.into());
         self
     }
 
-    /// How often a request is sent again after a failure, where that is safe; 2 unless this says
-    /// otherwise.
+    /// Sets the maximum number of retries after failures that a retry may help; 2 by default.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// How long connecting may take; 10 seconds unless this says otherwise.
+    /// Sets the timeout for connecting; 10 seconds by default.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long the server may send nothing at all; 2 minutes unless this says otherwise. Models
-    /// that think for long without streaming need more.
+    /// Sets the longest time without a byte from the server; 2 minutes by default. Models that reason
+    /// for long without streaming need more.
     #[must_use]
     pub fn read_timeout(mut self, timeout: Duration) -> Self {
         self.read_timeout = timeout;
         self
     }
 
-    /// How long one attempt may take in all; 10 minutes unless this says otherwise.
+    /// Sets the timeout for one attempt as a whole; 10 minutes by default. `None` removes it.
     #[must_use]
     pub fn total_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.total_timeout = timeout.into();
         self
     }
 
-    /// How many bytes an answer may have; 64 MiB unless this says otherwise.
+    /// Sets the maximum size of a response body, streamed or not; 64 MiB by default.
     #[must_use]
     pub fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.max_response_bytes = bytes;
         self
     }
 
-    /// The proxy to go through, instead of the environment's: `http://…` or `https://…`.
+    /// Sets the proxy, `http://…` or `https://…`, instead of the environment's.
     #[must_use]
     pub fn proxy(mut self, url: impl AsRef<str>) -> Self {
         self.proxy = Some(Secret::new(url.as_ref()));
         self
     }
 
-    /// A PEM file of certificates to trust, beside the system's.
+    /// Sets a PEM file of certificates to trust in addition to the system's.
     #[must_use]
     pub fn certificates(mut self, file: impl Into<PathBuf>) -> Self {
         self.certificates = Some(file.into());
         self
     }
 
-    /// A client of this endpoint. Nothing is sent yet. Clones of the client share its connections.
+    /// Makes a client of this endpoint. Connections are opened when they are first needed.
     ///
     /// # Errors
-    /// Where the address, a header, the proxy or a certificate cannot be used.
+    /// If the address, a header, the proxy or a certificate is invalid.
     pub fn connect(&self) -> Result<Client, ModelError> {
         Client::new(self)
     }
@@ -213,7 +209,7 @@ impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
         f.debug_struct("Endpoint")
-            .field("server", &shown(&self.base_url))
+            .field("server", &display_address(&self.base_url))
             .field("key", &self.key)
             .field("headers", &headers)
             .field("retries", &self.retries)
@@ -226,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_is_read_and_empty_variables_are_not_set() {
+    fn empty_variables_count_as_not_set() {
         let vars = |name: &str| match name {
             "OPENAI_API_KEY" => Some(" key \n".to_owned()),
             "OPENAI_BASE_URL" => Some(String::new()),
@@ -256,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_printed() {
+    fn debug_shows_no_secrets() {
         let endpoint = Endpoint::at("http://user:pass1@host:8/v1?token=pass2")
             .key("pass3")
             .header("api-key", "pass4")
@@ -269,19 +265,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_told_at_once() {
-        let told = |endpoint: Endpoint| endpoint.connect().unwrap_err().to_string();
-        let error = told(Endpoint::at("localhost:11434"));
+    fn invalid_settings_are_errors_of_connect() {
+        let error_of = |endpoint: Endpoint| endpoint.connect().unwrap_err().to_string();
+        let error = error_of(Endpoint::at("localhost:11434"));
         assert!(error.contains("http://localhost:11434"), "{error}");
-        let error = told(Endpoint::at("not an address"));
+        let error = error_of(Endpoint::at("not an address"));
         assert!(error.contains("address"), "{error}");
-        let error = told(Endpoint::openai().key("new\nline"));
+        let error = error_of(Endpoint::openai().key("new\nline"));
         assert!(error.contains("key") && !error.contains("new"), "{error}");
-        let error = told(Endpoint::openai().header("Content-Length", "5"));
+        let error = error_of(Endpoint::openai().header("Content-Length", "5"));
         assert!(error.contains("content-length"), "{error}");
-        let error = told(Endpoint::openai().proxy("socks5://u:hunter2@h:1"));
+        let error = error_of(Endpoint::openai().proxy("socks5://u:hunter2@h:1"));
         assert!(error.contains("http://") && !error.contains("hunter2"));
-        let error = told(Endpoint::openai().certificates("/nowhere/ca.pem"));
+        let error = error_of(Endpoint::openai().certificates("/nowhere/ca.pem"));
         assert!(error.contains("ca.pem"), "{error}");
     }
 }

@@ -1,14 +1,16 @@
-//! Why a model could not answer.
+//! Errors of models over HTTP.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use switchboard_core::{BoxError, Usage};
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::Usage;
 
-use crate::wire::secret::{Secret, scrubbed};
+use crate::wire::client::ResponseHeaders;
+use crate::wire::secret::{Secret, scrub};
 
-/// Why a model over the wire could not answer.
+/// The error of a model over HTTP.
 ///
 /// It is the cause of the run's error:
 ///
@@ -28,60 +30,57 @@ struct Inner {
     server: String,
     status: Option<u16>,
     code: Option<String>,
-    request_id: Option<String>,
-    retry_after: Option<Duration>,
-    rate_limits: RateLimits,
+    headers: ResponseHeaders,
     attempts: u32,
     usage: Option<Usage>,
-    should_retry: Option<bool>,
-    /// Nothing of the request reached the server.
+    /// Set if no part of the request reached the server.
     is_unsent: bool,
     source: Option<BoxError>,
 }
 
-/// What kind of failure it was.
+/// The kind of a [`ModelError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// The client cannot be used as it is set up: a bad address, key, proxy or certificate.
+    /// The client's settings are invalid: a bad address, key, header, proxy or certificate.
     Configuration,
-    /// The conversation holds something that the protocol cannot carry.
+    /// The conversation holds something that the protocol has no form for.
     Unsupported,
-    /// The server could not be reached, or went away before it answered.
+    /// The server could not be reached, or closed the connection before it answered.
     Connection,
-    /// Something took longer than it may.
+    /// A timeout expired.
     Timeout,
-    /// The server did not accept the key, or what it may do.
+    /// The server did not accept the key or its permissions.
     Authentication,
-    /// The server is asked too often, or the account has nothing left.
+    /// Too many requests, or the account's quota is used up.
     RateLimit,
-    /// The server did not accept the request.
+    /// The server rejected the request.
     Request,
-    /// The server failed.
+    /// The server had an internal error.
     Server,
-    /// The server's answer could not be understood.
+    /// The server's answer could not be parsed.
     BadAnswer,
-    /// The answer broke off half-way.
+    /// The connection broke before the answer was complete.
     Interrupted,
-    /// The answer was larger than it may be.
+    /// The answer was larger than [`Endpoint::max_response_bytes`](crate::Endpoint::max_response_bytes).
     TooLarge,
-    /// The model stopped before it was done: at its token limit, say.
+    /// The model stopped early: at its token limit or at a content filter.
     Incomplete,
-    /// The model failed while answering.
+    /// The model failed while it answered.
     Failed,
 }
 
-/// How much of its limits an account had left, as the server said.
+/// The remaining rate limits of an account, as the server reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimits {
-    /// Requests that were left.
+    /// The remaining number of requests.
     pub remaining_requests: Option<u64>,
-    /// Tokens that were left.
+    /// The remaining number of tokens.
     pub remaining_tokens: Option<u64>,
-    /// When the requests are full again.
+    /// The time until the limit of requests is reset.
     pub reset_requests: Option<Duration>,
-    /// When the tokens are full again.
+    /// The time until the limit of tokens is reset.
     pub reset_tokens: Option<Duration>,
 }
 
@@ -93,68 +92,64 @@ impl ModelError {
             server: String::new(),
             status: None,
             code: None,
-            request_id: None,
-            retry_after: None,
-            rate_limits: RateLimits::default(),
+            headers: ResponseHeaders::default(),
             attempts: 1,
             usage: None,
-            should_retry: None,
             is_unsent: false,
             source: None,
         }))
     }
 
-    /// What kind of failure it was.
+    /// The kind of the error.
     pub fn kind(&self) -> ModelErrorKind {
         self.0.kind
     }
 
-    /// The HTTP status, where the server answered.
+    /// The HTTP status of a response other than 2xx.
     pub fn status(&self) -> Option<u16> {
         self.0.status
     }
 
-    /// The server's own code of the failure, such as `context_length_exceeded`.
+    /// The server's error code, such as `context_length_exceeded`.
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// The server's identifier of the request, for its support.
+    /// The server's identifier of the request, for support.
     pub fn request_id(&self) -> Option<&str> {
-        self.0.request_id.as_deref()
+        self.0.headers.request_id.as_deref()
     }
 
-    /// How long the server asks to wait.
+    /// The time that the server asks to wait before a retry.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.0.retry_after
+        self.0.headers.retry_after
     }
 
-    /// What was left of the account's limits.
+    /// The remaining rate limits.
     pub fn rate_limits(&self) -> RateLimits {
-        self.0.rate_limits
+        self.0.headers.rate_limits
     }
 
-    /// What the answer that failed has used all the same, where the server said so. The run counts
-    /// it.
+    /// The usage of a failed answer, if the server reported it. The run's usage includes it.
     pub fn usage(&self) -> Option<Usage> {
         self.0.usage
     }
 
-    /// How often the request was sent.
+    /// The number of times that the request was sent.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
 
-    pub(crate) fn used(mut self, usage: Usage) -> Self {
+    pub(crate) fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage = Some(usage);
         self
     }
 
     pub(crate) fn should_retry(&self) -> Option<bool> {
-        self.0.should_retry
+        self.0.headers.should_retry
     }
 
-    /// Whether nothing of the request reached the server.
+    /// Returns `true` if no part of the request reached the server.
     pub(crate) fn is_unsent(&self) -> bool {
         self.0.is_unsent
     }
@@ -164,36 +159,30 @@ impl ModelError {
         self
     }
 
-    /// The error without secrets, wherever the server may have quoted them.
+    /// Removes secrets that the server may have quoted.
     pub(crate) fn scrubbed(mut self, secrets: &[Secret]) -> Self {
         let inner = &mut *self.0;
-        let texts = [Some(&mut inner.message), inner.code.as_mut()];
-        for text in texts
-            .into_iter()
-            .chain([inner.request_id.as_mut()])
-            .flatten()
-        {
-            if let Cow::Owned(clean) = scrubbed(text, secrets) {
-                *text = clean;
+        let texts = [&mut inner.code, &mut inner.headers.request_id];
+        for text in texts.into_iter().flatten().chain([&mut inner.message]) {
+            if let Cow::Owned(scrubbed) = scrub(text, secrets) {
+                *text = scrubbed;
             }
         }
-        // A cause cannot be changed; the message tells of it already.
-        let quotes = |source: &BoxError| {
-            let told = format!("{source} {source:?}");
-            matches!(scrubbed(&told, secrets), Cow::Owned(_))
-        };
-        inner.source = inner.source.take().filter(|source| !quotes(source));
+        // A source cannot be changed; the message quotes it already.
+        inner.source.take_if(|source| {
+            let shown = format!("{source} {source:?}");
+            matches!(scrub(&shown, secrets), Cow::Owned(_))
+        });
         self
     }
 
-    pub(crate) fn at(mut self, server: &str) -> Self {
+    pub(crate) fn with_server(mut self, server: &str) -> Self {
         server.clone_into(&mut self.0.server);
         self
     }
 
-    pub(crate) fn with_status(mut self, status: u16, code: Option<String>) -> Self {
+    pub(crate) fn with_status(mut self, status: u16) -> Self {
         self.0.status = Some(status);
-        self.0.code = code;
         self
     }
 
@@ -202,35 +191,32 @@ impl ModelError {
         self
     }
 
-    pub(crate) fn with_head(mut self, head: &crate::wire::client::Head) -> Self {
-        self.0.request_id.clone_from(&head.request_id);
-        self.0.retry_after = head.retry_after;
-        self.0.rate_limits = head.rate_limits;
-        self.0.should_retry = head.should_retry;
+    pub(crate) fn with_headers(mut self, headers: &ResponseHeaders) -> Self {
+        self.0.headers = headers.clone();
         self
     }
 
-    pub(crate) fn after_attempts(mut self, attempts: u32) -> Self {
+    pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
     }
 
-    pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
+    pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// What to do about it.
+    /// Advice on how to fix the problem.
     fn advice(&self) -> Option<&'static str> {
         Some(match (self.0.kind, self.0.code.as_deref()) {
             (ModelErrorKind::Authentication, _) => {
-                "check the key (OPENAI_API_KEY) and what it may use"
+                "check the key (OPENAI_API_KEY) and its permissions"
             }
             (
                 ModelErrorKind::RateLimit,
                 Some("insufficient_quota" | "credit_balance_exhausted"),
-            ) => "the account has nothing left; waiting does not help",
-            (ModelErrorKind::RateLimit, _) => "wait, or ask less often",
+            ) => "the account's quota is used up; waiting does not help",
+            (ModelErrorKind::RateLimit, _) => "wait, or send fewer requests",
             (ModelErrorKind::Connection, _) => {
                 "check the address (OPENAI_BASE_URL), the network and the proxy"
             }
@@ -260,13 +246,13 @@ impl fmt::Display for ModelError {
         if let (None, Some(code)) = (inner.status, &inner.code) {
             write!(f, " ({code})")?;
         }
-        if let Some(after) = inner.retry_after {
+        if let Some(after) = inner.headers.retry_after {
             write!(f, "; the server asks to wait {} s", after.as_secs_f64())?;
         }
         if inner.attempts > 1 {
             write!(f, "; sent {} times", inner.attempts)?;
         }
-        if let Some(id) = &inner.request_id {
+        if let Some(id) = &inner.headers.request_id {
             write!(f, "; request id {id}")?;
         }
         match self.advice() {

@@ -1,33 +1,91 @@
-//! What a server says when it does not answer. Every server has its own way to say it.
+//! Errors that servers report in response bodies and stream events.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use switchboard_core::__private::{keep, object};
 
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::secret::{Secret, scrubbed};
+use crate::wire::lenient::is_error;
+use crate::wire::secret::{Secret, scrub};
 use crate::wire::sse::Event;
 
-/// How much of a refusal that is no JSON is quoted.
-const QUOTED: usize = 300;
+/// The number of characters quoted of a body that is not JSON.
+const MAX_QUOTE: usize = 300;
 
-/// The error for an answer of this status.
-pub(crate) fn by(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
-    let (message, code) = said(body).unwrap_or_else(|| {
-        let text = String::from_utf8_lossy(body);
-        // Half a secret would not be known for one.
-        let text = scrubbed(text.trim(), secrets);
-        let quoted: String = text.chars().take(QUOTED).collect();
-        if quoted.is_empty() {
-            ("the server did not say why".to_owned(), None)
-        } else {
-            (quoted, None)
-        }
-    });
-    ModelError::new(kind_of_status(status), message).with_status(status, code)
+/// The error for a non-2xx response.
+pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
+    let parsed = serde_json::from_slice(body).ok();
+    let (message, code) = parsed
+        .as_ref()
+        .and_then(message_and_code)
+        .unwrap_or_else(|| {
+            let text = String::from_utf8_lossy(body);
+            // Scrubbed before it is cut: half a secret would not be found.
+            let quote: String = scrub(text.trim(), secrets)
+                .chars()
+                .take(MAX_QUOTE)
+                .collect();
+            if quote.is_empty() {
+                ("the server did not say why".to_owned(), None)
+            } else {
+                (quote, None)
+            }
+        });
+    ModelError::new(kind_of_status(status), message)
+        .with_status(status)
+        .with_code(code)
 }
 
-/// What kind of failure a code means, where there is no status to go by.
-pub(crate) fn kind(code: Option<&str>) -> ModelErrorKind {
+/// The error that a JSON body reports.
+pub(crate) fn from_body(body: &[u8]) -> Option<ModelError> {
+    let (message, code) = message_and_code(&serde_json::from_slice(body).ok()?)?;
+    Some(ModelError::new(kind_of_code(code.as_deref()), message).with_code(code))
+}
+
+/// The error of a failure that the server reports within an answer.
+pub(crate) fn failure(reported: &Value) -> ModelError {
+    let (message, code) =
+        message_and_code(reported).unwrap_or(("the model failed".to_owned(), None));
+    ModelError::new(kind_of_code(code.as_deref()), message).with_code(code)
+}
+
+/// The error of an event that reports a failure and nothing else.
+pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
+    let (reported, is_error_field) = match event {
+        Event::Data(data) if is_no_failure(data) => return None,
+        Event::Data(data) => (serde_json::from_str(data).ok()?, false),
+        Event::Error(error) => {
+            let reported = serde_json::from_str(error).unwrap_or_else(|_| json!(&**error));
+            (reported, true)
+        }
+    };
+    match reported["type"].as_str() {
+        Some("error" | "response.error") => Some(failure(&reported)),
+        Some("response.failed") => Some(failure(&reported["response"])),
+        None if is_error_field || is_error(&reported["error"]) => Some(failure(&reported)),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the event's type is not that of a failure, or it has neither type nor error.
+/// Saves parsing the rest of the first event, which may echo the whole request.
+fn is_no_failure(data: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Fields<'a> {
+        #[serde(borrow, default, rename = "type")]
+        kind: Cow<'a, str>,
+        error: Option<IgnoredAny>,
+    }
+    serde_json::from_str(data).is_ok_and(|fields: Fields<'_>| match &*fields.kind {
+        "" => fields.error.is_none(),
+        kind => !matches!(kind, "error" | "response.error" | "response.failed"),
+    })
+}
+
+/// The error kind of a code in an answer whose status was 200.
+fn kind_of_code(code: Option<&str>) -> ModelErrorKind {
     let code = code.unwrap_or_default();
     match code.parse() {
         Ok(408) => return ModelErrorKind::Timeout,
@@ -72,121 +130,66 @@ fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// The message and the code of an event that tells of a failure and of nothing else.
-pub(crate) fn in_event(event: &Event) -> Option<(String, Option<String>)> {
-    let (said, is_error) = match event {
-        Event::Data(data) if is_usual(data) => return None,
-        Event::Data(data) => (serde_json::from_str(data).ok()?, false),
-        Event::Error(said) => (
-            serde_json::from_str(said).unwrap_or_else(|_| json!(&**said)),
-            true,
-        ),
-    };
-    let failure = match said["type"].as_str() {
-        Some("error" | "response.error") => &said,
-        Some("response.failed") => &said["response"],
-        Some(_) => return None,
-        None if is_error || !is_nothing(&said["error"]) => &said,
-        None => return None,
-    };
-    Some(told(failure).unwrap_or(("the model failed".to_owned(), None)))
-}
-
-/// Whether an event says what it is and that it is no failure, or tells of no error. The first event
-/// of an answer may hold all that was asked for; it need not become a tree to know that.
-fn is_usual(data: &str) -> bool {
-    let (mut kind, mut error) = (None, None);
-    let read = object(data, |scanner, key| match key {
-        b"type" => keep(&mut kind, scanner.text()),
-        b"error" => keep(&mut error, scanner.raw()),
-        _ => scanner.ignore(),
-    });
-    let is_failure = |kind: &str| matches!(kind, "error" | "response.error" | "response.failed");
-    read.is_some() && kind.map_or(error.is_none(), |kind| !is_failure(&kind))
-}
-
-fn is_nothing(error: &Value) -> bool {
-    matches!(error, Value::Null | Value::Bool(false))
-}
-
-/// The message and the code of a refusal.
-pub(crate) fn said(body: &[u8]) -> Option<(String, Option<String>)> {
-    told(&serde_json::from_slice(body).ok()?)
-}
-
-/// The same of JSON: `error` as an object or a text, or the fields at the top.
-pub(crate) fn told(body: &Value) -> Option<(String, Option<String>)> {
+/// The message and the code of an error: `error` as an object or a string, or top-level fields.
+fn message_and_code(body: &Value) -> Option<(String, Option<String>)> {
     let error = match &body["error"] {
-        error if is_nothing(error) => body,
+        Value::Null | Value::Bool(false) => body,
         error => error,
     };
     let message = match error {
-        Value::String(text) => Some(text.clone()),
-        error => ["message", "detail"]
-            .iter()
-            .find_map(|field| match &error[*field] {
-                Value::Null => None,
-                Value::String(text) => Some(text.clone()),
-                other => Some(other.to_string()),
-            }),
+        Value::String(text) => text.clone(),
+        _ => {
+            let fields = [&error["message"], &error["detail"]];
+            match fields.into_iter().find(|field| !field.is_null())? {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            }
+        }
     };
     let code = match &error["code"] {
         Value::String(code) => Some(code.clone()),
         Value::Number(code) => Some(code.to_string()),
         _ => error["type"].as_str().map(str::to_owned),
     };
-    Some((message?, code))
+    Some((message, code))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_refuse_is_understood() {
-        let read = |body: &str| {
-            let error = by(400, body.as_bytes(), &[]);
-            (error.to_string(), error.code().map(str::to_owned))
-        };
+    fn every_error_format_is_parsed() {
         for (body, message, code) in [
             (
                 r#"{"error":{"message":"No.","type":"t","code":"c"}}"#,
                 "No.",
-                Some("c"),
+                "c",
             ),
             (
                 r#"{"error":{"message":"No.","type":"t","code":null}}"#,
                 "No.",
-                Some("t"),
+                "t",
             ),
-            (r#"{"error":"No."}"#, "No.", None),
-            (
-                r#"{"error":{"message":"No.","code":502}}"#,
-                "No.",
-                Some("502"),
-            ),
-            (
-                r#"{"object":"error","message":"No.","code":400}"#,
-                "No.",
-                Some("400"),
-            ),
-            (r#"{"detail":[{"msg":"No."}]}"#, r#"[{"msg":"No."}]"#, None),
-            ("<html>No.</html>", "<html>No.</html>", None),
-            ("", "the server did not say why", None),
+            (r#"{"error":"No."}"#, "No.", ""),
+            (r#"{"error":{"message":"No.","code":502}}"#, "No.", "502"),
+            (r#"{"object":"error","message":"No.","code":7}"#, "No.", "7"),
+            (r#"{"detail":[{"msg":"No."}]}"#, r#"[{"msg":"No."}]"#, ""),
+            ("<html>No.</html>", "<html>No.</html>", ""),
+            ("", "the server did not say why", ""),
         ] {
-            let (told, found) = read(body);
-            assert!(told.contains(message), "{body}: {told}");
-            assert_eq!(found.as_deref(), code, "{body}");
+            let error = from_status(400, body.as_bytes(), &[]);
+            assert!(error.to_string().contains(message), "{body}: {error}");
+            assert_eq!(error.code().unwrap_or_default(), code, "{body}");
         }
-        let long = read(&"x".repeat(10_000)).0;
-        assert!(long.len() < 1000);
+        let long = from_status(400, "x".repeat(10_000).as_bytes(), &[]);
+        assert!(long.to_string().len() < 1000);
     }
 
     #[test]
     fn a_secret_is_not_cut_in_two() {
-        let body = format!("{}topsecretkey", "x".repeat(QUOTED - 8));
-        let told = by(400, body.as_bytes(), &[Secret::new("topsecretkey")]).to_string();
-        assert!(told.contains('x') && !told.contains("topsecr"), "{told}");
+        let body = format!("{}topsecretkey", "x".repeat(MAX_QUOTE - 8));
+        let shown = from_status(400, body.as_bytes(), &[Secret::new("topsecretkey")]).to_string();
+        assert!(shown.contains('x') && !shown.contains("topsecr"), "{shown}");
     }
 
     #[test]
@@ -204,30 +207,30 @@ mod tests {
             ("200", ModelErrorKind::Failed),
             ("image_parse_error", ModelErrorKind::Failed),
         ] {
-            assert_eq!(kind(Some(code)), expected, "{code}");
+            assert_eq!(kind_of_code(Some(code)), expected, "{code}");
         }
-        assert_eq!(kind(None), ModelErrorKind::Failed);
+        assert_eq!(kind_of_code(None), ModelErrorKind::Failed);
     }
 
     #[test]
-    fn an_event_of_a_failure_is_told_from_others() {
-        let code = |data: &str| in_event(&Event::Data(data.into())).map(|(_, code)| code);
+    fn an_event_that_reports_a_failure_is_an_error() {
+        let code = |data: &str| {
+            let error = from_event(&Event::Data(data.into()))?;
+            error.code().map(str::to_owned)
+        };
         for (data, expected) in [
             (
-                r#"{"type":"error","error":{"code":"server_is_overloaded","message":"m"}}"#,
-                "server_is_overloaded",
+                r#"{"type":"error","error":{"code":"c","message":"m"}}"#,
+                "c",
             ),
-            (
-                r#"{"type":"error","code":"rate_limit_exceeded","message":"m"}"#,
-                "rate_limit_exceeded",
-            ),
+            (r#"{"type":"error","code":"c","message":"m"}"#, "c"),
             (
                 r#"{"type":"response.failed","response":{"error":{"code":"c","message":"m"}}}"#,
                 "c",
             ),
             (r#"{"error":{"code":429,"message":"m"}}"#, "429"),
         ] {
-            assert_eq!(code(data), Some(Some(expected.to_owned())), "{data}");
+            assert_eq!(code(data), Some(expected.to_owned()), "{data}");
         }
         for data in [
             "[DONE]",
@@ -238,7 +241,10 @@ mod tests {
         ] {
             assert_eq!(code(data), None, "{data}");
         }
-        let said = in_event(&Event::Error("broke".into()));
-        assert_eq!(said, Some(("broke".to_owned(), None)));
+        let error = from_event(&Event::Error("broke".into())).unwrap();
+        assert_eq!(
+            (error.to_string(), error.code()),
+            ("broke".to_owned(), None)
+        );
     }
 }

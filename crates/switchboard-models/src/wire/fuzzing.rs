@@ -1,13 +1,13 @@
-//! What `cargo fuzz` looks at; see `fuzz/README.md`.
+//! Entry points for `cargo fuzz`; see `fuzz/README.md`.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-use super::client::Head;
+use super::client::ResponseHeaders;
 use super::sse::{Event, Splitter, TooLong};
 use super::{ChatModel, Client, Endpoint, ResponsesModel, chat, responses};
 
-/// Any cut of the bytes gives the same events.
+/// Checks that the events do not depend on how the bytes are split.
 pub fn sse(bytes: &[u8], cuts: &[u16]) {
     let mut cuts: Vec<usize> = cuts
         .iter()
@@ -36,21 +36,29 @@ fn split(parts: &[&[u8]]) -> Result<VecDeque<Event>, TooLong> {
 static CLIENT: LazyLock<Option<Client>> =
     LazyLock::new(|| Endpoint::at("http://localhost:1/v1").connect().ok());
 
-/// Any bytes are an answer or an error.
+/// Reads any bytes as an answer.
 pub fn responses(bytes: &[u8]) {
     if let Some(client) = &*CLIENT {
-        let _ = responses::read(&ResponsesModel::new(client, "m"), bytes, &Head::default());
+        let _ = responses::read(
+            &ResponsesModel::new(client, "m"),
+            bytes,
+            &ResponseHeaders::default(),
+        );
     }
 }
 
-/// Any bytes are an answer or an error.
+/// Reads any bytes as an answer.
 pub fn chat(bytes: &[u8]) {
     if let Some(client) = &*CLIENT {
-        let _ = chat::read(&ChatModel::new(client, "m"), bytes, &Head::default());
+        let _ = chat::read(
+            &ChatModel::new(client, "m"),
+            bytes,
+            &ResponseHeaders::default(),
+        );
     }
 }
 
-/// Any bytes are a header that is read or left.
+/// Reads any bytes as the value of a response header.
 pub fn head(bytes: &[u8]) {
-    super::client::of_any(bytes);
+    super::client::parse_as_any_header(bytes);
 }

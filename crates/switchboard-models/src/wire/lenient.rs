@@ -1,99 +1,160 @@
-//! JSON as servers and people write it: fields twice, numbers as text, halves of characters.
+//! Tolerant reading of JSON: repeated fields, numbers as text, lone surrogates.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::Deserializer as _;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use switchboard_core::RawEvent;
+use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquote};
+use switchboard_core::model::RawEvent;
 
 use super::error::{ModelError, ModelErrorKind};
 
-/// The fields of an object as they are written. Of a field that is there twice the last counts,
-/// and a null counts as missing.
-#[derive(Default)]
-pub(super) struct Object<'a>(Vec<(&'a str, &'a str)>);
+/// The JSON of an object's fields with these names. The last of repeated fields counts, and a null
+/// counts as missing. `None` if `json` is not one object.
+pub(super) fn fields<'a, const N: usize>(
+    json: &'a str,
+    names: &[&str; N],
+) -> Option<[Option<&'a str>; N]> {
+    let fields = select_fields(json, names).ok()?;
+    Some(fields.map(|json| json.filter(|json| *json != "null")))
+}
 
-impl<'a> Object<'a> {
-    /// `None` where `json` is not one object.
-    pub(super) fn of(json: &'a str) -> Option<Self> {
-        let mut deserializer = serde_json::Deserializer::from_str(json);
-        let fields = deserializer.deserialize_map(Fields).ok()?;
-        deserializer.end().ok()?;
-        Some(Self(fields))
+/// The same, with all fields missing if `json` is not one object.
+pub(super) fn fields_or_none<'a, const N: usize>(
+    json: Option<&'a str>,
+    names: &[&str; N],
+) -> [Option<&'a str>; N] {
+    json.and_then(|json| fields(json, names))
+        .unwrap_or([None; N])
+}
+
+/// A value that is read from a JSON object or list field by field, in one pass.
+pub(super) trait ReadParts<'de>: Default {
+    /// `true` for a list, `false` for an object.
+    const IS_LIST: bool = false;
+
+    /// Reads the value of the field whose key has this JSON, or skips it.
+    fn read_field<A: MapAccess<'de>>(&mut self, _key: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<IgnoredAny>().map(drop)
     }
 
-    /// The JSON of a field.
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        let field = self.0.iter().rev().find(|(key, _)| *key == name);
-        field.map(|(_, json)| *json).filter(|json| *json != "null")
-    }
-
-    /// A field that is text.
-    pub(super) fn text(&self, name: &str) -> Option<String> {
-        text(self.get(name)?)
-    }
-
-    /// A field as a value; null where there is none.
-    pub(super) fn value(&self, name: &str) -> Value {
-        self.get(name).and_then(value).unwrap_or_default()
-    }
-
-    /// What a field that is a list holds, as it is written.
-    pub(super) fn list(&self, name: &str) -> Option<Vec<&'a RawValue>> {
-        serde_json::from_str(self.get(name)?).ok()
+    /// Reads or skips the next element. Returns `false` at the end.
+    fn read_element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
+        Ok(list.next_element::<IgnoredAny>()?.is_some())
     }
 }
 
-struct Fields;
+impl<'de, T: Deserialize<'de>> ReadParts<'de> for Vec<T> {
+    const IS_LIST: bool = true;
 
-impl<'de> Visitor<'de> for Fields {
-    type Value = Vec<(&'de str, &'de str)>;
+    fn read_element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
+        let element = list.next_element()?;
+        let is_some = element.is_some();
+        self.extend(element);
+        Ok(is_some)
+    }
+}
+
+/// A value that is `None` if the JSON is of another type.
+#[derive(Default)]
+pub(super) struct Lenient<T>(pub(super) Option<T>);
+
+impl<'de, T: ReadParts<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LenientVisitor(PhantomData))
+    }
+}
+
+struct LenientVisitor<T>(PhantomData<T>);
+
+impl<'de, T: ReadParts<'de>> Visitor<'de> for LenientVisitor<T> {
+    type Value = Lenient<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
+        f.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some((key, json)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
-            fields.push((key.get().trim_matches('"'), json.get()));
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Lenient<T>, A::Error> {
+        let mut value = T::default();
+        // As a raw value, since a key may hold a lone surrogate.
+        while let Some(key) = map.next_key::<&'de RawValue>()? {
+            value.read_field(key.get(), &mut map)?;
         }
-        Ok(fields)
+        Ok(Lenient((!T::IS_LIST).then_some(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Lenient<T>, A::Error> {
+        let mut value = T::default();
+        while value.read_element(&mut list)? {}
+        Ok(Lenient(T::IS_LIST.then_some(value)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Lenient<T>, E> {
+        Ok(Lenient(None))
     }
 }
 
-/// JSON as a value; `None` where it is no JSON, or nested too deeply.
+/// The text of a field. Empty if it is not a string.
+pub(super) fn text(json: Option<&str>) -> Cow<'_, str> {
+    json.and_then(unquote).unwrap_or_default()
+}
+
+/// The elements of a field that is a list. `None` if it is not one.
+pub(super) fn list(json: &str) -> Option<Vec<&str>> {
+    let elements: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+    Some(elements.into_iter().map(RawValue::get).collect())
+}
+
+/// A field as a value; null if it is missing or nested too deeply.
+pub(super) fn value_or_null(json: Option<&str>) -> Value {
+    json.and_then(value).unwrap_or_default()
+}
+
+/// A number of tokens, written as an integer, a float or a string; 0 if it is none of these.
+pub(super) fn count(json: Option<&str>) -> u64 {
+    let Some(json) = json else {
+        return 0;
+    };
+    let number = unquote(json).unwrap_or(Cow::Borrowed(json));
+    let number = number.trim();
+    // The cast saturates: negative numbers become 0.
+    let float = || number.parse::<f64>().unwrap_or_default() as u64;
+    number.parse().unwrap_or_else(|_| float())
+}
+
+/// Parses JSON into a value. `None` if it is not JSON, or nested too deeply.
 pub(super) fn value(json: &str) -> Option<Value> {
-    match serde_json::from_str(json) {
-        Ok(value) => Some(value),
-        Err(_) => match sound(json) {
-            Cow::Owned(sound) => serde_json::from_str(&sound).ok(),
-            Cow::Borrowed(_) => None,
-        },
-    }
+    let value = serde_json::from_str(json);
+    value
+        .or_else(|_| serde_json::from_str(&replace_lone_surrogates(json)))
+        .ok()
 }
 
-/// The text of a JSON string.
-pub(super) fn text(json: &str) -> Option<String> {
-    match value(json) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-/// A number of tokens, however it is written. What is none counts as nothing.
-pub(super) fn count(value: &Value) -> u64 {
-    let text = value.as_str().and_then(|text| text.trim().parse().ok());
-    let number: f64 = value.as_f64().or(text).unwrap_or_default();
-    // The cast goes to the nearest number there is: 0 for what is below.
-    value.as_u64().unwrap_or(number as u64)
-}
-
-/// An event whose JSON was read.
+/// The raw event of a JSON text that has been parsed before.
 pub(super) fn raw(data: Arc<str>) -> Result<RawEvent, ModelError> {
     if data.trim_ascii().len() == data.len() {
         Ok(RawEvent::from_read(data))
@@ -102,119 +163,52 @@ pub(super) fn raw(data: Arc<str>) -> Result<RawEvent, ModelError> {
     }
 }
 
-/// What an answer that makes no sense is.
+/// The error for an answer that cannot be understood.
 pub(super) fn bad(error: &dyn fmt::Display) -> ModelError {
     let message = format!("the answer cannot be read: {error}");
     ModelError::new(ModelErrorKind::BadAnswer, message)
 }
 
-/// An event that is no object is some proxy's word and means nothing, unless it is an object in
-/// pieces.
+/// Accepts an event that is not a JSON object, as proxies send them, but not an incomplete object.
 pub(super) fn no_object(data: &str) -> Result<(), ModelError> {
-    match data.trim_start().starts_with('{') {
-        true => Err(bad(&"an event is no JSON")),
-        false => Ok(()),
+    if data.trim_start().starts_with('{') {
+        return Err(bad(&"an event is not valid JSON"));
     }
+    Ok(())
 }
 
-/// Whether a field named `error` tells of one.
+/// Returns `true` if the value of a field named `error` reports one.
 pub(super) fn is_error(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false)) && *value != ""
-}
-
-/// Whether halves of characters are in JSON.
-pub(super) fn has_halves(json: &str) -> bool {
-    matches!(sound(json), Cow::Owned(_))
-}
-
-/// JSON without halves of characters (lone surrogates), which are no text: U+FFFD takes their
-/// place.
-pub(super) fn sound(json: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let (mut copied, mut at) = (0, 0);
-    while let Some(found) = json[at..].find('\\') {
-        at += found;
-        let (length, is_half) = match (unit(json, at), unit(json, at + 6)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, false),
-            (Some(0xd800..=0xdfff), _) => (6, true),
-            (Some(_), _) => (6, false),
-            (None, _) => (2, false),
-        };
-        if is_half {
-            out.push_str(&json[copied..at]);
-            out.push_str("\\ufffd");
-            copied = at + length;
-        }
-        at += length;
-        if !json.is_char_boundary(at) {
-            // A backslash before what is no escape: this is not JSON.
-            break;
-        }
-    }
-    match copied {
-        0 => Cow::Borrowed(json),
-        _ => Cow::Owned(out + &json[copied..]),
-    }
-}
-
-/// The number in an escape such as `\ud800` at this place.
-fn unit(json: &str, at: usize) -> Option<u32> {
-    let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
-    u32::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
-    fn halves_of_characters_are_replaced_and_nothing_else() {
-        for (json, expected) in [
-            (r#""a\ud800b""#, "a\u{fffd}b"),
-            (r#""\ud83d\ude00\ude00""#, "\u{1f600}\u{fffd}"),
-            (r#""\ud83d\ud83d\ude00\n""#, "\u{fffd}\u{1f600}\n"),
-            (r#""\\ud800 \u00e9""#, "\\ud800 é"),
-        ] {
-            assert_eq!(text(json).as_deref(), Some(expected), "{json}");
-        }
-        assert!(matches!(sound(r#""\ud83d\ude00""#), Cow::Borrowed(_)));
+    fn a_null_counts_as_missing() {
+        let json = r#"{"a":null,"b":1,"b":null,"c":[{},7]}"#;
+        let [a, b, c] = fields(json, &["a", "b", "c"]).unwrap();
+        assert_eq!((a, b, c), (None, None, Some("[{},7]")));
+        assert_eq!(list(c.unwrap()).unwrap(), ["{}", "7"]);
+        assert_eq!(fields_or_none(Some("7"), &["a"]), [None]);
+    }
+
+    #[test]
+    fn counts_are_read_from_numbers_and_texts() {
+        let counts = ["5", "5.0", "\"5\"", "\" 5 \"", "5.9", "5e0"].map(|json| count(Some(json)));
+        assert_eq!(counts, [5; 6]);
+        let counts = ["-5", "-1.5", "[]", "\"x\"", "true"].map(|json| count(Some(json)));
+        assert_eq!((counts, count(None)), ([0; 5], 0));
+    }
+
+    #[test]
+    fn a_value_is_read_despite_lone_surrogates() {
+        assert_eq!(
+            value(r#"["\ud800"]"#),
+            Some(serde_json::json!(["\u{fffd}"]))
+        );
         assert_eq!(value(r#""\ud8"#), None);
-    }
-
-    #[test]
-    fn of_a_field_that_is_there_twice_the_last_counts() {
-        let object = Object::of(r#" {"a":1,"\ud800":2,"a":"x","b":null,"c":[{},7]} "#).unwrap();
-        assert_eq!(object.text("a").as_deref(), Some("x"));
-        assert_eq!(object.get("b"), None);
-        assert_eq!(object.list("c").map(|list| list.len()), Some(2));
-        assert_eq!(object.value("z"), Value::Null);
-        for other in ["1", "ping", "[]", "{} {}", ""] {
-            assert!(Object::of(other).is_none(), "{other}");
-        }
-    }
-
-    #[test]
-    fn counts_are_read_however_they_are_written() {
-        let counted = [json!(5), json!(5.0), json!("5"), json!(5.9)].map(|value| count(&value));
-        assert_eq!(counted, [5; 4]);
-        let none = [json!(-5), json!(-1.5), json!([]), json!(null), json!("x")];
-        assert_eq!(none.map(|value| count(&value)), [0; 5]);
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_sound_stays_as_it_is(text in any::<String>()) {
-            let json = json!(text).to_string();
-            prop_assert_eq!(&*sound(&json), &*json);
-            let _ = sound(&text);
-        }
-
-        #[test]
-        fn any_escapes_are_made_text(inner in "(\\\\u(d83d|de00|0041|D800)|\\\\\\\\|\\\\n|a|é){0,20}") {
-            let json = format!("\"{inner}\"");
-            prop_assert!(value(&json).is_some());
-        }
     }
 }

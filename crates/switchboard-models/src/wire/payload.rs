@@ -1,105 +1,118 @@
-//! What a request carries, put together while it is sent.
+//! The bytes of a request, whose items are serialized while it is sent.
 
-mod sending;
+mod stream;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sending::Sending;
-pub(crate) use sending::{WriteItems, WrongLength, as_they_are, fitting, is_full};
-use switchboard_core::__private::Form;
-use switchboard_core::Items;
+use stream::PayloadStream;
+pub(crate) use stream::WrongLength;
+use switchboard_core::Item;
+use switchboard_core::items::Items;
 
-/// Room for what stands around a conversation, or for the item that ends a block.
-const ROOM: usize = 2 << 10;
+/// Capacity for the JSON around a conversation, or for the last item of a block.
+const SPARE: usize = 2 << 10;
 
-/// JSON in the making, in which most of a conversation is only noted: it stays in the items, which
-/// everybody shares, and is written when it is sent.
-pub(crate) struct Draft<'i> {
-    pub(crate) json: Vec<u8>,
-    items: &'i Items,
-    write: WriteItems,
-    runs: Vec<Run>,
-    /// How many bytes the runs will have.
-    noted: usize,
+/// Writes an item in the form of the protocol, and returns the number of items written: a writer may
+/// write `next`, the item that follows, together with it.
+pub(crate) type WriteItem = fn(&mut Vec<u8>, &Item, next: Option<&Item>) -> usize;
+
+/// Writes an item's own JSON.
+pub(crate) fn write_unchanged(out: &mut Vec<u8>, item: &Item, _next: Option<&Item>) -> usize {
+    out.extend_from_slice(item.as_json().as_bytes());
+    1
 }
 
-/// Items that come one after another, with commas between them, and where in the draft they belong.
+/// A payload under construction. Runs of items are recorded with their serialized length and written
+/// when the payload is sent.
+pub(crate) struct PayloadBuilder<'i> {
+    pub(crate) json: Vec<u8>,
+    items: &'i Items,
+    write: WriteItem,
+    runs: Vec<ItemRun>,
+    /// The serialized length of the runs.
+    runs_length: usize,
+    /// Set until the current list has an element.
+    is_list_empty: bool,
+}
+
+/// Consecutive items, to be written with commas between them.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct ItemRun {
+    /// The offset in the JSON where they are inserted.
     at: usize,
+    /// The index of the first item.
     first: usize,
-    items: usize,
+    count: usize,
+    /// The serialized length.
     length: usize,
 }
 
-impl<'i> Draft<'i> {
-    /// Of a conversation, whose items `write` writes.
-    pub(crate) fn of(items: &'i Items, write: WriteItems) -> Self {
+impl<'i> PayloadBuilder<'i> {
+    /// A payload for this conversation, whose items `write` writes.
+    pub(crate) fn new(items: &'i Items, write: WriteItem) -> Self {
         Self {
-            json: Vec::with_capacity(ROOM),
+            json: Vec::with_capacity(SPARE),
             items,
             write,
             runs: Vec::new(),
-            noted: 0,
+            runs_length: 0,
+            is_list_empty: true,
         }
     }
 
-    /// Adds all items as a list, each as it stands. Of those that went before the lengths are known.
-    pub(crate) fn all(&mut self) {
+    /// Begins a list.
+    pub(crate) fn begin_list(&mut self) {
         self.json.push(b'[');
-        let lengths = self.items.chunks().map(|stretch| {
-            let known = stretch.usual(Form::Responses);
-            let others = stretch.elements[known.elements..].iter();
-            let length = others.map(|item| item.as_json().len() + 1).sum::<usize>();
-            known.length + length
-        });
-        let length = lengths.sum::<usize>().saturating_sub(1);
-        self.run(0, self.items.len(), length, true);
-        self.json.push(b']');
+        self.is_list_empty = true;
     }
 
-    /// Adds the items from `first` on, which the writer will write in so many bytes.
-    pub(crate) fn run(&mut self, first: usize, items: usize, length: usize, is_first: bool) {
+    /// Begins an element of a list, with a comma unless it is the first.
+    pub(crate) fn begin_element(&mut self) {
+        if !std::mem::take(&mut self.is_list_empty) {
+            self.json.push(b',');
+        }
+    }
+
+    /// Adds items as elements of a list; `length` is their serialized length.
+    pub(crate) fn add_items(&mut self, first: usize, count: usize, length: usize) {
         let at = self.json.len();
         match self.runs.last_mut() {
-            Some(run) if run.at == at && run.first + run.items == first => {
-                run.items += items;
+            Some(run) if run.at == at && run.first + run.count == first => {
+                run.count += count;
                 run.length += 1 + length;
-                self.noted += 1 + length;
+                self.runs_length += 1 + length;
             }
             _ => {
-                if !is_first {
-                    self.json.push(b',');
-                }
-                self.noted += length;
-                self.runs.push(Run {
+                self.begin_element();
+                self.runs_length += length;
+                self.runs.push(ItemRun {
                     at: self.json.len(),
                     first,
-                    items,
+                    count,
                     length,
                 });
             }
         }
     }
 
-    /// Where it ends now, to come back to.
+    /// The current end, for [`PayloadBuilder::truncate`].
     pub(crate) fn end(&self) -> (usize, usize) {
         (self.json.len(), self.runs.len())
     }
 
-    /// Takes back what was added since.
-    pub(crate) fn back_to(&mut self, (json, runs): (usize, usize)) {
+    /// Removes what was added to the payload after [`PayloadBuilder::end`].
+    pub(crate) fn truncate(&mut self, (json, runs): (usize, usize)) {
         self.json.truncate(json);
         for run in self.runs.drain(runs..) {
-            self.noted -= run.length;
+            self.runs_length -= run.length;
         }
     }
 
-    /// What is to be sent.
-    pub(crate) fn finish(self) -> Payload {
-        Payload(Arc::new(Finished {
-            length: self.json.len() + self.noted,
+    /// Finishes the payload.
+    pub(crate) fn build(self) -> Payload {
+        Payload(Arc::new(Inner {
+            length: self.json.len() + self.runs_length,
             json: self.json.into(),
             items: self.items.clone(),
             write: self.write,
@@ -108,25 +121,23 @@ impl<'i> Draft<'i> {
     }
 }
 
-/// The body of a request. Only a block at a time is copied for the connection. A request that waits for
-/// its answer so holds no copy of its conversation; and 64 of them at once over 1,000 items each cost a
-/// quarter less than with copies, which leave the cache before they are sent.
+/// The body of a request. It shares the conversation's items and copies one block of them at a time, so
+/// a request that waits for its answer holds no copy of its conversation.
 #[derive(Clone)]
-pub(crate) struct Payload(Arc<Finished>);
+pub(crate) struct Payload(Arc<Inner>);
 
-struct Finished {
+struct Inner {
     json: Bytes,
     items: Items,
-    write: WriteItems,
-    runs: Vec<Run>,
+    write: WriteItem,
+    runs: Vec<ItemRun>,
     length: usize,
 }
 
 impl Payload {
-    /// For one attempt to send it. Wrapped also where it is but bytes: of bytes the client would keep a
-    /// request to send again, as we do ourselves, which costs 3,000 instructions.
+    /// The body for one attempt to send it.
     pub(crate) fn body(&self) -> reqwest::Body {
-        reqwest::Body::wrap(Sending::new(self.clone()))
+        reqwest::Body::wrap(PayloadStream::new(self.clone()))
     }
 
     #[cfg(test)]
@@ -134,12 +145,12 @@ impl Payload {
         self.0.length
     }
 
-    /// All of it in one piece.
+    /// The whole body.
     #[cfg(test)]
     pub(crate) fn json(&self) -> Vec<u8> {
-        let mut sending = Sending::new(self.clone());
+        let mut stream = PayloadStream::new(self.clone());
         let mut json = Vec::new();
-        while let Some(block) = sending.next_block().expect("it is as long as was noted") {
+        while let Some(block) = stream.next_block().expect("its length is right") {
             json.extend_from_slice(&block);
         }
         json

@@ -1,8 +1,9 @@
-//! OpenAI Responses.
+//! The Responses API.
 
 #[cfg(fuzzing)]
 pub(super) use answer::read;
 mod answer;
+mod input;
 mod request;
 mod stream;
 
@@ -10,17 +11,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use switchboard_core::{BoxError, Model, ModelEvent, ModelRequest, ModelResponse, ServerState};
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::{ModelEvent, ServerState};
+use switchboard_core::{Model, ModelRequest, ModelResponse};
 
-use super::Answer;
-use super::client::{Call, Client, Path};
+use super::Protocol;
+use super::client::{Call, Client, Path, ResponseHeaders};
 use super::error::ModelError;
-use super::history::OPENAI;
 use super::retry::Repeat;
-use super::stream_reader::Listening;
-use stream::Answering;
+use super::stream_reader::AnswerStream;
+use input::OPENAI;
+pub(super) use input::UnchangedItems;
+use stream::ResponseReader;
 
-/// A model behind OpenAI's Responses API, at OpenAI or at a server that speaks it.
+/// A model over the Responses API, at OpenAI or at a compatible server.
 ///
 /// ```no_run
 /// use switchboard_core::{Agent, Runner};
@@ -37,12 +41,12 @@ use stream::Answering;
 pub struct ResponsesModel {
     client: Client,
     name: Arc<str>,
-    /// Where its reasoning comes from.
+    /// The origin that its reasoning items are marked with.
     origin: Arc<str>,
 }
 
 impl ResponsesModel {
-    /// The model of this name.
+    /// The model with this name at the client's server.
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
         let origin = if client.is_openai() {
@@ -56,13 +60,20 @@ impl ResponsesModel {
             origin,
         }
     }
+}
 
-    fn call<'a>(&self, request: &'a ModelRequest, streams: bool) -> Result<Call<'a>, ModelError> {
-        let body = request::body(self, request, streams);
+impl Protocol for ResponsesModel {
+    type Reader = ResponseReader;
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError> {
         Ok(Call {
             path: Path::Responses,
-            body: body.map_err(|error| error.at(self.client.server()))?,
-            headers: &request.settings.extra_headers,
+            body: request::body(self, request, is_streamed)?,
+            settings: request.settings.clone(),
             repeat: match &request.server {
                 Some(ServerState::Conversation(_)) => Repeat::Stateful,
                 _ => Repeat::Safe,
@@ -70,31 +81,25 @@ impl ResponsesModel {
         })
     }
 
-    async fn open(
-        &self,
-        request: &ModelRequest,
-    ) -> Result<Answer<Listening<Answering>>, ModelError> {
-        let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let opened = self.client.open(self.call(request, true)?, read).await?;
-        Ok(Answer::new(opened, |events| {
-            Listening::new(events, Answering::new(self.clone()))
-        }))
+    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError> {
+        answer::read(self, body, headers)
+    }
+
+    fn reader(&self) -> ResponseReader {
+        ResponseReader::new(self.clone())
     }
 }
 
 impl Model for ResponsesModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let read = |body: &[u8], head: &_| answer::read(self, body, head);
-        let answer = self.client.fetch(self.call(&request, false)?, read).await;
-        answer.map_err(|error| super::failed(&request, error))
+        super::respond(self, request).await
     }
 
     fn stream(
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let model = self.clone();
-        super::pieces(request, |request| async move { model.open(&request).await })
+        AnswerStream::new(self, request)
     }
 
     fn name(&self) -> &str {

@@ -1,44 +1,42 @@
-//! Events out of a stream of bytes, however the bytes are cut.
+//! Server-sent events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use memchr::{memchr, memchr2};
 
-/// One event of a server-sent stream.
+/// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The data of an event.
     Data(Arc<str>),
-    /// What an old llama.cpp says in a field of its own when it fails.
+    /// The value of a field `error`, which old versions of llama.cpp send when they fail.
     Error(Arc<str>),
 }
 
-/// An event that is larger than it may be.
+/// The error for an event that exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Splits bytes into events. Any way to cut the bytes gives the same events.
+/// Splits a stream of bytes into events, independent of chunk boundaries.
 ///
-/// It takes what servers send: lines that end with LF, CR or CRLF, a byte order mark, comments,
-/// fields it does not know, data over several lines, and an end without an empty line.
-///
-/// An event costs one allocation, which is what the run tells of it in the end.
+/// Accepts lines that end with LF, CR or CRLF, a byte order mark, comments, unknown fields, data over
+/// several lines, and a stream that ends without an empty line.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
-    /// The data of the event under way, each of its lines with a line break behind it.
+    /// The data of the current event; a line break follows each of its lines.
     data: Vec<u8>,
     error: Option<Vec<u8>>,
-    /// The last byte was a CR: an LF after it ends no other line.
+    /// Set if the last byte was a CR: an LF after it belongs to the same line end.
     after_cr: bool,
     at_start: bool,
     limit: usize,
 }
 
 impl Splitter {
-    /// Events of at most `limit` bytes.
+    /// A splitter for events of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -50,7 +48,7 @@ impl Splitter {
         }
     }
 
-    /// Takes more bytes. Complete events are put into `events`.
+    /// Reads more bytes and appends complete events to `events`.
     pub(crate) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -61,24 +59,12 @@ impl Splitter {
         }
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             let (part, rest) = bytes.split_at(end);
-            self.make_sure_it_fits(part)?;
-            // Mostly an event is one line and is there as a whole.
-            if let [b'\n', b'\n', rest @ ..] = rest
-                && self.is_between_events()
-                && let Some(data) = part.strip_prefix(b"data:")
-            {
-                self.at_start = false;
-                if let data @ [_, ..] = data.strip_prefix(b" ").unwrap_or(data) {
-                    events.push_back(Event::Data(text(data)));
-                }
-                bytes = rest;
-                continue;
-            }
+            self.check_length(part)?;
             let event = if self.line.is_empty() {
-                self.end_of_line(part)
+                self.end_line(part)
             } else {
                 self.line.extend_from_slice(part);
-                self.end_of_held_line()
+                self.end_buffered_line()
             };
             if let Some(event) = event {
                 events.push_back(event);
@@ -89,43 +75,33 @@ impl Splitter {
                     self.after_cr = true;
                     &[]
                 }
-                [_, rest @ ..] => rest,
-                [] => &[],
+                rest => &rest[1..],
             };
         }
-        self.make_sure_it_fits(bytes)?;
+        self.check_length(bytes)?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// The stream has ended: what there is of an event counts.
+    /// Ends the stream; an unfinished event counts.
     pub(crate) fn finish(&mut self) -> Option<Event> {
-        let last = self.end_of_held_line();
-        last.or_else(|| self.dispatch())
+        self.end_buffered_line().or_else(|| self.dispatch())
     }
 
-    fn is_between_events(&self) -> bool {
-        self.line.is_empty() && self.data.is_empty() && self.error.is_none()
-    }
-
-    fn make_sure_it_fits(&self, part: &[u8]) -> Result<(), TooLong> {
-        let held = self.line.len() + self.data.len().saturating_sub(1);
-        if held + part.len() > self.limit {
-            Err(TooLong)
-        } else {
-            Ok(())
+    fn check_length(&self, part: &[u8]) -> Result<(), TooLong> {
+        let length = self.line.len() + self.data.len().saturating_sub(1) + part.len();
+        if length > self.limit {
+            return Err(TooLong);
         }
+        Ok(())
     }
 
-    fn end_of_held_line(&mut self) -> Option<Event> {
-        let mut line = std::mem::take(&mut self.line);
-        let event = self.end_of_line(&line);
-        line.clear();
-        self.line = line;
-        event
+    fn end_buffered_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        self.end_line(&line)
     }
 
-    fn end_of_line(&mut self, mut line: &[u8]) -> Option<Event> {
+    fn end_line(&mut self, mut line: &[u8]) -> Option<Event> {
         if std::mem::take(&mut self.at_start) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
@@ -152,7 +128,7 @@ impl Splitter {
         let data = self.data.strip_suffix(b"\n").unwrap_or_default();
         let event = match self.error.take() {
             Some(error) => Some(Event::Error(text(&error))),
-            // Some proxies keep a connection alive with empty events.
+            // Some proxies send empty events to keep a connection open.
             None if data.is_empty() => None,
             None => Some(Event::Data(text(data))),
         };
@@ -162,6 +138,7 @@ impl Splitter {
 }
 
 fn text(bytes: &[u8]) -> Arc<str> {
+    // `from_utf8` validates valid text several times faster than `from_utf8_lossy`.
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
         Err(_) => String::from_utf8_lossy(bytes).into(),
@@ -188,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_servers_send() {
+    fn variants_of_the_format_are_accepted() {
         let sent = "\u{feff}data:1\r\n\r\n: ping\nevent: x\ndata: 2\ndata: 3\n\nid: 7\rdata: é\r\r\
                     data\n\nevent: alone\n\ndata: last";
         let expected = [data("1"), data("2\n3"), data("é"), data("last")];
@@ -200,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_between_the_two_ends_of_a_line_ends_one_line() {
+    fn a_crlf_across_two_chunks_ends_one_line() {
         let parts: [&[u8]; 4] = [b"data: a\r", b"\n", b"", b"\ndata: b\n\n"];
         assert_eq!(split(parts).unwrap(), [data("a"), data("b")]);
     }
 
     #[test]
-    fn an_endless_line_and_an_endless_event_are_refused() {
+    fn a_line_or_an_event_over_the_limit_is_an_error() {
         let mut splitter = Splitter::new(100);
         let mut events = VecDeque::new();
         assert_eq!(splitter.push(&[b'x'; 101], &mut events), Err(TooLong));
@@ -217,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_cut_gives_the_same_events(
+        fn chunk_boundaries_do_not_matter(
             text in "(data: ?|data: a\n\n|: |event:|error: |\r\n|\n|\r|é|[a-c]|\u{feff}){0,60}",
             cuts in proptest::collection::vec(0usize..200, 0..20),
         ) {
@@ -234,7 +211,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_bytes_are_split_byte_by_byte_as_at_once(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
             prop_assert_eq!(split(single), split([&bytes[..]]));
         }

@@ -1,22 +1,23 @@
-//! Servers that answer otherwise than they were asked, and requests that cannot be sent.
+//! Unexpected responses, and requests that cannot be sent.
 
 use std::time::Duration;
 
 use fake_provider::{ErrorForm, Reply};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use switchboard_core::{Agent, ModelEvent, ModelRequest, ModelSettings, Runner};
+use switchboard_core::model::ModelEvent;
+use switchboard_core::{Agent, ModelRequest, ModelSettings, Runner};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 
 use crate::{BOTH, Protocol, Script, ask, failure, hello, model, text_of};
 
-fn asked_with(settings: ModelSettings) -> ModelRequest {
+fn request_with(settings: ModelSettings) -> ModelRequest {
     let mut request = hello();
     request.settings = settings.into();
     request
 }
 
-/// An answer as a whole, in the form of the protocol.
+/// The body of an answer that is not streamed.
 fn whole(protocol: Protocol, text: &str) -> Value {
     match protocol {
         Protocol::Responses => json!({"id": "resp_1", "status": "completed", "output": [
@@ -28,7 +29,7 @@ fn whole(protocol: Protocol, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_stream_is_asked_once_and_understood() {
+async fn an_answer_that_is_not_streamed_is_read_without_a_retry() {
     for protocol in BOTH {
         for text in ["Hi.".to_owned(), "x".repeat(100_000)] {
             let body = whole(protocol, &text).to_string();
@@ -37,13 +38,13 @@ async fn a_server_that_does_not_stream_is_asked_once_and_understood() {
             let events: Vec<_> = model.stream(hello()).collect().await;
             let events: Vec<ModelEvent> = events.into_iter().map(Result::unwrap).collect();
             let [
-                ModelEvent::TextDelta { text: told, .. },
+                ModelEvent::TextDelta { text: delta, .. },
                 ModelEvent::Completed(answer),
             ] = &events[..]
             else {
                 panic!("{events:?}");
             };
-            assert_eq!((told, text_of(answer)), (&text, text.clone()));
+            assert_eq!((delta, text_of(answer)), (&text, text.clone()));
             assert_eq!(script.requests().len(), 1, "{protocol:?}");
         }
         let body = whole(protocol, &"x".repeat(10_000)).to_string();
@@ -61,7 +62,7 @@ async fn a_server_that_does_not_stream_is_asked_once_and_understood() {
 }
 
 #[tokio::test]
-async fn a_stream_is_known_by_what_it_holds() {
+async fn a_stream_is_recognised_by_its_content_not_its_type() {
     let events = "\n: hello\ndata: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\
                   \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let script = Script::new([Reply::raw(events, "application/json")]);
@@ -70,7 +71,7 @@ async fn a_stream_is_known_by_what_it_holds() {
 }
 
 #[tokio::test]
-async fn a_failure_inside_an_answer_is_known_for_what_it_is() {
+async fn a_failure_in_a_successful_response_is_an_error() {
     let busy = |code: Value| {
         let body = json!({"error": {"message": "slow down", "code": code}});
         Reply::raw(body.to_string(), "application/json").header("retry-after-ms", "1")
@@ -79,23 +80,23 @@ async fn a_failure_inside_an_answer_is_known_for_what_it_is() {
         for streamed in [false, true] {
             for code in [json!(429), json!("server_is_overloaded")] {
                 let script = Script::new([busy(code), Reply::text("Hi.")]);
-                let patient = model(&script.endpoint().retries(1), protocol);
-                let answer = ask(&patient, hello(), streamed).await.unwrap();
+                let model_with_retries = model(&script.endpoint().retries(1), protocol);
+                let answer = ask(&model_with_retries, hello(), streamed).await.unwrap();
                 assert_eq!(text_of(&answer), "Hi.");
             }
             let script = Script::new([busy(json!("insufficient_quota")), Reply::text("Hi.")]);
-            let patient = model(&script.endpoint().retries(2), protocol);
-            let error = failure(&patient, streamed).await;
+            let model_with_retries = model(&script.endpoint().retries(2), protocol);
+            let error = failure(&model_with_retries, streamed).await;
             assert_eq!(error.kind(), ModelErrorKind::RateLimit);
-            let told = error.to_string();
-            assert!(told.contains("slow down (insufficient_quota)"), "{told}");
+            let shown = error.to_string();
+            assert!(shown.contains("slow down (insufficient_quota)"), "{shown}");
             assert_eq!(script.requests().len(), 1);
         }
     }
 }
 
 #[tokio::test]
-async fn a_stream_whose_first_event_is_a_failure_is_asked_for_again() {
+async fn a_stream_whose_first_event_is_a_failure_is_retried() {
     let event = |code: &str| {
         let event = json!({"type": "error", "error": {"code": code, "message": "busy"}});
         let events = format!("event: error\ndata: {event}\n\n");
@@ -104,30 +105,30 @@ async fn a_stream_whose_first_event_is_a_failure_is_asked_for_again() {
     for protocol in BOTH {
         for code in ["server_is_overloaded", "rate_limit_exceeded"] {
             let script = Script::new([event(code), Reply::text("Hi.")]);
-            let patient = model(&script.endpoint().retries(2), protocol);
-            let answer = ask(&patient, hello(), true).await.unwrap();
+            let model_with_retries = model(&script.endpoint().retries(2), protocol);
+            let answer = ask(&model_with_retries, hello(), true).await.unwrap();
             assert_eq!(text_of(&answer), "Hi.");
         }
         for code in ["insufficient_quota", "invalid_prompt"] {
             let script = Script::new([event(code), Reply::text("Hi.")]);
-            let patient = model(&script.endpoint().retries(2), protocol);
-            let error = failure(&patient, true).await;
+            let model_with_retries = model(&script.endpoint().retries(2), protocol);
+            let error = failure(&model_with_retries, true).await;
             assert_eq!(error.code(), Some(code));
             assert_eq!(script.requests().len(), 1);
         }
-        // Later, something was told.
-        let said = json!({"type": "message", "id": "msg_1", "role": "assistant",
+        // After other events it is not retried.
+        let message = json!({"type": "message", "id": "msg_1", "role": "assistant",
             "status": "completed", "content": [{"type": "output_text", "text": "Well", "annotations": []}]});
-        let late = Reply::error_event(ErrorForm::Nested, "server_error", "busy").after([said]);
+        let late = Reply::error_event(ErrorForm::Nested, "server_error", "busy").after([message]);
         let script = Script::new([late, Reply::text("Hi.")]);
-        let patient = model(&script.endpoint().retries(2), protocol);
-        failure(&patient, true).await;
+        let model_with_retries = model(&script.endpoint().retries(2), protocol);
+        failure(&model_with_retries, true).await;
         assert_eq!(script.requests().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_long_or_slow_refusal_is_told_by_what_has_come_of_it() {
+async fn a_long_or_slow_error_body_is_quoted_in_part() {
     let long = format!("Too much. {}", "x".repeat(100_000));
     let script = Script::new([Reply::status(400, json!(long))]);
     let error = failure(&script.model(Protocol::Chat), false).await;
@@ -135,19 +136,19 @@ async fn a_long_or_slow_refusal_is_told_by_what_has_come_of_it() {
 
     let stalled = Reply::status(400, json!({"error": {"message": "No."}})).hang_after(20);
     let script = Script::new([stalled]);
-    let asked = script.model(Protocol::Chat);
-    let failed = tokio::time::timeout(Duration::from_secs(30), failure(&asked, false));
-    let error = failed.await.expect("it is not waited for long");
+    let model = script.model(Protocol::Chat);
+    let failed = tokio::time::timeout(Duration::from_secs(30), failure(&model, false));
+    let error = failed.await.expect("the wait is bounded");
     assert_eq!(error.status(), Some(400), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_sends_elsewhere_says_where() {
+async fn a_redirect_is_an_error_that_names_its_target() {
     let moved = Reply::status(307, json!({})).header("location", "https://elsewhere.example/x?k=1");
     let script = Script::new([moved]);
     let error = failure(&script.model(Protocol::Chat), false).await;
-    let told = error.to_string();
-    assert!(told.contains("https://elsewhere.example,"), "{told}");
+    let shown = error.to_string();
+    assert!(shown.contains("https://elsewhere.example,"), "{shown}");
 }
 
 #[tokio::test]
@@ -158,8 +159,8 @@ async fn headers_of_the_connection_cannot_be_set() {
             .extra_headers
             .insert(name.to_owned(), "5".to_owned());
         let script = Script::new([]);
-        let patient = model(&script.endpoint().retries(2), Protocol::Chat);
-        let error = ask(&patient, asked_with(settings), false)
+        let model_with_retries = model(&script.endpoint().retries(2), Protocol::Chat);
+        let error = ask(&model_with_retries, request_with(settings), false)
             .await
             .unwrap_err();
         let error = error.downcast::<ModelError>().unwrap();
@@ -169,7 +170,7 @@ async fn headers_of_the_connection_cannot_be_set() {
 }
 
 #[tokio::test]
-async fn what_would_break_a_body_is_left_out() {
+async fn settings_that_would_break_the_body_are_left_out() {
     for protocol in BOTH {
         for streamed in [false, true] {
             let script = Script::new([Reply::text("Hi.")]);
@@ -179,7 +180,7 @@ async fn what_would_break_a_body_is_left_out() {
                 top_p: Some(f64::INFINITY),
                 ..ModelSettings::default()
             };
-            let request = asked_with(settings);
+            let request = request_with(settings);
             let answer = ask(&model(&endpoint, protocol), request, streamed).await;
             assert_eq!(text_of(&answer.unwrap()), "Hi.");
             let body = &script.bodies()[0];
@@ -199,9 +200,9 @@ async fn an_address_may_end_with_the_path_of_a_request() {
         .unwrap();
 }
 
-/// A proxy of the environment is read when a client is made, so this asks in a process of its own.
+/// The environment's proxy is read when a client is made, so this runs in a process of its own.
 #[tokio::test]
-async fn a_proxy_of_the_environment_that_cannot_be_used_is_told_at_once() {
+async fn an_unsupported_proxy_of_the_environment_is_an_error_without_retries() {
     const INSIDE: &str = "SWITCHBOARD_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
         for scheme in ["http", "https"] {
@@ -211,7 +212,7 @@ async fn a_proxy_of_the_environment_that_cannot_be_used_is_told_at_once() {
         }
         return;
     }
-    let name = "failures::a_proxy_of_the_environment_that_cannot_be_used_is_told_at_once";
+    let name = "failures::an_unsupported_proxy_of_the_environment_is_an_error_without_retries";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(INSIDE, "1")
@@ -225,16 +226,16 @@ async fn a_proxy_of_the_environment_that_cannot_be_used_is_told_at_once() {
         .env_remove("no_proxy")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(told.matches("Configuration after 1").count(), 2, "{told}");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(shown.matches("Configuration after 1").count(), 2, "{shown}");
     assert!(
-        told.contains("ALL_PROXY") && !told.contains("hunter2"),
-        "{told}"
+        shown.contains("ALL_PROXY") && !shown.contains("hunter2"),
+        "{shown}"
     );
 }
 
 #[tokio::test]
-async fn what_an_answer_has_used_that_was_cut_counts() {
+async fn the_usage_of_an_incomplete_answer_is_counted() {
     let cost = fake_provider::Usage {
         input: 7,
         output: 9,

@@ -1,4 +1,4 @@
-//! Conversations that go from one provider to another.
+//! Conversations that move from one provider to another.
 
 use fake_provider::Reply;
 use serde_json::{Value, json};
@@ -51,8 +51,8 @@ async fn every_kind_of_item_is_sent_so_that_the_server_accepts_it() {
         match protocol {
             Protocol::Responses => {
                 let sent = body["input"].as_array().unwrap();
-                // The reasoning came from OpenAI, and this is another server; the search is nothing
-                // without it.
+                // The reasoning came from OpenAI, and this is another server; the search needs the
+                // reasoning.
                 assert_eq!(sent.len(), everything().len() - 2);
                 assert_eq!(sent[2]["content"][1]["detail"], "auto");
                 for item in &sent[3..6] {
@@ -90,7 +90,7 @@ async fn every_kind_of_item_is_sent_so_that_the_server_accepts_it() {
 }
 
 #[tokio::test]
-async fn what_one_protocol_answered_is_sent_in_the_other() {
+async fn an_answer_of_one_protocol_is_sent_over_the_other() {
     let thought = json!({"type": "reasoning", "id": "rs_1",
                          "summary": [{"type": "summary_text", "text": "Hm."}]});
     let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1",
@@ -109,12 +109,12 @@ async fn what_one_protocol_answered_is_sent_in_the_other() {
             let result = result.unwrap_or_else(|error| panic!("{first:?} to {second:?}: {error}"));
             assert_eq!(result.final_text(), "Done.");
             let sent = two.bodies();
-            let told = sent[1].to_string();
+            let messages = sent[1].to_string();
             assert!(
-                !told.contains("provider_data") && !told.contains("__fake_id__"),
-                "{told}"
+                !messages.contains("provider_data") && !messages.contains("__fake_id__"),
+                "{messages}"
             );
-            // A whole conversation goes on in the other protocol.
+            // The whole conversation is continued over the other protocol.
             let on = Script::new([Reply::text("On.")]);
             let agent: Agent = Agent::new("A").model(on.model(first));
             let input: Input = result.to_input_list().into();
@@ -125,7 +125,7 @@ async fn what_one_protocol_answered_is_sent_in_the_other() {
 }
 
 #[tokio::test]
-async fn reasoning_goes_back_only_to_where_it_came_from() {
+async fn reasoning_is_sent_only_to_its_origin() {
     let thought =
         json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "xyz", "summary": []});
     let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look",
@@ -156,7 +156,7 @@ async fn reasoning_goes_back_only_to_where_it_came_from() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_carried_is_refused_before_anything_is_sent() {
+async fn an_item_that_cannot_be_sent_is_an_error_before_the_request() {
     for item in [
         json!({"type": "item_reference", "id": "msg_1"}),
         json!({"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}),
@@ -175,7 +175,7 @@ async fn what_cannot_be_carried_is_refused_before_anything_is_sent() {
         );
         assert!(script.requests().is_empty());
     }
-    // What it knows nothing of stays behind.
+    // Unknown items are left out.
     let script = Script::new([Reply::text("Hi.")]);
     let request = ModelRequest::new(items(&[
         json!({"type": "hologram", "id": "h"}),

@@ -1,4 +1,4 @@
-//! Models over the wire, against the project's own provider, which checks every request.
+//! Models over HTTP, against `fake-provider`, which validates every request.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@ mod odd_answers;
 mod odd_items;
 mod protocols;
 mod secrets;
+mod streams;
 mod transport;
 mod tunnel;
 
@@ -20,12 +21,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fake_provider::{FakeProvider, Reply, Request};
 use futures_util::StreamExt as _;
-use switchboard_core::{
-    Agent, BoxError, Item, ModelEvent, ModelHandle, ModelRequest, ModelResponse, Runner,
-};
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::{ModelEvent, ModelHandle};
+use switchboard_core::{Agent, Item, ModelRequest, ModelResponse, Runner};
 use switchboard_models::{ChatModel, Endpoint, ModelError, ResponsesModel};
 
-/// The provider all tests share; each has a key of its own.
+/// The provider that all tests share; each test has its own key.
 static PROVIDER: LazyLock<FakeProvider> = LazyLock::new(|| FakeProvider::on_thread().unwrap());
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +37,7 @@ enum Protocol {
 
 const BOTH: [Protocol; 2] = [Protocol::Responses, Protocol::Chat];
 
-/// A script of the provider, and how to reach it.
+/// The provider's script for one key.
 struct Script {
     key: String,
 }
@@ -49,7 +50,7 @@ impl Script {
         Self { key }
     }
 
-    /// The endpoint, for settings of a test.
+    /// The provider's endpoint, without retries.
     fn endpoint(&self) -> Endpoint {
         Endpoint::at(PROVIDER.url()).key(&self.key).retries(0)
     }
@@ -62,7 +63,7 @@ impl Script {
         PROVIDER.requests_of(&self.key)
     }
 
-    /// The bodies that were sent, all of them valid.
+    /// The bodies that were sent. Panics if one of them is invalid.
     fn bodies(&self) -> Vec<serde_json::Value> {
         let violations = PROVIDER.violations_of(&self.key);
         assert!(violations.is_empty(), "{violations:?}");
@@ -85,7 +86,7 @@ fn hello() -> ModelRequest {
     ModelRequest::new(vec![Item::user("Hello")])
 }
 
-/// Asks plain or streamed.
+/// Sends a request, streamed or not.
 async fn ask(
     model: &ModelHandle,
     request: ModelRequest,
@@ -109,8 +110,8 @@ async fn failure(model: &ModelHandle, streamed: bool) -> Box<ModelError> {
     error.downcast().unwrap()
 }
 
-/// What an agent with this model says.
-async fn said(model: ModelHandle) -> String {
+/// The final text of a run with this model.
+async fn run_text(model: ModelHandle) -> String {
     let agent: Agent = Agent::new("A");
     let result = Runner::new(&agent).model(model).run("Hello").await.unwrap();
     result.final_text().into_owned()

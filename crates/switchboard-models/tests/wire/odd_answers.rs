@@ -1,4 +1,4 @@
-//! Answers of servers that do not keep to the protocol, or do it in a way of their own.
+//! Answers of servers that deviate from the protocol.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -7,14 +7,16 @@ use std::time::Duration;
 use fake_provider::Reply;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use switchboard_core::{Agent, BoxError, Item, ModelEvent, ModelResponse, Runner};
+use switchboard_core::callback::BoxError;
+use switchboard_core::model::ModelEvent;
+use switchboard_core::{Agent, Item, ModelResponse, Runner};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 
 use crate::{Protocol, Script, ask, hello, model, text_of};
 
 const EVENTS: &str = "text/event-stream";
 
-/// A stream of these events.
+/// Streams these events as an answer.
 async fn streamed(protocol: Protocol, events: &[&str]) -> Result<ModelResponse, BoxError> {
     let bytes: String = events.iter().map(|e| format!("data: {e}\n\n")).collect();
     let script = Script::new([Reply::raw(bytes, EVENTS)]);
@@ -30,7 +32,7 @@ const ITEM: &str = r#"{"type":"response.output_item.done","output_index":0,"item
 const DONE: &str = r#"{"type":"response.completed","response":{"id":"r","status":"completed"}}"#;
 
 #[tokio::test]
-async fn the_event_says_how_a_response_ended() {
+async fn the_last_event_decides_the_outcome_of_a_response() {
     for (last, expected) in [
         (
             r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}"#,
@@ -75,7 +77,7 @@ async fn odd_events_do_not_end_a_response() {
         "ping",
         "1",
         "[]",
-        // Of two items in one place the last counts.
+        // The last of two items at one index counts.
         r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":"x"}}"#,
     ] {
         let answer = streamed(Protocol::Responses, &[odd, ITEM, DONE]).await;
@@ -96,7 +98,7 @@ async fn odd_events_do_not_end_a_response() {
 }
 
 #[tokio::test]
-async fn half_a_character_is_told_as_such_and_the_event_as_it_came() {
+async fn a_lone_surrogate_is_replaced_in_text_and_kept_in_the_raw_event() {
     let responses = r#"{"type":"response.output_text.delta","delta":"a\ud83d"}"#;
     let chat = r#"{"choices":[{"delta":{"content":"a\ud83d"},"finish_reason":"stop"}]}"#;
     for (protocol, event) in [(Protocol::Responses, responses), (Protocol::Chat, chat)] {
@@ -112,7 +114,7 @@ async fn half_a_character_is_told_as_such_and_the_event_as_it_came() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_is_none_in_either_protocol() {
+async fn an_incomplete_answer_is_an_error_in_both_protocols() {
     let cut = |finish: &str, message: Value| json!({"choices": [{"finish_reason": finish, "message": message}]});
     let response = |reason: &str| {
         json!({"id": "r", "status": "incomplete", "incomplete_details": {"reason": reason},
@@ -139,7 +141,7 @@ async fn an_answer_that_was_cut_is_none_in_either_protocol() {
         let kind = kind(Protocol::Chat, &[text, &last, "[DONE]"]).await;
         assert_eq!(kind, ModelErrorKind::Incomplete, "{finish}");
     }
-    // Arguments that end too early, of which the server says nothing.
+    // Incomplete arguments without a finish reason.
     let half = r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"t","arguments":"{\"x"}}]}}]}"#;
     assert_eq!(
         kind(Protocol::Chat, &[half, "[DONE]"]).await,
@@ -148,7 +150,7 @@ async fn an_answer_that_was_cut_is_none_in_either_protocol() {
 }
 
 #[tokio::test]
-async fn a_choice_may_fail_on_its_own() {
+async fn an_error_of_a_choice_is_an_error_of_the_answer() {
     let text = r#"{"choices":[{"delta":{"content":"par"}}]}"#;
     for finish in ["stop", "error"] {
         let last = format!(
@@ -162,7 +164,7 @@ async fn a_choice_may_fail_on_its_own() {
 }
 
 #[tokio::test]
-async fn a_call_in_the_old_form_is_a_call() {
+async fn a_call_in_the_older_form_is_read() {
     let events = [
         r#"{"choices":[{"delta":{"function_call":{"name":"t","arguments":""}}}]}"#,
         r#"{"choices":[{"delta":{"function_call":{"arguments":"{\"x\":1}"}},"finish_reason":"function_call"}]}"#,
@@ -175,10 +177,10 @@ async fn a_call_in_the_old_form_is_a_call() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_all_there_is_not_waited_for() {
+async fn a_complete_answer_does_not_wait_for_the_end_of_the_stream() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    // A server that says why the answer ended, and then only that it is still there.
+    // A server that sends the finish reason and then only keep-alive comments.
     std::thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
         let _ = peer.read(&mut [0; 1 << 16]);

@@ -1,4 +1,4 @@
-//! Items that people and other servers write in ways that the server at hand would refuse.
+//! Items in forms that the server would reject.
 
 use fake_provider::Reply;
 use serde_json::{Value, json};
@@ -7,14 +7,14 @@ use switchboard_models::{ModelError, ModelErrorKind};
 
 use crate::{BOTH, Protocol, Script, ask};
 
-/// What is sent of a conversation; the provider found nothing wrong with it.
+/// The items or messages sent for a conversation, which the provider has validated.
 async fn sent(protocol: Protocol, items: &[Value]) -> Vec<Value> {
     let items: Vec<String> = items.iter().map(Value::to_string).collect();
     let items: Vec<&str> = items.iter().map(|item| &**item).collect();
-    sent_as(protocol, &items).await
+    sent_json(protocol, &items).await
 }
 
-async fn sent_as(protocol: Protocol, items: &[&str]) -> Vec<Value> {
+async fn sent_json(protocol: Protocol, items: &[&str]) -> Vec<Value> {
     let script = Script::new([Reply::text("Hi.")]);
     let parsed = items.iter().map(|item| Item::from_json(*item).unwrap());
     let request = ModelRequest::new(parsed.collect::<Vec<_>>());
@@ -31,7 +31,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn says(text: &str) -> Value {
+fn assistant(text: &str) -> Value {
     json!({"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
            "content": [{"type": "output_text", "text": text, "annotations": []}]})
 }
@@ -44,7 +44,7 @@ fn output(id: &str) -> Value {
     json!({"type": "function_call_output", "call_id": id, "output": format!("out {id}")})
 }
 
-/// Messages in short: who speaks, what, and which calls.
+/// Messages in short: role, text and calls.
 fn short(messages: &[Value]) -> Vec<String> {
     let short = |message: &Value| {
         let calls = message["tool_calls"].as_array().into_iter().flatten();
@@ -60,14 +60,20 @@ fn short(messages: &[Value]) -> Vec<String> {
 async fn over_chat_every_call_is_followed_by_its_output() {
     for (items, expected) in [
         (
-            vec![says("a"), call("1"), says("b"), output("1"), says("c")],
+            vec![
+                assistant("a"),
+                call("1"),
+                assistant("b"),
+                output("1"),
+                assistant("c"),
+            ],
             vec!["assistant:a+b:1", "tool:out 1:", "assistant:c:"],
         ),
         (
             vec![
-                says("a"),
+                assistant("a"),
                 call("1"),
-                says("b"),
+                assistant("b"),
                 call("2"),
                 output("2"),
                 output("1"),
@@ -75,7 +81,13 @@ async fn over_chat_every_call_is_followed_by_its_output() {
             vec!["assistant:a+b:1+2", "tool:out 1:", "tool:out 2:"],
         ),
         (
-            vec![call("1"), call("2"), output("1"), says("b"), output("2")],
+            vec![
+                call("1"),
+                call("2"),
+                output("1"),
+                assistant("b"),
+                output("2"),
+            ],
             vec![
                 "assistant::1+2",
                 "tool:out 1:",
@@ -100,23 +112,23 @@ async fn over_chat_every_call_is_followed_by_its_output() {
             vec![call("1"), output("1"), call("1"), output("1")],
             vec!["assistant::1", "tool:out 1:", "assistant::1", "tool:out 1:"],
         ),
-        // Halves of calls.
+        // Orphaned calls and outputs.
         (
             vec![
                 call("1"),
                 call("2"),
                 output("1"),
                 output("3"),
-                says("a"),
+                assistant("a"),
                 user("x"),
             ],
             vec!["assistant::1", "tool:out 1:", "assistant:a:", "user:x:"],
         ),
         (
             vec![
-                says("a"),
+                assistant("a"),
                 call("1"),
-                says("b"),
+                assistant("b"),
                 json!({"role": "tool", "content": "x"}),
             ],
             vec!["assistant:a:", "assistant:b:"],
@@ -134,12 +146,12 @@ async fn over_chat_every_call_is_followed_by_its_output() {
 }
 
 #[tokio::test]
-async fn words_after_a_handoff_go_on_in_the_other_protocol() {
+async fn a_conversation_after_a_handoff_continues_over_the_other_protocol() {
     let transfer = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1",
         "name": "transfer_to_billing", "arguments": "{}", "status": "completed"});
-    let mut last = says("Passing you on.");
+    let mut last = assistant("Passing you on.");
     last["id"] = json!("msg_2");
-    let one = Script::new([Reply::items([says("Let me see."), transfer, last])]);
+    let one = Script::new([Reply::items([assistant("Let me see."), transfer, last])]);
     let two = Script::new([Reply::text("Done.")]);
     let billing: Agent = Agent::new("Billing").model(two.model(Protocol::Chat));
     let triage = Agent::new("Triage")
@@ -153,15 +165,18 @@ async fn words_after_a_handoff_go_on_in_the_other_protocol() {
 }
 
 #[tokio::test]
-async fn over_chat_odd_items_are_mended() {
+async fn over_chat_odd_items_are_repaired() {
     for content in [json!([]), Value::Null] {
         let message = json!({"role": "user", "content": content});
         assert_eq!(sent(Protocol::Chat, &[message]).await[0]["content"], "");
     }
     let picture = json!({"type": "input_image", "image_url": "u"});
     let system = json!({"role": "system", "content": [picture]});
-    let told = sent(Protocol::Chat, &[system]).await;
-    assert_eq!(told[0]["content"][0]["text"], "[a picture was left out]");
+    let items_sent = sent(Protocol::Chat, &[system]).await;
+    assert_eq!(
+        items_sent[0]["content"][0]["text"],
+        "[a picture was left out]"
+    );
 
     for (arguments, expected) in [
         (json!({"a": 1}), r#"{"a":1}"#),
@@ -170,8 +185,8 @@ async fn over_chat_odd_items_are_mended() {
     ] {
         let mut called = call("1");
         called["arguments"] = arguments;
-        let told = sent(Protocol::Chat, &[called, output("1")]).await;
-        let function = &told[0]["tool_calls"][0]["function"];
+        let items_sent = sent(Protocol::Chat, &[called, output("1")]).await;
+        let function = &items_sent[0]["tool_calls"][0]["function"];
         assert_eq!(function["arguments"], expected);
     }
     // Calls and outputs without identifiers are paired in order.
@@ -180,13 +195,13 @@ async fn over_chat_odd_items_are_mended() {
         item["call_id"] = Value::Null;
     }
     items[3]["output"] = json!("second");
-    let told = sent(Protocol::Chat, &items).await;
-    assert_eq!(told[3]["content"], "second");
-    assert_ne!(told[1]["tool_call_id"], told[3]["tool_call_id"]);
+    let items_sent = sent(Protocol::Chat, &items).await;
+    assert_eq!(items_sent[3]["content"], "second");
+    assert_ne!(items_sent[1]["tool_call_id"], items_sent[3]["tool_call_id"]);
 }
 
 #[tokio::test]
-async fn over_chat_no_output_vanishes() {
+async fn over_chat_no_output_is_lost() {
     for (value, expected) in [
         (
             json!([{"type": "input_text", "text": "t"}, {"type": "input_image", "image_url": "u"}]),
@@ -205,13 +220,13 @@ async fn over_chat_no_output_vanishes() {
     ] {
         let mut answer = output("1");
         answer["output"] = value;
-        let told = sent(Protocol::Chat, &[call("1"), answer]).await;
-        assert_eq!(told[1]["content"], expected);
+        let items_sent = sent(Protocol::Chat, &[call("1"), answer]).await;
+        assert_eq!(items_sent[1]["content"], expected);
     }
 }
 
 #[tokio::test]
-async fn over_chat_halves_of_characters_cost_nothing_else() {
+async fn over_chat_lone_surrogates_are_replaced() {
     let call = call("1").to_string();
     let items = [
         r#"{"role":"user","content":"a\ud800b"}"#,
@@ -220,15 +235,18 @@ async fn over_chat_halves_of_characters_cost_nothing_else() {
         &call,
         r#"{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a\ud800b"}]}"#,
     ];
-    let told = sent_as(Protocol::Chat, &items).await;
+    let items_sent = sent_json(Protocol::Chat, &items).await;
     let part = json!([{"type": "text", "text": "a\u{fffd}b"}]);
-    let contents: Vec<&Value> = told.iter().map(|message| &message["content"]).collect();
+    let contents: Vec<&Value> = items_sent
+        .iter()
+        .map(|message| &message["content"])
+        .collect();
     let text = &json!("a\u{fffd}b");
     assert_eq!(contents, [text, &part, text, text]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_mended_is_refused_before_anything_is_sent() {
+async fn over_chat_an_item_that_cannot_be_repaired_is_an_error() {
     let mut nameless = call("1");
     nameless["name"] = Value::Null;
     for items in [
@@ -249,7 +267,7 @@ async fn what_cannot_be_mended_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn over_responses_odd_items_are_mended() {
+async fn over_responses_odd_items_are_repaired() {
     let text = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     for (item, expected) in [
         (
@@ -296,8 +314,8 @@ async fn over_responses_odd_items_are_mended() {
             json!({"type": "local_shell_call_output", "id": "c", "output": "x"}),
         ),
     ] {
-        let told = sent(Protocol::Responses, std::slice::from_ref(&item)).await;
-        assert_eq!(told, [expected], "{item}");
+        let items_sent = sent(Protocol::Responses, std::slice::from_ref(&item)).await;
+        assert_eq!(items_sent, [expected], "{item}");
     }
     for (value, expected) in [
         (json!({"a": 1}), json!(r#"{"a":1}"#)),
@@ -311,14 +329,14 @@ async fn over_responses_odd_items_are_mended() {
         let (mut called, mut answer) = (call("1"), output("1"));
         called["arguments"] = json!({});
         answer["output"] = value;
-        let told = sent(Protocol::Responses, &[called, answer]).await;
-        assert_eq!(told[0]["arguments"], "{}");
-        assert_eq!(told[1]["output"], expected);
+        let items_sent = sent(Protocol::Responses, &[called, answer]).await;
+        assert_eq!(items_sent[0]["arguments"], "{}");
+        assert_eq!(items_sent[1]["output"], expected);
     }
 }
 
 #[tokio::test]
-async fn what_belongs_to_reasoning_that_stays_behind_loses_its_identifier_or_stays_too() {
+async fn items_after_omitted_reasoning_lose_their_identifier_or_are_omitted() {
     let items = [
         json!({"type": "reasoning", "id": "rs_1", "summary": []}),
         json!({"type": "web_search_call", "id": "ws_1", "status": "completed",
@@ -326,7 +344,7 @@ async fn what_belongs_to_reasoning_that_stays_behind_loses_its_identifier_or_sta
         json!({"type": "custom_tool_call", "id": "ctc_1", "call_id": "c", "name": "n", "input": "x"}),
         json!({"type": "computer_call", "id": "cu_1", "call_id": "d", "status": "completed",
                "pending_safety_checks": [], "action": {"type": "screenshot"}}),
-        says("a"),
+        assistant("a"),
         json!({"type": "custom_tool_call_output", "call_id": "c", "output": "y"}),
         json!({"type": "computer_call_output", "call_id": "d",
                "output": {"type": "computer_screenshot", "image_url": "u"}}),
@@ -334,8 +352,11 @@ async fn what_belongs_to_reasoning_that_stays_behind_loses_its_identifier_or_sta
         json!({"type": "web_search_call", "id": "ws_2", "status": "completed",
                "action": {"type": "search", "query": "q"}}),
     ];
-    let told = sent(Protocol::Responses, &items).await;
-    let kinds: Vec<_> = told.iter().map(|item| item["type"].as_str()).collect();
+    let items_sent = sent(Protocol::Responses, &items).await;
+    let kinds: Vec<_> = items_sent
+        .iter()
+        .map(|item| item["type"].as_str())
+        .collect();
     let expected = [
         "custom_tool_call",
         "message",
@@ -343,27 +364,27 @@ async fn what_belongs_to_reasoning_that_stays_behind_loses_its_identifier_or_sta
         "web_search_call",
     ];
     assert_eq!(kinds, expected.map(Some));
-    assert!(told[..3].iter().all(|item| item.get("id").is_none()));
-    assert_eq!(told[3]["id"], "ws_2");
+    assert!(items_sent[..3].iter().all(|item| item.get("id").is_none()));
+    assert_eq!(items_sent[3]["id"], "ws_2");
 }
 
 #[tokio::test]
-async fn sound_items_are_sent_as_they_came() {
+async fn valid_items_are_sent_unchanged() {
     let items = [
         user("null \"id\" \"status\""),
-        says("a \"annotations\" \"null\""),
+        assistant("a \"annotations\" \"null\""),
     ];
     for protocol in BOTH {
-        let told = sent(protocol, &items).await;
+        let items_sent = sent(protocol, &items).await;
         match protocol {
-            Protocol::Responses => assert_eq!(told, items),
-            Protocol::Chat => assert_eq!(told[0], items[0]),
+            Protocol::Responses => assert_eq!(items_sent, items),
+            Protocol::Chat => assert_eq!(items_sent[0], items[0]),
         }
     }
 }
 
 #[tokio::test]
-async fn what_nobody_can_mend_is_refused_before_anything_is_sent() {
+async fn over_responses_an_item_that_cannot_be_repaired_is_an_error() {
     for protocol in BOTH {
         for items in [
             vec![],

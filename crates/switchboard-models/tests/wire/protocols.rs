@@ -1,14 +1,14 @@
-//! What is asked and answered in each protocol.
+//! Requests and answers in each protocol.
 
 use fake_provider::{ErrorForm, Quirk, Reply};
 use futures_util::StreamExt as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_core::{
-    Agent, Item, Knowledge, ModelEvent, ModelResponse, ModelSettings, Reasoning, Runner,
-    ServerHistory, ToolChoice, handoff, tool,
-};
+use switchboard_core::agent::Knowledge;
+use switchboard_core::model::{ModelEvent, Reasoning, ToolChoice};
+use switchboard_core::run::ServerHistory;
+use switchboard_core::{Agent, Item, ModelResponse, ModelSettings, Runner, handoff, tool};
 use switchboard_models::ModelErrorKind;
 
 use crate::{BOTH, Protocol, Script, ask, failure, hello, model, text_of};
@@ -38,7 +38,7 @@ fn triage() -> Agent {
 }
 
 #[tokio::test]
-async fn tools_handoffs_settings_and_the_form_of_the_answer_are_declared() {
+async fn tools_handoffs_settings_and_the_output_schema_are_sent() {
     let settings = ModelSettings {
         temperature: Some(0.5),
         top_p: Some(0.9),
@@ -109,11 +109,11 @@ async fn tools_handoffs_settings_and_the_form_of_the_answer_are_declared() {
             }
         };
         let tools = body["tools"].as_array().unwrap();
-        let told: Vec<_> = tools
+        let sent: Vec<_> = tools
             .iter()
             .map(|tool| tool.pointer(names).unwrap())
             .collect();
-        assert_eq!(told, ["lookup", "transfer_to_billing"]);
+        assert_eq!(sent, ["lookup", "transfer_to_billing"]);
         assert!(
             tools
                 .iter()
@@ -129,7 +129,7 @@ async fn tools_handoffs_settings_and_the_form_of_the_answer_are_declared() {
 }
 
 #[tokio::test]
-async fn any_way_to_cut_a_stream_gives_the_same_answer() {
+async fn chunk_boundaries_of_a_stream_do_not_matter() {
     let items = [
         json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm, 想一想"}]}),
         json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
@@ -146,16 +146,16 @@ async fn any_way_to_cut_a_stream_gives_the_same_answer() {
             let script = Script::new([Reply::items(items.clone()).pieces(2).frames(bytes)]);
             let streamed = ask(&script.model(protocol), hello(), true).await.unwrap();
             assert_eq!(
-                without_ids(&streamed),
-                without_ids(&plain),
+                without_provider_data(&streamed),
+                without_provider_data(&plain),
                 "{protocol:?} {bytes}"
             );
         }
     }
 }
 
-/// The items, without what a stream of Chat Completions cannot tell.
-fn without_ids(answer: &ModelResponse) -> Vec<Item> {
+/// The items without `provider_data`, which differs between the answers.
+fn without_provider_data(answer: &ModelResponse) -> Vec<Item> {
     let items = answer.output.iter();
     items
         .map(|item| item.without_fields(&["provider_data"]))
@@ -163,7 +163,7 @@ fn without_ids(answer: &ModelResponse) -> Vec<Item> {
 }
 
 #[tokio::test]
-async fn what_servers_do_differently_is_put_up_with() {
+async fn deviations_of_compatible_servers_are_accepted() {
     let items = [
         json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
                "content": [{"type": "output_text", "text": "One moment.", "annotations": []}]}),
@@ -230,7 +230,7 @@ async fn what_servers_do_differently_is_put_up_with() {
 }
 
 #[tokio::test]
-async fn failures_in_the_middle_of_an_answer_are_told() {
+async fn a_failure_in_the_middle_of_an_answer_is_an_error() {
     let partial = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": "Well, ", "annotations": []}]});
     for protocol in BOTH {
@@ -246,8 +246,8 @@ async fn failures_in_the_middle_of_an_answer_are_told() {
                 ModelErrorKind::Server,
                 "{protocol:?}: {error}"
             );
-            let told = error.to_string();
-            assert!(told.contains("It broke. (server_error)"), "{told}");
+            let shown = error.to_string();
+            assert!(shown.contains("It broke. (server_error)"), "{shown}");
         }
     }
     for streamed in [false, true] {
@@ -264,7 +264,7 @@ async fn failures_in_the_middle_of_an_answer_are_told() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_refusal() {
+async fn a_refusal_is_kept_as_a_refusal() {
     for protocol in BOTH {
         for streamed in [false, true] {
             let script = Script::new([Reply::refusal("I would rather not.")]);
@@ -282,7 +282,7 @@ async fn a_refusal_is_a_refusal() {
 }
 
 #[tokio::test]
-async fn text_is_told_as_it_comes_and_events_as_they_came() {
+async fn text_comes_as_deltas_and_events_as_raw_events() {
     for protocol in BOTH {
         let script = Script::new([Reply::text("Grüße, 世界!").pieces(2)]);
         let model = script.model(protocol);
@@ -305,7 +305,7 @@ async fn text_is_told_as_it_comes_and_events_as_they_came() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_the_conversation_is_sent_only_what_is_new() {
+async fn only_new_items_are_sent_to_a_server_that_keeps_the_conversation() {
     let replies = || {
         [
             Reply::call("call_1", "lookup", "{}"),
@@ -353,7 +353,7 @@ async fn a_server_that_keeps_the_conversation_is_sent_only_what_is_new() {
         assert_eq!(body["conversation"], "conv_1");
         assert_eq!(body["previous_response_id"], Value::Null);
     }
-    // Chat Completions keeps nothing.
+    // Chat Completions has no conversations.
     let script = Script::new(replies());
     let runner = Runner::new(&triage())
         .model(script.model(Protocol::Chat))

@@ -1,9 +1,10 @@
-//! Keys and passwords are in nothing that is printed or logged.
+//! Keys and passwords are in no error, event, log or `Debug` output.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
 use fake_provider::Reply;
+use futures_util::StreamExt as _;
 use serde_json::json;
 use switchboard_core::{ModelRequest, ModelSettings, RunConfig};
 use switchboard_models::{Endpoint, ModelError};
@@ -13,7 +14,7 @@ use tracing_core::{Event, Metadata, Subscriber, dispatcher};
 
 use crate::{BOTH, PROVIDER, Script, ask, hello, model};
 
-/// What must not be seen anywhere.
+/// The secrets of the tests.
 const HIDDEN: [&str; 5] = [
     "hunter-key",
     "hunter-pass",
@@ -22,7 +23,7 @@ const HIDDEN: [&str; 5] = [
     "hunter-call",
 ];
 
-/// Keeps all that is logged, at any level.
+/// Keeps everything that is logged, at any level.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -69,7 +70,7 @@ fn request() -> ModelRequest {
     request
 }
 
-/// The provider, with secrets wherever there may be some. The provider knows its script by the key.
+/// The provider, with a secret in every setting. The provider finds the script by the key.
 fn endpoint(script: &Script) -> Endpoint {
     let address = PROVIDER
         .url()
@@ -87,37 +88,37 @@ fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
     Script { key }
 }
 
-fn assert_hidden(told: &str) {
+fn assert_hidden(shown: &str) {
     for secret in HIDDEN {
-        assert!(!told.contains(secret), "{secret} in {told}");
+        assert!(!shown.contains(secret), "{secret} in {shown}");
     }
 }
 
 #[tokio::test]
-async fn whatever_a_server_quotes_is_hidden_in_errors_and_logs() {
+async fn secrets_that_a_server_quotes_are_hidden() {
     let log = Log::default();
     let _guard = dispatcher::set_default(&dispatcher::Dispatch::new(log.clone()));
     for protocol in BOTH {
         for streamed in [false, true] {
-            // The server quotes it all: in the message, the code, its identifier of the request.
+            // In the message, the code and the request's identifier.
             let script = script([]);
             let quoted = format!(
                 "{} someone hunter-pass hunter-query hunter-head hunter-call",
                 script.key
             );
-            let spoken = json!({"error": {"message": quoted, "code": quoted}});
+            let error = json!({"error": {"message": quoted, "code": quoted}});
             let plain = format!("{}{quoted}", "x".repeat(250));
             let event = format!(
                 "data: {}\n\n",
-                json!({"type": "error", "error": spoken["error"]})
+                json!({"type": "error", "error": error["error"]})
             );
             let incomplete = json!({"status": "incomplete", "output": [],
                 "incomplete_details": {"reason": quoted}});
             for reply in [
-                Reply::status(400, spoken.clone()),
-                Reply::status(500, spoken.clone()),
+                Reply::status(400, error.clone()),
+                Reply::status(500, error.clone()),
                 Reply::status(400, json!(plain)),
-                Reply::raw(spoken.to_string(), "application/json"),
+                Reply::raw(error.to_string(), "application/json"),
                 Reply::raw(event, "text/event-stream"),
                 Reply::raw(incomplete.to_string(), "application/json"),
                 Reply::raw(
@@ -129,11 +130,18 @@ async fn whatever_a_server_quotes_is_hidden_in_errors_and_logs() {
                     .header("x-request-id", &quoted)
                     .header("retry-after-ms", "1");
                 PROVIDER.script(&script.key, [reply.clone(), reply]);
-                let asked = model(&endpoint(&script), protocol);
-                let error = ask(&asked, request(), streamed).await.unwrap_err();
+                let model = model(&endpoint(&script), protocol);
+                let error = if streamed {
+                    let mut events: Vec<_> = model.stream(request()).collect().await;
+                    let error = events.pop().unwrap().unwrap_err();
+                    assert_hidden(&format!("{events:?}"));
+                    error
+                } else {
+                    model.respond(request()).await.unwrap_err()
+                };
                 let error = error.downcast::<ModelError>().unwrap();
                 assert_hidden(&format!(
-                    "{error} {error:?} {:?} {:?} {asked:?}",
+                    "{error} {error:?} {:?} {:?} {model:?}",
                     error.code(),
                     error.request_id()
                 ));
@@ -141,12 +149,12 @@ async fn whatever_a_server_quotes_is_hidden_in_errors_and_logs() {
         }
     }
     let logged = log.0.lock().unwrap().clone();
-    assert!(logged.contains("asking again"), "{logged}");
+    assert!(logged.contains("is retried"), "{logged}");
     assert_hidden(&logged);
 }
 
 #[tokio::test]
-async fn a_proxys_password_is_hidden() {
+async fn the_password_of_a_proxy_is_hidden() {
     let endpoint = Endpoint::at("http://provider.invalid/v1")
         .proxy("http://someone:hunter-pass@127.0.0.1:1")
         .retries(0);
@@ -154,14 +162,14 @@ async fn a_proxys_password_is_hidden() {
     let error = error.unwrap_err();
     assert_hidden(&format!("{endpoint:?} {error} {error:?}"));
     let mut cause = error.source();
-    while let Some(known) = cause {
-        assert_hidden(&format!("{known} {known:?}"));
-        cause = known.source();
+    while let Some(error) = cause {
+        assert_hidden(&format!("{error} {error:?}"));
+        cause = error.source();
     }
 }
 
 #[test]
-fn headers_of_a_request_are_named_and_not_shown() {
+fn debug_shows_the_names_of_headers_but_not_their_values() {
     let request = request();
     let config: RunConfig = RunConfig {
         model_settings: Some(request.settings.clone()),

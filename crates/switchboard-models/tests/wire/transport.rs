@@ -1,4 +1,4 @@
-//! Connections: kept, broken, slow, endless, secret.
+//! Connections, retries, timeouts and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use fake_provider::Reply;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use switchboard_core::{Item, ModelRequest, ServerState, Usage};
+use switchboard_core::model::{ServerState, Usage};
+use switchboard_core::{Item, ModelRequest};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -14,34 +15,34 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::tunnel::Tunnel;
-use crate::{BOTH, PROVIDER, Protocol, Script, ask, failure, hello, model, said, text_of};
+use crate::{BOTH, PROVIDER, Protocol, Script, ask, failure, hello, model, run_text, text_of};
 
-fn refused(status: u16, code: &str) -> Reply {
+fn error_status(status: u16, code: &str) -> Reply {
     Reply::status(status, json!({"error": {"message": "No.", "code": code}}))
 }
 
 #[tokio::test]
-async fn what_may_help_is_sent_again_and_the_rest_is_not() {
+async fn only_failures_that_a_retry_may_help_are_retried() {
     for protocol in BOTH {
         for streamed in [false, true] {
             let script = Script::new([
-                refused(503, "overloaded").header("retry-after-ms", "1"),
+                error_status(503, "overloaded").header("retry-after-ms", "1"),
                 Reply::disconnect(),
                 Reply::raw("{oops", "application/json"),
                 Reply::text("Hi."),
             ]);
-            let patient = model(&script.endpoint().retries(3), protocol);
-            let answer = ask(&patient, hello(), streamed).await.unwrap();
+            let model_with_retries = model(&script.endpoint().retries(3), protocol);
+            let answer = ask(&model_with_retries, hello(), streamed).await.unwrap();
             assert_eq!(text_of(&answer), "Hi.", "{protocol:?} {streamed}");
             assert_eq!(script.requests().len(), 4);
 
             for reply in [
-                refused(400, "invalid_value"),
-                refused(401, "invalid_api_key"),
-                refused(404, "model_not_found"),
-                refused(429, "insufficient_quota"),
-                refused(429, "").header("retry-after", "3600"),
-                refused(503, "").header("x-should-retry", "false"),
+                error_status(400, "invalid_value"),
+                error_status(401, "invalid_api_key"),
+                error_status(404, "model_not_found"),
+                error_status(429, "insufficient_quota"),
+                error_status(429, "").header("retry-after", "3600"),
+                error_status(503, "").header("x-should-retry", "false"),
             ] {
                 let script = Script::new([reply, Reply::text("Hi.")]);
                 let error =
@@ -57,40 +58,50 @@ async fn what_may_help_is_sent_again_and_the_rest_is_not() {
 }
 
 #[tokio::test]
-async fn a_request_that_adds_to_a_conversation_is_repeated_only_where_nothing_happened() {
+async fn a_stateful_request_is_retried_only_if_it_was_not_processed() {
     let mut request = hello();
     request.server = Some(ServerState::Conversation("conv_1".into()));
     let script = Script::new([Reply::disconnect(), Reply::text("Hi.")]);
-    let patient = model(&script.endpoint().retries(3), Protocol::Responses);
-    ask(&patient, request.clone(), false).await.unwrap_err();
+    let model_with_retries = model(&script.endpoint().retries(3), Protocol::Responses);
+    ask(&model_with_retries, request.clone(), false)
+        .await
+        .unwrap_err();
     assert_eq!(script.requests().len(), 1);
 
-    for (reply, is_repeated) in [
-        (refused(400, "conversation_locked"), true),
-        (refused(409, ""), true),
-        (refused(429, ""), true),
-        (refused(503, ""), true),
-        (refused(500, ""), false),
-        (refused(502, ""), false),
-        (refused(504, ""), false),
-        (refused(408, ""), false),
-        (refused(500, "").header("x-should-retry", "true"), false),
-        (refused(503, "").header("x-should-retry", "false"), false),
+    for (reply, is_retried) in [
+        (error_status(400, "conversation_locked"), true),
+        (error_status(409, ""), true),
+        (error_status(429, ""), true),
+        (error_status(503, ""), true),
+        (error_status(500, ""), false),
+        (error_status(502, ""), false),
+        (error_status(504, ""), false),
+        (error_status(408, ""), false),
+        (
+            error_status(500, "").header("x-should-retry", "true"),
+            false,
+        ),
+        (
+            error_status(503, "").header("x-should-retry", "false"),
+            false,
+        ),
         (Reply::raw("{oops", "application/json"), false),
     ] {
         let reply = reply.header("retry-after-ms", "1");
         let script = Script::new([reply, Reply::text("Hi.")]);
-        let patient = model(&script.endpoint().retries(3), Protocol::Responses);
-        let answer = ask(&patient, request.clone(), false).await;
+        let model_with_retries = model(&script.endpoint().retries(3), Protocol::Responses);
+        let answer = ask(&model_with_retries, request.clone(), false).await;
         let shown = answer.as_ref().err().map(ToString::to_string);
-        assert_eq!(answer.is_ok(), is_repeated, "{shown:?}");
-        assert_eq!(script.requests().len(), 1 + usize::from(is_repeated));
+        assert_eq!(answer.is_ok(), is_retried, "{shown:?}");
+        assert_eq!(script.requests().len(), 1 + usize::from(is_retried));
     }
-    // A 503 that does not say when to come back says nothing of what was done.
-    let script = Script::new([refused(503, ""), Reply::text("Hi.")]);
-    let patient = model(&script.endpoint().retries(3), Protocol::Responses);
-    ask(&patient, request.clone(), false).await.unwrap_err();
-    // Where nobody was reached, nothing was done.
+    // A 503 without `Retry-After` may come after the work was done.
+    let script = Script::new([error_status(503, ""), Reply::text("Hi.")]);
+    let model_with_retries = model(&script.endpoint().retries(3), Protocol::Responses);
+    ask(&model_with_retries, request.clone(), false)
+        .await
+        .unwrap_err();
+    // A request that could not be sent was not processed.
     let nowhere = Endpoint::at("http://127.0.0.1:1/v1").retries(1);
     let error = ask(&model(&nowhere, Protocol::Responses), request, false).await;
     let error = error.unwrap_err().downcast::<ModelError>().unwrap();
@@ -98,7 +109,7 @@ async fn a_request_that_adds_to_a_conversation_is_repeated_only_where_nothing_ha
 }
 
 #[tokio::test]
-async fn errors_say_what_happened_and_hold_no_secret() {
+async fn errors_have_details_and_no_secrets() {
     for protocol in BOTH {
         for streamed in [false, true] {
             let script = Script::new([]);
@@ -113,35 +124,33 @@ async fn errors_say_what_happened_and_hold_no_secret() {
                 .header("x-ratelimit-remaining-tokens", "12")
                 .header("x-ratelimit-reset-requests", "6m0s")],
             );
-            let asked = script.model(protocol);
-            let error = failure(&asked, streamed).await;
+            let model_handle = script.model(protocol);
+            let error = failure(&model_handle, streamed).await;
             assert_eq!(error.kind(), ModelErrorKind::Authentication);
             assert_eq!(error.request_id(), Some("req_7"));
             assert_eq!(error.rate_limits().remaining_tokens, Some(12));
             let reset = error.rate_limits().reset_requests;
             assert_eq!(reset, Some(Duration::from_secs(360)));
-            let told = format!("{error} {error:?} {asked:?}");
-            assert!(!told.contains(&script.key), "{told}");
-            assert!(told.contains("OPENAI_API_KEY"), "{told}");
+            let shown = format!("{error} {error:?} {model_handle:?}");
+            assert!(!shown.contains(&script.key), "{shown}");
+            assert!(shown.contains("OPENAI_API_KEY"), "{shown}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_never_taken_for_complete() {
+async fn a_stream_that_breaks_off_is_an_error_and_not_retried() {
     for protocol in BOTH {
-        // As if the connection broke, and as if the body simply ended.
         let places = match protocol {
-            // Its first event is long, and before it nothing was told.
+            // After its first event, which is long.
             Protocol::Responses => [1200, 1500, 2000],
             Protocol::Chat => [300, 500, 700],
         };
         for bytes in places {
             for cut in [Reply::cut_after, Reply::end_after] {
-                let text = "a rather long answer that will not be heard in full, whatever happens";
+                let text = "a rather long answer that will not arrive in full";
                 let whole = Reply::text(text).pieces(3);
                 let script = Script::new([cut(whole, bytes), Reply::text("again")]);
-                // Pieces were told already, so it must not be asked again either.
                 let model = model(&script.endpoint().retries(3), protocol);
                 let error = failure(&model, true).await;
                 assert_eq!(
@@ -159,7 +168,7 @@ async fn a_stream_that_breaks_off_is_never_taken_for_complete() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
+async fn a_silent_server_times_out() {
     for protocol in BOTH {
         for streamed in [false, true] {
             let script = Script::new([Reply::hang()]);
@@ -178,7 +187,7 @@ async fn a_silent_server_is_given_up() {
             }
         }
     }
-    // An address that answers nothing at all.
+    // A port that nothing listens on.
     let nowhere = Endpoint::at("http://127.0.0.1:1/v1").retries(0);
     let error = failure(&model(&nowhere, Protocol::Chat), false).await;
     assert_eq!(error.kind(), ModelErrorKind::Connection);
@@ -186,7 +195,7 @@ async fn a_silent_server_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_does_not_fill_the_memory() {
+async fn an_endless_answer_is_too_large() {
     for protocol in BOTH {
         for (streamed, reply) in [
             (false, Reply::endless()),
@@ -202,7 +211,7 @@ async fn an_endless_answer_does_not_fill_the_memory() {
 }
 
 #[tokio::test]
-async fn who_stops_listening_closes_the_connection() {
+async fn dropping_a_stream_or_a_future_closes_the_connection() {
     for protocol in BOTH {
         let script = Script::new([Reply::endless(), Reply::hang()]);
         let model = script.model(protocol);
@@ -230,7 +239,7 @@ async fn who_stops_listening_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let tunnel = Tunnel::open(&PROVIDER.url(), None).await;
     let script = Script::new((0..10).map(|_| Reply::text("Hi.")));
     let near = Endpoint::at(format!("http://127.0.0.1:{}/v1", tunnel.port)).key(&script.key);
@@ -239,19 +248,19 @@ async fn connections_are_used_again() {
         let model = switchboard_models::ResponsesModel::new(&client, "m").into();
         ask(&model, hello(), turn % 2 == 0).await.unwrap();
     }
-    // What is left of a stream is read beside the next request, which may need its own.
+    // The rest of a stream is read in the background, so the next request may need a second one.
     assert!(tunnel.connections() <= 2, "{}", tunnel.connections());
 }
 
 #[tokio::test]
-async fn a_proxy_is_gone_through() {
+async fn requests_go_through_the_proxy() {
     let tunnel = Tunnel::open(&PROVIDER.url(), None).await;
     let script = Script::new([Reply::text("Hi.")]);
     let proxy = format!("http://127.0.0.1:{}", tunnel.port);
     let far = Endpoint::at("http://provider.invalid/v1")
         .key(&script.key)
         .proxy(proxy);
-    assert_eq!(said(model(&far, Protocol::Chat)).await, "Hi.");
+    assert_eq!(run_text(model(&far, Protocol::Chat)).await, "Hi.");
     let line = &tunnel.first_lines()[0];
     assert!(
         line.starts_with("POST http://provider.invalid/v1/chat/completions"),
@@ -260,7 +269,7 @@ async fn a_proxy_is_gone_through() {
 }
 
 #[tokio::test]
-async fn certificates_of_ones_own_are_trusted_and_others_are_not() {
+async fn only_certificates_of_the_endpoint_or_the_system_are_trusted() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = made.signing_key.serialize_der();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -282,13 +291,13 @@ async fn certificates_of_ones_own_are_trusted_and_others_are_not() {
     let file = std::env::temp_dir().join(format!("switchboard-ca-{}.pem", std::process::id()));
     std::fs::write(&file, made.cert.pem()).unwrap();
     let trusted = far.certificates(&file);
-    let spoken = said(model(&trusted, Protocol::Chat)).await;
+    let text = run_text(model(&trusted, Protocol::Chat)).await;
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(spoken, "Hi.");
+    assert_eq!(text, "Hi.");
 }
 
 #[tokio::test]
-async fn headers_and_fields_of_the_user_are_sent() {
+async fn extra_headers_and_body_fields_are_sent() {
     for protocol in BOTH {
         let script = Script::new([Reply::text("Hi.")]);
         let endpoint = script
@@ -321,7 +330,7 @@ async fn headers_and_fields_of_the_user_are_sent() {
 }
 
 #[tokio::test]
-async fn all_that_an_answer_costs_is_counted() {
+async fn usage_is_counted() {
     let cost = fake_provider::Usage {
         input: 10,
         cached: 4,
@@ -348,7 +357,7 @@ async fn all_that_an_answer_costs_is_counted() {
 }
 
 #[tokio::test]
-async fn a_large_conversation_is_sent_whole_with_its_length_and_again() {
+async fn a_large_conversation_is_sent_with_its_length_and_retried() {
     let text = "Ünïcode \"quoted\" \\ and long. ".repeat(60);
     let usual: Vec<Item> = (0..300)
         .map(|at| Item::user(format!("{at} {text}")))
@@ -363,12 +372,12 @@ async fn a_large_conversation_is_sent_whole_with_its_length_and_again() {
     for protocol in BOTH {
         for items in [&usual, &odd] {
             let script = Script::new([
-                refused(503, "overloaded").header("retry-after-ms", "1"),
+                error_status(503, "overloaded").header("retry-after-ms", "1"),
                 Reply::text("Hi."),
             ]);
-            let patient = model(&script.endpoint().retries(1), protocol);
+            let model_with_retries = model(&script.endpoint().retries(1), protocol);
             let request = ModelRequest::new(items.clone());
-            let answer = ask(&patient, request, false).await.unwrap();
+            let answer = ask(&model_with_retries, request, false).await.unwrap();
             assert_eq!(text_of(&answer), "Hi.");
             let requests = script.requests();
             assert_eq!(requests.len(), 2);
@@ -390,7 +399,7 @@ async fn a_large_conversation_is_sent_whole_with_its_length_and_again() {
 }
 
 #[tokio::test]
-async fn what_broke_off_while_it_was_sent_is_sent_again_in_full() {
+async fn a_request_that_was_interrupted_is_retried_in_full() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move {
@@ -400,7 +409,7 @@ async fn what_broke_off_while_it_was_sent_is_sent_again_in_full() {
         drop(first);
         let (mut second, _) = listener.accept().await.unwrap();
         sent.clear();
-        // The body is one object around lists, and nothing follows it.
+        // The end of the body.
         while !sent.ends_with(b"}]}") {
             assert_ne!(second.read_buf(&mut sent).await.unwrap(), 0);
         }

@@ -1,4 +1,4 @@
-//! A way between client and provider that counts connections, and may speak TLS.
+//! A proxy between client and provider that counts connections, with or without TLS.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// Passes connections on to the provider.
+/// Forwards connections to the provider.
 pub(crate) struct Tunnel {
     pub(crate) port: u16,
     connections: Arc<AtomicUsize>,
@@ -26,17 +26,17 @@ impl Tunnel {
         let port = listener.local_addr().unwrap().port();
         let connections = Arc::new(AtomicUsize::new(0));
         let first_lines = Arc::new(Mutex::new(Vec::new()));
-        let (counted, noted) = (connections.clone(), first_lines.clone());
+        let (counter, lines) = (connections.clone(), first_lines.clone());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                counted.fetch_add(1, Ordering::SeqCst);
-                let (to, tls, noted) = (to.clone(), tls.clone(), noted.clone());
+                counter.fetch_add(1, Ordering::SeqCst);
+                let (to, tls, lines) = (to.clone(), tls.clone(), lines.clone());
                 tokio::spawn(async move {
                     match tls {
-                        None => pass(stream, &to, &noted).await,
+                        None => forward(stream, &to, &lines).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                pass(stream, &to, &noted).await;
+                                forward(stream, &to, &lines).await;
                             }
                         }
                     }
@@ -66,7 +66,7 @@ impl Drop for Tunnel {
     }
 }
 
-async fn pass(
+async fn forward(
     mut from: impl AsyncRead + AsyncWrite + Unpin,
     to: &str,
     first_lines: &Mutex<Vec<String>>,

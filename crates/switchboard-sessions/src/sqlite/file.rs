@@ -1,4 +1,4 @@
-//! Opening the file: whose it is, and making it where there is none.
+//! Opens and creates the file.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{SessionError, SessionErrorKind, result_code};
 
-/// What marks a file as one of sessions: "SWBD".
+/// The application ID of files with sessions: "SWBD".
 const APPLICATION: i64 = 0x5357_4244;
 /// The version of the tables below.
 const VERSION: i64 = 1;
 
-/// As SQLite keeps them, so that they can be compared.
+/// The tables, as SQLite stores their definitions.
 const TABLES: [(&str, &str); 2] = [
     (
         "session",
@@ -43,42 +43,46 @@ const TABLES: [(&str, &str); 2] = [
 
 const READERS: u32 = 4;
 
-/// How long callers queue for a connection. Each waits for the file's lock only when its turn has
-/// come, so a long queue is no reason to give up.
-const QUEUE: Duration = Duration::from_secs(10 * 60);
+/// The timeout for callers that queue for a connection. Each waits for the file's lock only when it
+/// has the connection, so a long queue is not an error.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// Opens the file at `path` for one writer and some readers.
+/// Opens the file at `path`. Returns the pools of the writer and of the readers.
 pub(super) async fn open(
     path: &Path,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(SqlitePool, SqlitePool), SessionError> {
     let file = absolute(path)?;
     let failed = |error| SessionError::sqlite(error, path);
-    if found_or_made(path, &file)? == Found::Something {
-        refuse_what_is_not_ours(path, &file).await?;
+    if find_or_create(path, &file)? == FileState::NonEmpty {
+        check_existing(path, &file).await?;
     }
 
     let options = SqliteConnectOptions::new()
         .filename(&file)
-        .busy_timeout(patience)
-        // A turn that was stored stays, also when the power goes. Turns are seconds apart.
+        .busy_timeout(timeout)
+        // A stored turn survives a power failure. Turns are seconds apart, so this is cheap enough.
         .synchronous(SqliteSynchronous::Full)
-        // What is deleted is somebody's conversation: it is overwritten.
+        // Deleted conversations are overwritten.
         .pragma("secure_delete", "ON")
-        // The file may come from anywhere.
+        // The file may be from an untrusted source.
         .pragma("trusted_schema", "OFF")
         .disable_statement_logging();
-    let writer = pool(1).max_lifetime(None).idle_timeout(None);
-    // Where SQLite itself has ended a transaction (on a full disk, say), sqlx believes that it is
-    // still going on, and the connection can begin no other.
-    let writer = writer.before_acquire(|connection, _| {
-        let is_usable = !connection.is_in_transaction();
-        Box::pin(async move { Ok(is_usable) })
-    });
-    let writer = writer.connect_with(options.clone()).await.map_err(failed)?;
+    let writer = pool(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        // If SQLite itself rolled back a transaction (on a full disk, for example), sqlx believes that it
+        // is still open, and the connection cannot begin another.
+        .before_acquire(|connection, _| {
+            let is_usable = !connection.is_in_transaction();
+            Box::pin(async move { Ok(is_usable) })
+        })
+        .connect_with(options.clone())
+        .await
+        .map_err(failed)?;
     let mut connection = writer.acquire().await.map_err(failed)?;
     ensure_tables(path, &mut connection).await?;
-    ensure_wal(path, &mut connection, patience).await?;
+    ensure_wal(path, &mut connection, timeout).await?;
 
     let readers = pool(READERS).connect_lazy_with(options.pragma("query_only", "ON"));
     Ok((writer, readers))
@@ -87,16 +91,16 @@ pub(super) async fn open(
 fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(QUEUE)
-        // A thread of this process does not hang up.
+        .acquire_timeout(QUEUE_TIMEOUT)
+        // The connection is a thread of this process and cannot be lost.
         .test_before_acquire(false)
 }
 
-/// The path as SQLite takes it: one that begins with `file:` would be an address to it.
+/// Returns the absolute path. SQLite would read one that begins with `file:` as a URI.
 fn absolute(path: &Path) -> Result<PathBuf, SessionError> {
     let refused = |why| Err(SessionError::new(SessionErrorKind::Path, path, why));
     if path == Path::new(":memory:") {
-        return refused("this names no file; for a session in memory use `MemorySession`");
+        return refused("this is not a file; for a session in memory use `MemorySession`");
     }
     let file = std::path::absolute(path).map_err(|error| SessionError::io(error, path))?;
     match file.to_str() {
@@ -106,35 +110,35 @@ fn absolute(path: &Path) -> Result<PathBuf, SessionError> {
 }
 
 #[derive(PartialEq)]
-enum Found {
-    /// A file with nothing in it, made just now or before.
+enum FileState {
     Empty,
-    Something,
+    NonEmpty,
 }
 
-/// Looks for the file, and makes an empty one where there is none.
-fn found_or_made(path: &Path, file: &Path) -> Result<Found, SessionError> {
+/// Looks for the file, and creates an empty one if there is none.
+fn find_or_create(path: &Path, file: &Path) -> Result<FileState, SessionError> {
     // Closing a file that this process has open through SQLite would drop SQLite's locks on it
-    // (POSIX locks belong to the process). So nobody here may open the new file before it is closed
-    // again, and a file that is there is not opened at all.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    // (POSIX locks belong to the process). So the new file must be closed before anything else in
+    // this process opens it, and an existing file is not opened here at all.
+    static CREATING: Mutex<()> = Mutex::new(());
+    let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
 
     let refused = |why| Err(SessionError::new(SessionErrorKind::Path, path, why));
     match fs::metadata(file) {
-        Ok(found) if found.is_dir() => refused("this is a folder; name a file in it"),
-        Ok(found) if !found.is_file() => refused("this is no regular file; name another"),
-        Ok(found) if found.len() > 0 => Ok(Found::Something),
-        Ok(_) => Ok(Found::Empty),
+        Ok(metadata) if metadata.is_dir() => refused("this is a folder; name a file in it"),
+        Ok(metadata) if !metadata.is_file() => {
+            refused("this is not a regular file; choose another path")
+        }
+        Ok(metadata) if metadata.len() > 0 => Ok(FileState::NonEmpty),
+        Ok(_) => Ok(FileState::Empty),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = file.parent().is_some_and(Path::is_dir);
-            if !folder {
+            if !file.parent().is_some_and(Path::is_dir) {
                 return refused("its folder does not exist; create it first");
             }
-            match for_the_owner_alone().open(file) {
-                Ok(_) => Ok(Found::Empty),
+            match create_for_owner().open(file) {
+                Ok(_) => Ok(FileState::Empty),
                 // Another process was faster.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Found::Empty),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(FileState::Empty),
                 Err(error) => Err(SessionError::io(error, path)),
             }
         }
@@ -142,8 +146,9 @@ fn found_or_made(path: &Path, file: &Path) -> Result<Found, SessionError> {
     }
 }
 
-/// SQLite gives the files beside it the same rights.
-fn for_the_owner_alone() -> OpenOptions {
+/// Options to create a file that only its owner can read. SQLite gives the files beside it the same
+/// permissions.
+fn create_for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -151,9 +156,9 @@ fn for_the_owner_alone() -> OpenOptions {
     options
 }
 
-/// Reads the head of the file and nothing else: no lock is taken, no journal played back, nothing
-/// made beside it.
-async fn refuse_what_is_not_ours(path: &Path, file: &Path) -> Result<(), SessionError> {
+/// Checks the header of an existing file without changing anything: it takes no lock, replays no
+/// journal, and creates no file beside it.
+async fn check_existing(path: &Path, file: &Path) -> Result<(), SessionError> {
     let failed = |error| SessionError::sqlite(error, path);
     let options = SqliteConnectOptions::new()
         .filename(file)
@@ -161,26 +166,26 @@ async fn refuse_what_is_not_ours(path: &Path, file: &Path) -> Result<(), Session
         .immutable(true)
         .disable_statement_logging();
     let mut connection = options.connect().await.map_err(failed)?;
-    let head = Head::read(&mut connection).await;
+    let header = FileHeader::read(&mut connection).await;
     connection.close().await.map_err(failed)?;
-    match head {
-        Ok(head) => head.check(path),
-        // Without a lock, a file that is being written looks damaged (CORRUPT). Whether it is shows
-        // when it is opened.
+    match header {
+        Ok(header) => header.check(path),
+        // Without a lock, a file that is being written looks corrupt (CORRUPT). Opening it finds out.
         Err(sqlx::Error::Database(error)) if result_code(&*error) == 11 => Ok(()),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// What a file says of itself.
+/// The application ID and version in the header of a file.
 #[derive(Clone, Copy, PartialEq)]
-struct Head {
+struct FileHeader {
     application: i64,
     version: i64,
 }
 
-impl Head {
-    const NONE: Self = Self {
+impl FileHeader {
+    /// The header of a new file.
+    const NEW: Self = Self {
         application: 0,
         version: 0,
     };
@@ -208,7 +213,8 @@ impl Head {
             ));
         }
         if version > VERSION {
-            let message = format!("the file is of version {version}, this program knows {VERSION}");
+            let message =
+                format!("the file is of version {version}, this program supports {VERSION}");
             return Err(SessionError::new(
                 SessionErrorKind::NewerFile,
                 path,
@@ -219,49 +225,61 @@ impl Head {
     }
 }
 
-/// Checks the tables, and makes them where there are none. In a rollback journal, all in one
-/// transaction: so the file is empty or its head says whose it is, also after a crash.
+/// Checks the tables, and creates them in a new file. It uses one transaction with a rollback journal,
+/// so that even after a crash the file is empty or has a header.
 async fn ensure_tables(path: &Path, connection: &mut SqliteConnection) -> Result<(), SessionError> {
     let failed = |error| SessionError::sqlite(error, path);
-    let begun = connection.begin_with("BEGIN IMMEDIATE").await;
-    let mut transaction = begun.map_err(failed)?;
-    let head = Head::read(&mut transaction).await.map_err(failed)?;
-    let tables = query_scalar("SELECT count(*) FROM sqlite_schema");
-    let tables: i64 = tables.fetch_one(&mut *transaction).await.map_err(failed)?;
-    if head != Head::NONE || tables != 0 {
-        head.check(path)?;
+    let mut transaction = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(failed)?;
+    let header = FileHeader::read(&mut transaction).await.map_err(failed)?;
+    let tables: i64 = query_scalar("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(failed)?;
+    if header != FileHeader::NEW || tables != 0 {
+        header.check(path)?;
         check_tables(path, &mut transaction).await?;
-        // SQLite opens a file that it may only read as well, and says so at the first change.
-        let change = query("UPDATE session SET changed = changed WHERE FALSE");
-        let changed = change.execute(&mut *transaction).await;
-        return changed.map(drop).map_err(failed);
+        // SQLite opens read-only files too, and reports that only at the first change.
+        return query("UPDATE session SET changed = changed WHERE FALSE")
+            .execute(&mut *transaction)
+            .await
+            .map(drop)
+            .map_err(failed);
     }
     for (_, table) in TABLES {
-        let made = query(table).execute(&mut *transaction).await;
-        made.map_err(failed)?;
+        query(table)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
     }
     // A pragma takes no parameters.
     const { assert!(APPLICATION == 1_398_227_524 && VERSION == 1) };
-    for mark in [
+    for pragma in [
         "PRAGMA application_id = 1398227524",
         "PRAGMA user_version = 1",
     ] {
-        let marked = query(mark).execute(&mut *transaction).await;
-        marked.map_err(failed)?;
+        query(pragma)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
     }
     transaction.commit().await.map_err(failed)
 }
 
-/// Others may have put tables and indexes of their own beside ours (tools that replicate do).
+/// Checks that the tables exist and are unchanged. Other tables and indexes are allowed: replication
+/// tools add some.
 async fn check_tables(path: &Path, connection: &mut SqliteConnection) -> Result<(), SessionError> {
     for (name, table) in TABLES {
-        let found = query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql = ?");
-        let found: Result<i64, _> = found
-            .bind(name)
-            .bind(table)
-            .fetch_one(&mut *connection)
-            .await;
-        if found.map_err(|error| SessionError::sqlite(error, path))? != 1 {
+        let count: i64 =
+            query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql = ?")
+                .bind(name)
+                .bind(table)
+                .fetch_one(&mut *connection)
+                .await
+                .map_err(|error| SessionError::sqlite(error, path))?;
+        if count != 1 {
             let message = format!("its table \"{name}\" is missing or was changed");
             return Err(SessionError::new(SessionErrorKind::Damaged, path, message));
         }
@@ -269,23 +287,25 @@ async fn check_tables(path: &Path, connection: &mut SqliteConnection) -> Result<
     Ok(())
 }
 
-/// With a write-ahead log, readers and the writer do not wait for each other. The file remembers it.
+/// Enables the write-ahead log, which lets readers and the writer work concurrently. The setting is
+/// stored in the file.
 async fn ensure_wal(
     path: &Path,
     connection: &mut SqliteConnection,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(), SessionError> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
-        let mode = query_scalar("PRAGMA journal_mode = WAL");
-        let mode: Result<String, _> = mode.fetch_one(&mut *connection).await;
+        let mode: Result<String, _> = query_scalar("PRAGMA journal_mode = WAL")
+            .fetch_one(&mut *connection)
+            .await;
         match mode.map_err(|error| SessionError::sqlite(error, path)) {
             Ok(mode) if mode == "wal" => return Ok(()),
             Ok(_) => {
                 let message = "this file system has no shared memory for SQLite; use a local disk";
                 return Err(SessionError::new(SessionErrorKind::Storage, path, message));
             }
-            // SQLite does not wait here by itself: another process is just as new to the file.
+            // SQLite's busy timeout does not apply here: another process may be doing the same.
             Err(error) if error.kind() == SessionErrorKind::Busy && Instant::now() < deadline => {
                 sleep(Duration::from_millis(10)).await;
             }

@@ -1,4 +1,4 @@
-//! One conversation in the file.
+//! One session in the file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,13 +6,15 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Row, query, query_scalar};
-use switchboard_core::{BoxError, Item, Items, Session};
+use switchboard_core::callback::BoxError;
+use switchboard_core::items::Items;
+use switchboard_core::{Item, Session};
 
 use super::{SqliteSessions, now};
 use crate::error::{SessionError, SessionErrorKind};
 
-/// A conversation in the file of [`SqliteSessions`], to give to a run. A cheap handle: clones, and
-/// all handles of one name, are the same session.
+/// A handle to a conversation in the file of [`SqliteSessions`]. It is cheap to clone, and all handles
+/// with one name are the same session.
 ///
 /// ```
 /// use switchboard_core::{Item, Session};
@@ -28,9 +30,9 @@ use crate::error::{SessionError, SessionErrorKind};
 /// let latest = session.load(Some(1)).await?;
 /// assert_eq!(latest.last(), Some(&Item::assistant("Hello!")));
 /// # sessions.close().await;
-/// # Ok::<(), switchboard_core::BoxError>(())
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// # })?;
-/// # Ok::<(), switchboard_core::BoxError>(())
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// ```
 #[derive(Clone)]
 pub struct SqliteSession {
@@ -43,15 +45,15 @@ impl SqliteSession {
         Self { sessions, name }
     }
 
-    /// Its name.
+    /// The name of the session.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The agent that had the conversation last, as noted with [`SqliteSession::set_agent`].
+    /// The name of the agent that was set with [`SqliteSession::set_agent`].
     ///
-    /// A run starts with the agent it is given; this is for giving it the one that the user was
-    /// talking to:
+    /// A run starts with the agent of its `Runner`. This lets the next run continue with the agent that
+    /// the user last talked to:
     ///
     /// ```
     /// use switchboard_core::testing::ScriptedModel;
@@ -77,45 +79,48 @@ impl SqliteSession {
     /// }
     /// assert_eq!(session.agent().await?.as_deref(), Some("Billing"));
     /// # sessions.close().await;
-    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// # Ok::<(), switchboard_core::callback::BoxError>(())
     /// # })?;
-    /// # Ok::<(), switchboard_core::BoxError>(())
+    /// # Ok::<(), switchboard_core::callback::BoxError>(())
     /// ```
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub async fn agent(&self) -> Result<Option<String>, SessionError> {
-        let agent = query_scalar("SELECT agent FROM session WHERE name = ?").bind(&*self.name);
-        let agent = agent.fetch_optional(self.sessions.readers()).await;
-        agent
+        query_scalar("SELECT agent FROM session WHERE name = ?")
+            .bind(&*self.name)
+            .fetch_optional(self.sessions.readers())
+            .await
             .map(Option::flatten)
-            .map_err(|error| self.failed(error))
+            .map_err(|error| self.error(error))
     }
 
-    /// Notes which agent has the conversation, until the session is cleared.
+    /// Stores the name of the agent that has the conversation, until the session is cleared.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub async fn set_agent(&self, name: &str) -> Result<(), SessionError> {
-        let noted = query(
+        query(
             "INSERT INTO session (name, agent, created, changed) VALUES (?1, ?2, ?3, ?3) \
              ON CONFLICT (name) DO UPDATE SET agent = ?2, changed = ?3",
-        );
-        let noted = noted.bind(&*self.name).bind(name).bind(now());
-        match noted.execute(self.sessions.writer()).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(self.failed(error)),
-        }
+        )
+        .bind(&*self.name)
+        .bind(name)
+        .bind(now())
+        .execute(self.sessions.writer())
+        .await
+        .map(drop)
+        .map_err(|error| self.error(error))
     }
 
     async fn append_all(&self, items: &[Item]) -> Result<(), sqlx::Error> {
         let mut transaction = self.sessions.begin().await?;
-        let session = self.begun(&mut transaction).await?;
-        let next = "SELECT coalesce(max(position) + 1, 0) FROM item WHERE session = ?";
-        let next: i64 = query_scalar(next)
-            .bind(session)
-            .fetch_one(&mut *transaction)
-            .await?;
+        let session = self.find_or_insert(&mut transaction).await?;
+        let next: i64 =
+            query_scalar("SELECT coalesce(max(position) + 1, 0) FROM item WHERE session = ?")
+                .bind(session)
+                .fetch_one(&mut *transaction)
+                .await?;
         for (position, item) in (next..).zip(items) {
             query("INSERT INTO item (session, position, json) VALUES (?, ?, ?)")
                 .bind(session)
@@ -127,40 +132,47 @@ impl SqliteSession {
         transaction.commit().await
     }
 
-    /// The row of the session, made where there is none.
-    async fn begun(&self, connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
-        let begun = query_scalar(
+    /// Returns the row ID of the session. Inserts the row if there is none.
+    async fn find_or_insert(&self, connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+        query_scalar(
             "INSERT INTO session (name, created, changed) VALUES (?1, ?2, ?2) \
              ON CONFLICT (name) DO UPDATE SET changed = ?2 RETURNING id",
-        );
-        begun
-            .bind(&*self.name)
-            .bind(now())
-            .fetch_one(connection)
-            .await
+        )
+        .bind(&*self.name)
+        .bind(now())
+        .fetch_one(connection)
+        .await
     }
 
     async fn pop_last(&self) -> Result<Option<Item>, SessionError> {
-        let failed = |error| self.failed(error);
+        let failed = |error| self.error(error);
         let mut transaction = self.sessions.begin().await.map_err(failed)?;
         let last = query(
             "SELECT item.rowid, position, json, session FROM item \
              WHERE session = (SELECT id FROM session WHERE name = ?) \
              ORDER BY position DESC LIMIT 1",
-        );
-        let last = last.bind(&*self.name).fetch_optional(&mut *transaction);
-        let Some(row) = last.await.map_err(failed)? else {
+        )
+        .bind(&*self.name)
+        .fetch_optional(&mut *transaction)
+        .await;
+        let Some(row) = last.map_err(failed)? else {
             return Ok(None);
         };
-        // Read before it is taken out: an item that cannot be read stays.
-        let item = self.item(&row)?;
+        // Parsed before it is deleted: an item that cannot be read stays.
+        let item = self.parse_item(&row)?;
         let rowid: i64 = row.try_get("rowid").map_err(failed)?;
         let session: i64 = row.try_get("session").map_err(failed)?;
-        let taken = query("DELETE FROM item WHERE rowid = ?").bind(rowid);
-        taken.execute(&mut *transaction).await.map_err(failed)?;
-        let changed = query("UPDATE session SET changed = ? WHERE id = ?");
-        let changed = changed.bind(now()).bind(session);
-        changed.execute(&mut *transaction).await.map_err(failed)?;
+        query("DELETE FROM item WHERE rowid = ?")
+            .bind(rowid)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+        query("UPDATE session SET changed = ? WHERE id = ?")
+            .bind(now())
+            .bind(session)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
         transaction.commit().await.map_err(failed)?;
         Ok(Some(item))
     }
@@ -179,8 +191,8 @@ impl SqliteSession {
         transaction.commit().await
     }
 
-    /// The item of a row with its `position` and its `json`.
-    fn item(&self, row: &SqliteRow) -> Result<Item, SessionError> {
+    /// Parses the item of a row that has a `position` and a `json`.
+    fn parse_item(&self, row: &SqliteRow) -> Result<Item, SessionError> {
         let unreadable = |error: BoxError| {
             let message = "this is not an item (an item is one JSON object)";
             SessionError::new(SessionErrorKind::Item, self.sessions.path(), message)
@@ -192,14 +204,14 @@ impl SqliteSession {
         Item::from_json(json).map_err(|e| unreadable(e.into()))
     }
 
-    fn failed(&self, error: sqlx::Error) -> SessionError {
-        self.sessions.failed(error).in_session(&self.name)
+    fn error(&self, error: sqlx::Error) -> SessionError {
+        self.sessions.error(error).in_session(&self.name)
     }
 }
 
 impl Session for SqliteSession {
     async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
-        // SQLite takes a negative limit for none.
+        // To SQLite, a negative limit is none.
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let mut rows = query(
             "SELECT position, json FROM item \
@@ -210,8 +222,8 @@ impl Session for SqliteSession {
         .bind(limit)
         .fetch(self.sessions.readers());
         let mut items = Vec::new();
-        while let Some(row) = rows.try_next().await.map_err(|error| self.failed(error))? {
-            items.push(self.item(&row)?);
+        while let Some(row) = rows.try_next().await.map_err(|error| self.error(error))? {
+            items.push(self.parse_item(&row)?);
         }
         items.reverse();
         Ok(items.into())
@@ -222,7 +234,7 @@ impl Session for SqliteSession {
             return Ok(());
         }
         let appended = self.append_all(items).await;
-        Ok(appended.map_err(|error| self.failed(error))?)
+        Ok(appended.map_err(|error| self.error(error))?)
     }
 
     async fn pop(&self) -> Result<Option<Item>, BoxError> {
@@ -231,7 +243,7 @@ impl Session for SqliteSession {
 
     async fn clear(&self) -> Result<(), BoxError> {
         let cleared = self.clear_all().await;
-        Ok(cleared.map_err(|error| self.failed(error))?)
+        Ok(cleared.map_err(|error| self.error(error))?)
     }
 }
 

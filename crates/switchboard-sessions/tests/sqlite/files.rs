@@ -1,4 +1,4 @@
-//! Which files are opened, and which refused and left alone.
+//! Files that are opened, and files that are rejected and not changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,42 +7,42 @@ use sqlx::Connection;
 use switchboard_core::Session;
 use switchboard_sessions::{SessionError, SessionErrorKind, SqliteSessions};
 
-use crate::{execute, new_path, raw, said};
+use crate::{execute, new_path, raw, user_items};
 
-async fn refused(path: impl AsRef<Path>) -> SessionError {
+async fn open_error(path: impl AsRef<Path>) -> SessionError {
     SqliteSessions::open(path).await.unwrap_err()
 }
 
-/// What lies in a folder: every name with its bytes.
-fn held(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = fs::read_dir(folder).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let mut held: Vec<_> = paths
+/// The files of a folder with their contents.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
         .map(|path| (path.clone(), fs::read(path).unwrap()))
         .collect();
-    held.sort();
-    held
+    files.sort();
+    files
 }
 
-/// Opening is refused in these words, and nothing in the folder has changed by it.
-async fn assert_refused(path: &Path, kind: SessionErrorKind, why: &str) {
+/// Asserts that opening fails with this message and changes nothing in the folder.
+async fn assert_rejected(path: &Path, kind: SessionErrorKind, why: &str) {
     let folder = path.parent().unwrap();
-    let before = held(folder);
-    let error = refused(path).await;
+    let before = contents(folder);
+    let error = open_error(path).await;
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(error.path(), path);
     assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
-    // A connection may be gone a moment after the error came.
-    let mut after = held(folder);
+    // A connection may close a moment after the error is returned.
+    let mut after = contents(folder);
     for _ in 0..100 {
         if after == before {
             return;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        after = held(folder);
+        after = contents(folder);
     }
     let names =
-        |held: &[(PathBuf, Vec<u8>)]| held.iter().map(|(p, _)| p.clone()).collect::<Vec<_>>();
+        |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(p, _)| p.clone()).collect::<Vec<_>>();
     assert_eq!(names(&after), names(&before));
     assert!(after == before, "a file has changed");
 }
@@ -51,10 +51,10 @@ const OTHER: &str = "this is a file of another program; choose another path; \
                      the file was left as it is";
 
 #[tokio::test]
-async fn a_missing_folder_is_not_made() {
+async fn a_missing_folder_is_not_created() {
     let (folder, _) = new_path();
     let path = folder.path().join("missing/conversations.db");
-    let error = refused(&path).await;
+    let error = open_error(&path).await;
     let message = format!("sessions in {path:?}: its folder does not exist; create it first");
     assert_eq!(
         (error.kind(), error.to_string()),
@@ -64,7 +64,7 @@ async fn a_missing_folder_is_not_made() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_file_is_refused() {
+async fn a_path_that_is_not_a_file_is_rejected() {
     let (folder, path) = new_path();
     fs::write(&path, "").unwrap();
     let inside = path.join("conversations.db");
@@ -75,45 +75,45 @@ async fn what_cannot_be_a_file_is_refused() {
         (folder.path(), "this is a folder; name a file in it"),
         (
             Path::new(":memory:"),
-            "this names no file; for a session in memory use `MemorySession`",
+            "this is not a file; for a session in memory use `MemorySession`",
         ),
         (
             Path::new("/dev/null"),
-            "this is no regular file; name another",
+            "this is not a regular file; choose another path",
         ),
     ];
     for (path, why) in cases {
-        let error = refused(path).await;
+        let error = open_error(path).await;
         assert_eq!(error.kind(), SessionErrorKind::Path);
         assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
     }
     for path in [Path::new(""), &inside, Path::new("a\0b")] {
         assert_eq!(
-            refused(path).await.kind(),
+            open_error(path).await.kind(),
             SessionErrorKind::Path,
             "{path:?}"
         );
     }
     assert_eq!(
-        refused(&dangling).await.kind(),
+        open_error(&dangling).await.kind(),
         SessionErrorKind::Permission
     );
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_left_alone() {
+async fn a_file_that_is_not_a_database_is_not_changed() {
     let (_folder, path) = new_path();
     let long = "Dear diary, ".repeat(1_000);
     let why = "file is not a database; choose another path; the file was left as it is";
-    // SQLite takes one byte for none.
+    // To SQLite, a file of one byte is empty.
     for (text, why) in [("x", OTHER), ("Dear diary", why), (&long, why)] {
         fs::write(&path, text).unwrap();
-        assert_refused(&path, SessionErrorKind::ForeignFile, why).await;
+        assert_rejected(&path, SessionErrorKind::ForeignFile, why).await;
     }
 }
 
 #[tokio::test]
-async fn a_database_of_another_program_is_left_alone() {
+async fn a_database_of_another_program_is_not_changed() {
     for sql in [
         "CREATE TABLE session (id); CREATE TABLE item (id)",
         "PRAGMA user_version = 1",
@@ -124,12 +124,12 @@ async fn a_database_of_another_program_is_left_alone() {
         let mut other = raw(&path).await;
         execute(&mut other, sql).await;
         other.close().await.unwrap();
-        assert_refused(&path, SessionErrorKind::ForeignFile, OTHER).await;
+        assert_rejected(&path, SessionErrorKind::ForeignFile, OTHER).await;
     }
 }
 
 #[tokio::test]
-async fn a_database_that_another_program_is_writing_is_left_alone() {
+async fn a_database_that_another_program_is_writing_is_not_changed() {
     let (_folder, path) = new_path();
     let mut other = raw(&path).await;
     execute(
@@ -142,29 +142,29 @@ async fn a_database_that_another_program_is_writing_is_left_alone() {
         "BEGIN IMMEDIATE; INSERT INTO note VALUES ('mine')",
     )
     .await;
-    assert_refused(&path, SessionErrorKind::ForeignFile, OTHER).await;
+    assert_rejected(&path, SessionErrorKind::ForeignFile, OTHER).await;
     execute(&mut other, "COMMIT").await;
 }
 
 #[tokio::test]
-async fn a_file_of_a_later_version_is_left_alone() {
+async fn a_file_of_a_later_version_is_not_changed() {
     let (_folder, path) = new_path();
     SqliteSessions::open(&path).await.unwrap().close().await;
     let mut later = raw(&path).await;
     execute(&mut later, "PRAGMA user_version = 7; CREATE TABLE more (x)").await;
     later.close().await.unwrap();
-    let why = "the file is of version 7, this program knows 1; use the version of Switchboard that \
+    let why = "the file is of version 7, this program supports 1; use the version of Switchboard that \
                made it, or a later one; the file was left as it is";
-    assert_refused(&path, SessionErrorKind::NewerFile, why).await;
+    assert_rejected(&path, SessionErrorKind::NewerFile, why).await;
 }
 
 #[tokio::test]
-async fn a_later_version_that_is_still_in_the_log_is_seen() {
+async fn a_later_version_in_the_write_ahead_log_is_rejected() {
     let (_folder, path) = new_path();
     SqliteSessions::open(&path).await.unwrap().close().await;
     let mut later = raw(&path).await;
     execute(&mut later, "PRAGMA user_version = 7").await;
-    let error = refused(&path).await;
+    let error = open_error(&path).await;
     assert_eq!(error.kind(), SessionErrorKind::NewerFile);
 }
 
@@ -179,13 +179,13 @@ async fn a_file_without_our_tables_is_damaged() {
         let mut file = raw(&path).await;
         execute(&mut file, sql).await;
         file.close().await.unwrap();
-        let error = refused(&path).await;
+        let error = open_error(&path).await;
         assert_eq!(error.kind(), SessionErrorKind::Damaged, "{error}");
     }
 }
 
 #[tokio::test]
-async fn tables_of_others_beside_ours_do_not_matter() {
+async fn other_tables_are_allowed() {
     let (_folder, path) = new_path();
     SqliteSessions::open(&path).await.unwrap().close().await;
     let mut file = raw(&path).await;
@@ -206,7 +206,7 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
         let text = "words ".repeat(2_000);
         sessions
             .session(name)
-            .append(&said(&[&text, &text]))
+            .append(&user_items(&[&text, &text]))
             .await
             .unwrap();
     }
@@ -214,7 +214,7 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
     let sound = fs::read(&path).unwrap();
     for cut in (1..=sound.len()).step_by(1_777) {
         fs::write(&path, &sound[..cut]).unwrap();
-        use_it(&path).await;
+        call_everything(&path).await;
     }
     for at in (0..sound.len()).step_by(311) {
         let mut damaged = sound.clone();
@@ -222,12 +222,12 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
             *byte = !*byte;
         }
         fs::write(&path, damaged).unwrap();
-        use_it(&path).await;
+        call_everything(&path).await;
     }
 }
 
-/// Does all that can be done, whatever comes of it.
-async fn use_it(path: &Path) {
+/// Calls every method and ignores errors.
+async fn call_everything(path: &Path) {
     let Ok(sessions) = SqliteSessions::open(path).await else {
         return;
     };
@@ -237,7 +237,10 @@ async fn use_it(path: &Path) {
         session.load(None).await,
         session.agent().await,
     );
-    let _ = (session.append(&said(&["more"])).await, session.pop().await);
+    let _ = (
+        session.append(&user_items(&["more"])).await,
+        session.pop().await,
+    );
     let _ = (session.clear().await, sessions.delete("b").await);
     sessions.close().await;
     for beside in ["-wal", "-shm", "-journal"] {
@@ -248,22 +251,30 @@ async fn use_it(path: &Path) {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_as_good_as_none() {
+async fn an_empty_file_is_treated_as_a_new_one() {
     let (_folder, path) = new_path();
     fs::write(&path, "").unwrap();
     let sessions = SqliteSessions::open(&path).await.unwrap();
-    sessions.session("a").append(&said(&["1"])).await.unwrap();
+    sessions
+        .session("a")
+        .append(&user_items(&["1"]))
+        .await
+        .unwrap();
     assert_eq!(sessions.list().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_path_is_a_path_also_where_it_looks_like_an_address() {
+async fn a_path_that_looks_like_a_uri_is_a_path() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["file:x?mode=memory", "a b#c%20d.db", "é'\".db", "sqlite:x"] {
         let path = folder.path().join(name);
         for _ in 0..2 {
             let sessions = SqliteSessions::open(&path).await.unwrap();
-            sessions.session("a").append(&said(&["1"])).await.unwrap();
+            sessions
+                .session("a")
+                .append(&user_items(&["1"]))
+                .await
+                .unwrap();
             sessions.close().await;
         }
         assert!(path.is_file(), "{name}");
@@ -272,17 +283,21 @@ async fn a_path_is_a_path_also_where_it_looks_like_an_address() {
         sessions.close().await;
         fs::remove_file(&path).unwrap();
     }
-    assert_eq!(held(folder.path()), []);
+    assert_eq!(contents(folder.path()), []);
 }
 
 #[tokio::test]
-async fn a_closed_file_is_one_file() {
+async fn a_closed_database_is_one_file() {
     let (folder, path) = new_path();
     let sessions = SqliteSessions::open(&path).await.unwrap();
-    sessions.session("a").append(&said(&["1"])).await.unwrap();
+    sessions
+        .session("a")
+        .append(&user_items(&["1"]))
+        .await
+        .unwrap();
     sessions.list().await.unwrap();
     sessions.close().await;
-    let names: Vec<PathBuf> = held(folder.path())
+    let names: Vec<PathBuf> = contents(folder.path())
         .into_iter()
         .map(|(path, _)| path)
         .collect();
@@ -299,14 +314,18 @@ mod unix {
     use switchboard_core::Session;
     use switchboard_sessions::{SessionErrorKind, SqliteSessions};
 
-    use crate::children::unprivileged_child;
-    use crate::{new_path, said};
+    use crate::child_process::unprivileged_child;
+    use crate::{new_path, user_items};
 
     #[tokio::test]
-    async fn only_the_owner_may_read_a_new_file_and_what_lies_beside_it() {
+    async fn only_the_owner_can_read_a_new_file_and_the_files_beside_it() {
         let (folder, path) = new_path();
         let sessions = SqliteSessions::open(&path).await.unwrap();
-        sessions.session("a").append(&said(&["1"])).await.unwrap();
+        sessions
+            .session("a")
+            .append(&user_items(&["1"]))
+            .await
+            .unwrap();
         let mut modes = Vec::new();
         for entry in fs::read_dir(folder.path()).unwrap() {
             modes.push(entry.unwrap().metadata().unwrap().mode() & 0o777);
@@ -315,7 +334,7 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn the_rights_of_a_file_that_was_there_stay() {
+    async fn the_permissions_of_an_existing_file_are_kept() {
         let (_folder, path) = new_path();
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
@@ -324,22 +343,22 @@ mod unix {
     }
 
     #[tokio::test]
-    async fn a_path_that_is_not_utf_8_is_refused() {
+    async fn a_path_that_is_not_utf_8_is_rejected() {
         let path = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff.db"));
         let error = SqliteSessions::open(path).await.unwrap_err();
         assert_eq!(error.kind(), SessionErrorKind::Path);
         assert!(!path.exists());
     }
 
-    /// What a user who may read the folder and the file as their modes say is told.
-    fn told(path: &Path, folder: &Path) -> String {
+    /// Opens the file as an unprivileged user and returns the result as text.
+    fn open_unprivileged(path: &Path, folder: &Path) -> String {
         let output = unprivileged_child("open", path, folder).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     }
 
     #[tokio::test]
-    async fn a_place_that_cannot_be_written_is_refused_and_left_alone() {
+    async fn a_file_that_cannot_be_written_is_rejected_and_not_changed() {
         let (outer, _) = new_path();
         fs::set_permissions(outer.path(), Permissions::from_mode(0o755)).unwrap();
         let folder = outer.path().join("read-only");
@@ -347,9 +366,9 @@ mod unix {
         let path = folder.join("conversations.db");
         let advice = "give this user the right to read and write the file and its folder)\n";
 
-        // No file, and none can be made.
+        // No file, and none can be created.
         fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
-        let message = told(&path, outer.path());
+        let message = open_unprivileged(&path, outer.path());
         let start = format!("refused SessionError(Permission: sessions in {path:?}: ");
         assert!(
             message.starts_with(&start) && message.ends_with(advice),
@@ -357,15 +376,14 @@ mod unix {
         );
         assert!(!path.exists());
 
-        // One that may be read, in a folder that may not be written; in a folder that may; and one
-        // that may not be read.
+        // A read-only file in a read-only folder, one in a writable folder, and an unreadable file.
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         SqliteSessions::open(&path).await.unwrap().close().await;
         let before = fs::read(&path).unwrap();
         for (folder_mode, file_mode) in [(0o555, 0o444), (0o777, 0o444), (0o777, 0o000)] {
             fs::set_permissions(&path, Permissions::from_mode(file_mode)).unwrap();
             fs::set_permissions(&folder, Permissions::from_mode(folder_mode)).unwrap();
-            let message = told(&path, outer.path());
+            let message = open_unprivileged(&path, outer.path());
             assert!(
                 message.starts_with(&start) && message.ends_with(advice),
                 "{message}"
@@ -374,9 +392,9 @@ mod unix {
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         assert!(fs::read(&path).unwrap() == before);
-        // The same user can open one that is hers to write.
+        // The same user can open a writable file.
         fs::remove_file(&path).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(told(&path, outer.path()), "opened\n");
+        assert_eq!(open_unprivileged(&path, outer.path()), "opened\n");
     }
 }

@@ -1,22 +1,22 @@
-//! Conversations in a SQLite file: what they keep, who may share them, what they survive, and which
-//! files they refuse.
+//! Sessions in a SQLite file: storage, concurrency, crashes, and files that are rejected.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-mod children;
+mod child_process;
+mod concurrency;
 mod crash;
 mod files;
-mod keeping;
 mod properties;
-mod sharing;
+mod storage;
 
 use std::path::PathBuf;
 
-use switchboard_core::{BoxError, Item, Session};
+use switchboard_core::callback::BoxError;
+use switchboard_core::{Item, Session};
 use switchboard_sessions::{SessionError, SqliteSession, SqliteSessions};
 use tempfile::TempDir;
 
-/// A folder for one test, and the path of a file in it that is not there yet.
+/// A temporary folder, and the path of a file in it that does not exist yet.
 fn new_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("conversations.db");
@@ -33,16 +33,16 @@ async fn jsons(session: &SqliteSession) -> Vec<String> {
     items.iter().map(|item| item.as_json().to_owned()).collect()
 }
 
-fn said(texts: &[&str]) -> Vec<Item> {
+fn user_items(texts: &[&str]) -> Vec<Item> {
     texts.iter().map(Item::user).collect()
 }
 
-/// What the trait gives as its error.
+/// Downcasts the error of a `Session` method.
 fn session_error(error: &BoxError) -> &SessionError {
     error.downcast_ref().unwrap()
 }
 
-/// A connection to the file past the sessions, as `sqlite3` would make it.
+/// Opens a plain connection to the file, as `sqlite3` would.
 async fn raw(path: &std::path::Path) -> sqlx::SqliteConnection {
     use sqlx::ConnectOptions;
     let options = sqlx::sqlite::SqliteConnectOptions::new();
@@ -54,7 +54,7 @@ async fn execute(connection: &mut sqlx::SqliteConnection, sql: &'static str) {
     sqlx::raw_sql(sql).execute(connection).await.unwrap();
 }
 
-/// A batch that tells whose it is, which one, and how many items it has.
+/// A batch of items, each with the writer, the number of the batch and its size.
 fn batch(writer: &str, number: usize, size: usize) -> Vec<Item> {
     let item = |at| {
         let json = format!(r#"{{"writer":"{writer}","batch":{number},"at":{at},"of":{size}}}"#);
@@ -63,7 +63,7 @@ fn batch(writer: &str, number: usize, size: usize) -> Vec<Item> {
     (0..size).map(item).collect()
 }
 
-/// The batches that items are made of, as writer and number. Panics where one is not whole.
+/// Splits items into batches, as writer and number. Panics if one is incomplete.
 fn whole_batches(items: &[Item]) -> Vec<(String, usize)> {
     let mut batches = Vec::new();
     let mut rest = items;
@@ -79,7 +79,7 @@ fn whole_batches(items: &[Item]) -> Vec<(String, usize)> {
     batches
 }
 
-/// All items, to look through.
-async fn loaded(session: &SqliteSession) -> Vec<Item> {
+/// Loads all items.
+async fn load_all(session: &SqliteSession) -> Vec<Item> {
     session.load(None).await.unwrap().iter().cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Whatever is done to a session, it holds what one in memory would.
+//! A session in a file behaves like one in memory.
 
 use proptest::prelude::*;
 use switchboard_core::{Item, MemorySession, Session};
@@ -24,7 +24,7 @@ fn item() -> impl Strategy<Value = Item> {
     prop_oneof![
         text.clone().prop_map(Item::user),
         text.prop_map(|text| Item::function_call("c", &text, &text)),
-        // Text that is its own: spaces, escapes, numbers, fields that come twice.
+        // JSON in unusual formats: spaces, escapes, big numbers, duplicate fields.
         "\\{ {0,3}\"a\" {0,2}: {0,2}(\"\\\\ud8[0-9]0\"|-?[1-9][0-9]{0,30}|true|\"\\\\n\"),\"a\":1\\}"
             .prop_map(|json| Item::from_json(json).unwrap()),
     ]
@@ -44,7 +44,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn sessions_in_a_file_hold_what_sessions_in_memory_do(
+    fn sessions_in_a_file_behave_like_sessions_in_memory(
         names in prop::collection::vec("\\PC{0,5}|['\"%\\\\]{1,3}", 1..4),
         operations in prop::collection::vec((0..3_usize, operation()), 0..25),
     ) {

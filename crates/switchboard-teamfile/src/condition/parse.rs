@@ -1,4 +1,4 @@
-//! Reading conditions.
+//! The parser of conditions.
 
 use std::ops::Range;
 
@@ -6,38 +6,37 @@ use serde_json::Value;
 
 use super::{Expr, Operator};
 use crate::context::Context;
-use crate::mistake::Mistake;
+use crate::diagnostics::ExpressionError;
 
-/// How deep a condition may be nested.
-const DEEPEST: usize = 32;
+/// The maximum nesting of a condition.
+const MAX_DEPTH: usize = 32;
 
-/// The condition that is the whole text.
-pub(super) fn whole(text: &str, context: &Context) -> Result<Expr, Mistake> {
+pub(super) fn parse(text: &str, context: &Context) -> Result<Expr, ExpressionError> {
     let mut parser = Parser {
         text,
-        tokens: tokens(text)?,
-        at: 0,
+        tokens: tokenize(text)?,
+        position: 0,
         depth: 0,
         context,
     };
-    let (expr, kind, span) = parser.either()?;
+    let condition = parser.or()?;
     if let Some((_, span)) = parser.peek() {
-        return Err(Mistake::new(span.clone(), "the condition ends before this")
-            .help("join conditions with \"and\" or \"or\""));
+        let error = ExpressionError::new(span.clone(), "the condition ends before this");
+        return Err(error.help("join conditions with \"and\" or \"or\""));
     }
-    needs_truth(kind, &span)?;
-    Ok(expr)
+    condition.expect_bool()?;
+    Ok(condition.expr)
 }
 
-/// What is known of a value before it is there.
+/// The type of a value, as far as it is known from the defaults of the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
-    Truth,
+    Bool,
     Number,
     Text,
     List,
     Table,
-    /// Anything: the context's default is null.
+    /// Any type: the default is null.
     Unknown,
 }
 
@@ -45,7 +44,7 @@ impl Type {
     fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Unknown,
-            Value::Bool(_) => Self::Truth,
+            Value::Bool(_) => Self::Bool,
             Value::Number(_) => Self::Number,
             Value::String(_) => Self::Text,
             Value::Array(_) => Self::List,
@@ -53,9 +52,9 @@ impl Type {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
-            Self::Truth => "true or false",
+            Self::Bool => "true or false",
             Self::Number => "a number",
             Self::Text => "text",
             Self::List => "a list",
@@ -65,309 +64,318 @@ impl Type {
     }
 }
 
-fn needs_truth(kind: Type, span: &Range<usize>) -> Result<(), Mistake> {
-    match kind {
-        Type::Truth | Type::Unknown => Ok(()),
-        other => {
-            let message = format!("this is {}, not a condition", other.word());
-            Err(Mistake::new(span.clone(), message)
-                .help("compare it with something, as in tier == \"gold\""))
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
     Word(String),
     Literal(Value),
-    Sign(&'static str),
+    Symbol(&'static str),
 }
 
-const SIGNS: [&str; 11] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ","];
+const SYMBOLS: [&str; 11] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ","];
 
-fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Mistake> {
+fn tokenize(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExpressionError> {
     let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
+    let mut start = 0;
+    while let Some(c) = text[start..].chars().next() {
+        let rest = &text[start..];
         if c.is_whitespace() {
-            at += c.len_utf8();
+            start += c.len_utf8();
             continue;
         }
-        let start = at;
-        let token = if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            at += sign.len();
-            Token::Sign(sign)
+        let (token, length) = if let Some(symbol) = SYMBOLS.iter().find(|s| rest.starts_with(**s)) {
+            (Token::Symbol(symbol), symbol.len())
         } else if c == '"' || c == '\'' {
             let Some(end) = rest[1..].find(c) else {
-                return Err(Mistake::new(start..text.len(), "this text has no end")
-                    .help(format!("close it with {c}")));
+                let error = ExpressionError::new(start..text.len(), "this text is not closed");
+                return Err(error.help(format!("close it with {c}")));
             };
-            at += end + 2;
-            Token::Literal(rest[1..=end].into())
+            (Token::Literal(rest[1..=end].into()), end + 2)
         } else if c.is_ascii_digit() || c == '-' {
             let is_part = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-            at += end;
-            match serde_json::from_str::<Value>(&rest[..end]) {
-                Ok(number) => Token::Literal(number),
-                Err(_) => return Err(Mistake::new(start..at, "this is not a number")),
-            }
+            let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            let number = serde_json::from_str(&rest[..length])
+                .map_err(|_| ExpressionError::new(start..start + length, "this is not a number"))?;
+            (Token::Literal(number), length)
         } else if c.is_alphanumeric() || c == '_' {
             let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
-            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-            at += end;
-            match &rest[..end] {
+            let length = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            let token = match &rest[..length] {
                 "true" => Token::Literal(true.into()),
                 "false" => Token::Literal(false.into()),
                 word => Token::Word(word.to_owned()),
-            }
+            };
+            (token, length)
         } else {
-            let mistake = Mistake::new(
-                start..start + c.len_utf8(),
-                format!("{c:?} means nothing in a condition"),
-            );
-            return Err(match c {
-                '=' => mistake.help("compare with =="),
-                '&' => mistake.help("write \"and\""),
-                '|' => mistake.help("write \"or\""),
-                '!' => mistake.help("write \"not\""),
-                _ => mistake.help(
-                    "there are ==, !=, <, <=, >, >=, in, and, or, not, parentheses and lists",
-                ),
-            });
+            let span = start..start + c.len_utf8();
+            let message = format!("{c:?} is not an operator of conditions");
+            return Err(ExpressionError::new(span, message).help(match c {
+                '=' => "compare with ==",
+                '&' => "write \"and\"",
+                '|' => "write \"or\"",
+                '!' => "write \"not\"",
+                _ => "there are ==, !=, <, <=, >, >=, in, and, or, not, parentheses and lists",
+            }));
         };
-        tokens.push((token, start..at));
+        tokens.push((token, start..start + length));
+        start += length;
     }
     Ok(tokens)
 }
 
-/// A part of a condition, what it will be, and where it stands.
-type Read = (Expr, Type, Range<usize>);
+/// An expression with its type and its span.
+struct Parsed {
+    expr: Expr,
+    type_: Type,
+    span: Range<usize>,
+}
 
+impl Parsed {
+    fn bool(expr: Expr, span: Range<usize>) -> Self {
+        Self {
+            expr,
+            type_: Type::Bool,
+            span,
+        }
+    }
+
+    fn expect_bool(&self) -> Result<(), ExpressionError> {
+        if matches!(self.type_, Type::Bool | Type::Unknown) {
+            return Ok(());
+        }
+        let message = format!("this is {}, not a condition", self.type_.describe());
+        Err(ExpressionError::new(self.span.clone(), message)
+            .help("compare it with something, as in tier == \"gold\""))
+    }
+}
+
+type ParseResult = Result<Parsed, ExpressionError>;
+
+/// A recursive-descent parser; `or` binds weakest.
 struct Parser<'a> {
     text: &'a str,
     tokens: Vec<(Token, Range<usize>)>,
-    at: usize,
+    position: usize,
     depth: usize,
     context: &'a Context,
 }
 
 impl Parser<'_> {
     fn peek(&self) -> Option<&(Token, Range<usize>)> {
-        self.tokens.get(self.at)
+        self.tokens.get(self.position)
     }
 
-    /// Steps over a word or sign, if it is next.
-    fn take(&mut self, wanted: &str) -> bool {
+    /// Skips a word or symbol if it is next. Returns `true` if it was.
+    fn take(&mut self, expected: &str) -> bool {
         let is_next = match self.peek() {
-            Some((Token::Word(word), _)) => word == wanted,
-            Some((Token::Sign(sign), _)) => *sign == wanted,
+            Some((Token::Word(word), _)) => word == expected,
+            Some((Token::Symbol(symbol), _)) => *symbol == expected,
             _ => false,
         };
-        self.at += usize::from(is_next);
+        self.position += usize::from(is_next);
         is_next
     }
 
-    fn either(&mut self) -> Result<Read, Mistake> {
-        self.joined("or", Self::all, Expr::Or)
+    fn or(&mut self) -> ParseResult {
+        self.joined("or", Self::and, Expr::Or)
     }
 
-    fn all(&mut self) -> Result<Read, Mistake> {
+    fn and(&mut self) -> ParseResult {
         self.joined("and", Self::not, Expr::And)
     }
 
+    /// Parses one or more operands that are joined with `word`.
     fn joined(
         &mut self,
         word: &str,
-        part: fn(&mut Self) -> Result<Read, Mistake>,
+        operand: fn(&mut Self) -> ParseResult,
         join: fn(Vec<Expr>) -> Expr,
-    ) -> Result<Read, Mistake> {
-        let first = part(self)?;
+    ) -> ParseResult {
+        let first = operand(self)?;
         if !self.take(word) {
             return Ok(first);
         }
-        let (first, kind, mut span) = first;
-        needs_truth(kind, &span)?;
-        let mut parts = vec![first];
+        first.expect_bool()?;
+        let mut span = first.span;
+        let mut operands = vec![first.expr];
         loop {
-            let (next, kind, next_span) = part(self)?;
-            needs_truth(kind, &next_span)?;
-            span.end = next_span.end;
-            parts.push(next);
+            let next = operand(self)?;
+            next.expect_bool()?;
+            span.end = next.span.end;
+            operands.push(next.expr);
             if !self.take(word) {
-                return Ok((join(parts), Type::Truth, span));
+                return Ok(Parsed::bool(join(operands), span));
             }
         }
     }
 
-    fn not(&mut self) -> Result<Read, Mistake> {
+    fn not(&mut self) -> ParseResult {
         let start = self.peek().map_or(self.text.len(), |(_, span)| span.start);
         if !self.take("not") {
             return self.comparison();
         }
-        let (inner, kind, span) = self.deeper(Self::not)?;
-        needs_truth(kind, &span)?;
-        Ok((Expr::Not(Box::new(inner)), Type::Truth, start..span.end))
+        let operand = self.nested(Self::not)?;
+        operand.expect_bool()?;
+        let span = start..operand.span.end;
+        Ok(Parsed::bool(Expr::Not(Box::new(operand.expr)), span))
     }
 
-    fn comparison(&mut self) -> Result<Read, Mistake> {
+    fn comparison(&mut self) -> ParseResult {
         let left = self.value()?;
         let operators = [
             ("==", Operator::Equal),
-            ("!=", Operator::Different),
-            ("<=", Operator::AtMost),
-            (">=", Operator::AtLeast),
+            ("!=", Operator::NotEqual),
+            ("<=", Operator::LessOrEqual),
+            (">=", Operator::GreaterOrEqual),
             ("<", Operator::Less),
-            (">", Operator::More),
+            (">", Operator::Greater),
             ("in", Operator::In),
         ];
-        // `not in`, where `not` is not the beginning of something else.
-        let next = self.tokens.get(self.at..self.at + 2);
-        let not_in = matches!(next, Some([(Token::Word(not), _), (Token::Word(within), _)])
-            if not == "not" && within == "in");
-        self.at += usize::from(not_in);
-        let Some((_, operator)) = operators.into_iter().find(|(sign, _)| self.take(sign)) else {
+        let next = self.tokens.get(self.position..self.position + 2);
+        let is_not_in = matches!(next, Some([(Token::Word(first), _), (Token::Word(second), _)])
+            if first == "not" && second == "in");
+        self.position += usize::from(is_not_in);
+        let operator = operators.into_iter().find(|(symbol, _)| self.take(symbol));
+        let Some((_, operator)) = operator else {
             return Ok(left);
         };
         let right = self.value()?;
-        let span = left.2.start..right.2.end;
-        comparable(&left, operator, &right, &span)?;
-        let compared = Expr::Compare(Box::new(left.0), operator, Box::new(right.0));
-        let compared = if not_in {
-            Expr::Not(Box::new(compared))
-        } else {
-            compared
-        };
-        Ok((compared, Type::Truth, span))
+        let span = left.span.start..right.span.end;
+        check_types(&left, operator, &right, &span)?;
+        let mut expr = Expr::Compare(Box::new(left.expr), operator, Box::new(right.expr));
+        if is_not_in {
+            expr = Expr::Not(Box::new(expr));
+        }
+        Ok(Parsed::bool(expr, span))
     }
 
-    fn value(&mut self) -> Result<Read, Mistake> {
+    fn value(&mut self) -> ParseResult {
         let Some((token, span)) = self.peek().cloned() else {
             let end = self.text.len();
-            return Err(Mistake::new(
+            return Err(ExpressionError::new(
                 end..end,
-                "something is missing at the end of this condition",
+                "the condition is incomplete",
             ));
         };
-        self.at += 1;
+        self.position += 1;
         match token {
-            Token::Literal(value) => {
-                let kind = Type::of(&value);
-                Ok((Expr::Literal(value), kind, span))
-            }
-            Token::Word(word) => {
-                // In tools the context has its name in front; here it may have it as well.
-                let path = word.strip_prefix("context.").unwrap_or(&word);
-                match self.context.get(path) {
-                    Some(value) => Ok((Expr::Path(path.to_owned()), Type::of(value), span)),
-                    None => {
-                        let (message, suggestion, help) = self.context.no_such(path);
-                        let help = format!("texts stand in quotes, as in '{path}'; {help}");
-                        Err(Mistake {
-                            suggestion,
-                            ..Mistake::new(span, message).help(help)
-                        })
-                    }
-                }
-            }
-            Token::Sign("(") => {
-                let (inner, kind, _) = self.deeper(Self::either)?;
-                let end = self.closed(")", &span)?;
-                Ok((inner, kind, span.start..end))
-            }
-            Token::Sign("[") => {
-                let mut items = Vec::new();
-                while !self.take("]") {
-                    let (item, _, item_span) = self.deeper(Self::value)?;
-                    let Expr::Literal(item) = item else {
-                        return Err(Mistake::new(
-                            item_span,
-                            "a list here holds texts and numbers",
-                        ));
-                    };
-                    items.push(item);
-                    if !self.take(",") {
-                        self.closed("]", &span)?;
-                        break;
-                    }
-                }
-                let end = self.tokens[self.at - 1].1.end;
-                Ok((Expr::Literal(items.into()), Type::List, span.start..end))
-            }
-            Token::Sign(sign) => Err(Mistake::new(
+            Token::Literal(value) => Ok(Parsed {
+                type_: Type::of(&value),
+                expr: Expr::Literal(value),
                 span,
-                format!("a value is missing before {sign:?}"),
-            )),
+            }),
+            Token::Word(word) => {
+                // Templates require the prefix; conditions allow it.
+                let path = word.strip_prefix("context.").unwrap_or(&word);
+                let Some(value) = self.context.get(path) else {
+                    let (message, suggestion, help) = self.context.unknown_path(path);
+                    let help = format!("write text in quotes, as in '{path}'; {help}");
+                    return Err(ExpressionError {
+                        suggestion,
+                        ..ExpressionError::new(span, message).help(help)
+                    });
+                };
+                Ok(Parsed {
+                    expr: Expr::Path(path.to_owned()),
+                    type_: Type::of(value),
+                    span,
+                })
+            }
+            Token::Symbol("(") => {
+                let inner = self.nested(Self::or)?;
+                let end = self.closing(")", &span)?;
+                Ok(Parsed {
+                    span: span.start..end,
+                    ..inner
+                })
+            }
+            Token::Symbol("[") => self.list(&span),
+            Token::Symbol(symbol) => {
+                let message = format!("a value is missing before {symbol:?}");
+                Err(ExpressionError::new(span, message))
+            }
         }
     }
 
-    fn closed(&mut self, sign: &str, opened: &Range<usize>) -> Result<usize, Mistake> {
-        if self.take(sign) {
-            Ok(self.tokens[self.at - 1].1.end)
-        } else {
-            Err(Mistake::new(
-                opened.clone(),
-                format!("this is never closed with {sign:?}"),
-            ))
+    fn list(&mut self, opening: &Range<usize>) -> ParseResult {
+        let mut items = Vec::new();
+        while !self.take("]") {
+            let item = self.nested(Self::value)?;
+            let Expr::Literal(value) = item.expr else {
+                return Err(ExpressionError::new(
+                    item.span,
+                    "a list can hold only literals",
+                ));
+            };
+            items.push(value);
+            if !self.take(",") {
+                self.closing("]", opening)?;
+                break;
+            }
         }
+        let end = self.tokens[self.position - 1].1.end;
+        Ok(Parsed {
+            expr: Expr::Literal(items.into()),
+            type_: Type::List,
+            span: opening.start..end,
+        })
     }
 
-    fn deeper(&mut self, read: fn(&mut Self) -> Result<Read, Mistake>) -> Result<Read, Mistake> {
+    /// Skips a closing symbol and returns its end.
+    fn closing(&mut self, symbol: &str, opening: &Range<usize>) -> Result<usize, ExpressionError> {
+        if self.take(symbol) {
+            return Ok(self.tokens[self.position - 1].1.end);
+        }
+        let message = format!("this is not closed with {symbol:?}");
+        Err(ExpressionError::new(opening.clone(), message))
+    }
+
+    fn nested(&mut self, parse: fn(&mut Self) -> ParseResult) -> ParseResult {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(Mistake::new(
-                0..self.text.len(),
-                "this condition is nested too deeply",
-            ));
+        if self.depth > MAX_DEPTH {
+            let message = "this condition is nested too deeply";
+            return Err(ExpressionError::new(0..self.text.len(), message));
         }
-        let read = read(self);
+        let parsed = parse(self);
         self.depth -= 1;
-        read
+        parsed
     }
 }
 
-/// Comparisons that can never hold are mistakes.
-fn comparable(
-    left: &Read,
+/// Rejects comparisons that can never hold.
+fn check_types(
+    left: &Parsed,
     operator: Operator,
-    right: &Read,
+    right: &Parsed,
     span: &Range<usize>,
-) -> Result<(), Mistake> {
+) -> Result<(), ExpressionError> {
     use Type::{List, Number, Text, Unknown};
-    let fits = match (operator, left.1, right.1) {
-        (Operator::In, _, List | Unknown) => match &right.0 {
-            // In a list that is written here, there must be something it could be.
-            Expr::Literal(Value::Array(items)) => {
-                let could_be = |item: &Value| left.1 == Unknown || Type::of(item) == left.1;
-                if !items.iter().any(could_be) {
-                    let message = format!("no entry of this list is {}", left.1.word());
-                    return Err(Mistake::new(right.2.clone(), message));
-                }
-                true
+    let (left_name, right_name) = (left.type_.describe(), right.type_.describe());
+    let is_comparable = match (operator, left.type_, right.type_) {
+        (Operator::In, left_type, List | Unknown) => {
+            let matches = |item: &Value| left_type == Unknown || Type::of(item) == left_type;
+            if let Expr::Literal(Value::Array(items)) = &right.expr
+                && !items.iter().any(matches)
+            {
+                let message = format!("no entry of this list is {left_name}");
+                return Err(ExpressionError::new(right.span.clone(), message));
             }
-            _ => true,
-        },
+            true
+        }
         (Operator::In, ..) => {
-            let message = format!(
-                "\"in\" needs a list behind it, and this is {}",
-                right.1.word()
-            );
-            return Err(Mistake::new(right.2.clone(), message));
+            let message = format!("\"in\" needs a list after it, and this is {right_name}");
+            return Err(ExpressionError::new(right.span.clone(), message));
         }
         (_, Unknown, _) | (_, _, Unknown) => true,
-        (Operator::Equal | Operator::Different, left, right) => left == right,
+        (Operator::Equal | Operator::NotEqual, left, right) => left == right,
         (_, left, right) => left == right && matches!(left, Number | Text),
     };
-    if fits {
-        Ok(())
-    } else {
-        let (left, right) = (left.1.word(), right.1.word());
-        let message = if left == right {
-            format!("{left} has no order")
-        } else {
-            format!("{left} cannot be compared with {right}")
-        };
-        Err(Mistake::new(span.clone(), message))
+    if is_comparable {
+        return Ok(());
     }
+    let message = if left.type_ == right.type_ {
+        format!("{left_name} has no order")
+    } else {
+        format!("{left_name} cannot be compared with {right_name}")
+    };
+    Err(ExpressionError::new(span.clone(), message))
 }

@@ -1,166 +1,116 @@
-//! JSON with places.
+//! JSON with the span of every value.
+//!
+//! serde_json parses, and the spans are the positions of its borrowed [`RawValue`]s within the text.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::ops::Range;
 
-use serde_json::{Number, Value};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Entry, Kind, Node};
-use crate::problem::{Problem, Source};
+use crate::diagnostics::{Problem, Source};
 
-/// Reads JSON: first as such, which finds every mistake and bounds its depth, then once more for the
-/// places.
-pub(super) fn read(source: &Source) -> Result<Node, Box<Problem>> {
-    if let Err(error) = serde_json::from_str::<Value>(&source.text) {
-        let at = offset(&source.text, error.line(), error.column());
-        let message = error.to_string();
-        // The place is told by the problem itself.
-        let message = message.split(" at line ").next().unwrap_or_default();
-        return Err(Box::new(source.problem("syntax", at..at + 1, message)));
-    }
-    let mut reader = Reader {
-        text: &source.text,
-        at: 0,
+pub(super) fn parse(source: &Source) -> Result<Node, Box<Problem>> {
+    // `RawValue` accepts lone surrogates and any depth; `Value` rejects both.
+    serde_json::from_str::<Value>(&source.text)
+        .and_then(|_| serde_json::from_str::<&RawValue>(&source.text))
+        .map_err(|error| syntax_problem(source, &error))
+        .and_then(|raw| node(raw, source))
+}
+
+/// A syntax error at the position that serde_json gives: a line and a column in bytes, both from 1.
+fn syntax_problem(source: &Source, error: &serde_json::Error) -> Box<Problem> {
+    let lines = source.text.split_inclusive('\n');
+    let line_start: usize = lines
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let start = (line_start + error.column().saturating_sub(1)).min(source.text.len());
+    let message = error.to_string();
+    // The problem has a position of its own.
+    let message = message.split(" at line ").next().unwrap_or_default();
+    Box::new(source.problem("syntax", start..start + 1, message))
+}
+
+fn node(raw: &RawValue, source: &Source) -> Result<Node, Box<Problem>> {
+    let syntax = |error| syntax_problem(source, &error);
+    let text = raw.get();
+    let kind = if text.starts_with('{') {
+        let fields = serde_json::from_str::<Fields<'_>>(text).map_err(syntax)?;
+        Kind::Table(entries(fields, source)?)
+    } else if text.starts_with('[') {
+        let items = serde_json::from_str::<Vec<&RawValue>>(text).map_err(syntax)?;
+        let items = items.into_iter().map(|item| node(item, source));
+        Kind::List(items.collect::<Result<_, _>>()?)
+    } else {
+        match serde_json::from_str(text).map_err(syntax)? {
+            Value::Bool(value) => Kind::Bool(value),
+            Value::Number(number) => Kind::Number(number),
+            Value::String(text) => Kind::Text(text),
+            Value::Null | Value::Array(_) | Value::Object(_) => Kind::Null,
+        }
     };
-    let node = reader.value();
-    node.map_err(|Twice { name, span }| {
-        let message = format!("{name:?} is there twice");
-        Box::new(
-            source
-                .problem("syntax", span, message)
-                .help("leave one of them out"),
-        )
+    Ok(Node {
+        span: span(raw, source),
+        kind,
     })
 }
 
-/// The byte of a line and column as serde_json counts them: columns in bytes, from 1.
-fn offset(text: &str, line: usize, column: usize) -> usize {
-    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
-    let start: usize = lines.map(str::len).sum();
-    (start + column.saturating_sub(1)).min(text.len())
+fn entries(fields: Fields<'_>, source: &Source) -> Result<Vec<Entry>, Box<Problem>> {
+    let mut names = HashSet::new();
+    let mut entries = Vec::with_capacity(fields.0.len());
+    for (raw_name, raw_value) in fields.0 {
+        let name: String =
+            serde_json::from_str(raw_name.get()).map_err(|error| syntax_problem(source, &error))?;
+        let name_span = span(raw_name, source);
+        if !names.insert(name.clone()) {
+            let message = format!("duplicate key {name:?}");
+            let problem = source.problem("syntax", name_span, message);
+            return Err(Box::new(problem.help("remove one of them")));
+        }
+        entries.push(Entry {
+            name,
+            name_span,
+            value: node(raw_value, source)?,
+        });
+    }
+    Ok(entries)
 }
 
-/// A name that is in a table twice: JSON allows it, and means nothing by it.
-struct Twice {
-    name: String,
-    span: Range<usize>,
+/// The span of a value that borrows from the source.
+fn span(raw: &RawValue, source: &Source) -> Range<usize> {
+    let start = raw.get().as_ptr().addr() - source.text.as_ptr().addr();
+    start..start + raw.get().len()
 }
 
-/// Walks over text that is known to be JSON.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
+/// The fields of an object in order, duplicates included.
+struct Fields<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
-impl Reader<'_> {
-    fn value(&mut self) -> Result<Node, Twice> {
-        self.skip_space();
-        let start = self.at;
-        let kind = match self.peek() {
-            Some(b'{') => Kind::Table(self.entries()?),
-            Some(b'[') => Kind::List(self.items()?),
-            Some(b'"') => Kind::Text(self.string()),
-            _ => self.scalar(),
-        };
-        Ok(Node {
-            span: start..self.at,
-            kind,
-        })
-    }
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
 
-    fn entries(&mut self) -> Result<Vec<Entry>, Twice> {
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut names = std::collections::HashSet::new();
-        self.at += 1;
-        while self.goes_on(b'}') {
-            let start = self.at;
-            let name = self.string();
-            let name_span = start..self.at;
-            if !names.insert(name.clone()) {
-                return Err(Twice {
-                    name,
-                    span: name_span,
-                });
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
             }
-            self.skip_space();
-            // The colon.
-            self.at += 1;
-            let value = self.value()?;
-            entries.push(Entry {
-                name,
-                name_span,
-                value,
-            });
-        }
-        Ok(entries)
-    }
 
-    fn items(&mut self) -> Result<Vec<Node>, Twice> {
-        let mut items = Vec::new();
-        self.at += 1;
-        while self.goes_on(b']') {
-            items.push(self.value()?);
-        }
-        Ok(items)
-    }
-
-    /// Steps over a comma or the end; whether there is more.
-    fn goes_on(&mut self, end: u8) -> bool {
-        self.skip_space();
-        match self.peek() {
-            Some(b',') => {
-                self.at += 1;
-                self.skip_space();
-                true
-            }
-            Some(byte) if byte != end => true,
-            _ => {
-                self.at += 1;
-                false
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
             }
         }
-    }
 
-    fn string(&mut self) -> String {
-        let start = self.at;
-        self.at += 1;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'\\' => self.at += 2,
-                b'"' => break,
-                _ => self.at += 1,
-            }
-        }
-        self.at = (self.at + 1).min(self.text.len());
-        serde_json::from_str(&self.text[start..self.at]).unwrap_or_default()
-    }
-
-    fn scalar(&mut self) -> Kind {
-        let start = self.at;
-        while self
-            .peek()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        {
-            self.at += 1;
-        }
-        match &self.text[start..self.at] {
-            "true" => Kind::Bool(true),
-            "false" => Kind::Bool(false),
-            "null" => Kind::Null,
-            number => {
-                let number = serde_json::from_str::<Number>(number);
-                Kind::Number(number.unwrap_or_else(|_| 0.into()))
-            }
-        }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
-            self.at += 1;
-        }
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
@@ -177,7 +127,7 @@ mod tests {
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
-            any::<i32>().prop_map(|eighths| Value::from(f64::from(eighths) + 0.125)),
+            any::<i32>().prop_map(|integer| Value::from(f64::from(integer) + 0.125)),
             any::<String>().prop_map(Value::from),
         ];
         leaf.prop_recursive(4, 40, 6, |inner| {
@@ -191,10 +141,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_tree_is_what_the_text_says_and_places_hold_their_values(value in any_json(), pretty: bool) {
+        fn the_tree_and_its_spans_match_the_text(value in any_json(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
             let source = Source::new(Path::new("t.json"), &text);
-            let node = read(&source).unwrap();
+            let node = parse(&source).unwrap();
             prop_assert_eq!(node.to_value(), value);
             let mut open = vec![&node];
             while let Some(node) = open.pop() {
@@ -209,7 +159,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(text in ".{0,80}") {
-            let _ = read(&Source::new(Path::new("t.json"), &text));
+            let _ = parse(&Source::new(Path::new("t.json"), &text));
         }
     }
 }

@@ -1,178 +1,154 @@
-//! What agents and their handoffs mean.
+//! Resolves agents and their handoffs.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
-use switchboard_core::Knowledge;
+use switchboard_core::agent::Knowledge;
 
-use super::{AgentPlan, EdgePlan, Planner};
-use crate::document::{Step, way};
-use crate::problem::Severity;
+use super::{ResolvedAgent, ResolvedHandoff, Resolver};
+use crate::diagnostics::Severity;
+use crate::document::{Step, steps};
 use crate::types::{
-    AfterToolsShape, AgentShape, EdgeShape, HandoffShape, KnowledgeShape, SettingsShape, TextShape,
+    AfterToolsSpec, AgentSpec, HandoffSpec, HandoffTableSpec, KnowledgeSpec, TextSpec,
 };
 
-/// What `tool_choice` may be beside the name of a tool.
-const CHOICES: [&str; 3] = ["auto", "required", "none"];
+/// The values of `tool_choice` that are not names of tools.
+const TOOL_CHOICES: [&str; 3] = ["auto", "required", "none"];
 
-impl Planner<'_> {
-    pub(super) fn agents(&mut self) -> Vec<AgentPlan> {
-        let shape = self.shape;
-        let agents = shape.agents.iter();
+impl Resolver<'_> {
+    pub(super) fn agents(&mut self) -> Vec<ResolvedAgent> {
+        let agents = self.spec.agents.iter();
         agents
             .map(|(name, agent)| self.agent(name, agent))
             .collect()
     }
 
-    fn agent(&mut self, name: &str, shape: &AgentShape) -> AgentPlan {
-        let at = way!["agents", name];
+    fn agent(&mut self, name: &str, spec: &AgentSpec) -> ResolvedAgent {
+        let at = steps!["agents", name];
         if name.trim().is_empty() || name.chars().any(char::is_control) {
-            let problem = self.problem_of_name("bad-name", at, "this is no name for an agent");
-            self.problems
-                .add(problem.help("give it one that people can read"));
+            let message = "this is not a name for an agent";
+            self.report_name("bad-name", at, message, "give it one that people can read");
         }
-        if let Some(model) = &shape.model {
-            self.check_model(way!["agents", name, "model"], model);
+        if let Some(model) = &spec.model {
+            self.check_model(steps!["agents", name, "model"], model);
         }
-        let tools = self.shape.tools.keys().map(String::as_str);
-        for (number, tool) in shape.tools.iter().enumerate() {
-            let way = way!["agents", name, "tools", number];
-            if !self.shape.tools.contains_key(tool) {
-                self.check_name("unknown-tool", way, "tool", tool, tools.clone());
+        let known_tools = self.spec.tools.keys().map(String::as_str);
+        for (index, tool) in spec.tools.iter().enumerate() {
+            let path = steps!["agents", name, "tools", index];
+            if !self.spec.tools.contains_key(tool) {
+                self.check_name("unknown-tool", path, "tool", tool, known_tools.clone());
             }
-            self.check_twice(way, "tool", tool, &shape.tools[..number]);
-        }
-        if let AfterToolsShape::StopAt(names) = &shape.after_tools {
-            for (number, tool) in names.iter().enumerate() {
-                let way = way!["agents", name, "after_tools", "stop_at", number];
-                let own = shape.tools.iter().map(String::as_str);
-                self.check_name("unknown-tool", way, "tool of the agent", tool, own);
+            if spec.tools[..index].contains(tool) {
+                let message = format!("the tool {tool:?} is listed twice");
+                let problem = self.problem("twice", path, message);
+                let problem = problem.severity(Severity::Warning);
+                self.problems.add(problem.help("remove one of them"));
             }
         }
-        self.check_tool_choice(
-            way!["agents", name, "settings", "tool_choice"],
-            &shape.settings,
-            shape,
-        );
-        self.check_guardrails(
-            &[at, way!["input_guardrails"]].concat(),
-            &shape.input_guardrails,
-        );
-        self.check_guardrails(
-            &[at, way!["output_guardrails"]].concat(),
-            &shape.output_guardrails,
-        );
-        let instructions = match &shape.instructions {
-            Some(TextShape::Inline(text)) => Some(text.clone()),
-            Some(TextShape::File(file)) => {
-                let read = self.files.text(&file.file);
-                let read = self.named(way!["agents", name, "instructions", "file"], read);
-                read.map(|text| text.trim().to_owned())
+        if let AfterToolsSpec::StopAt(names) = &spec.after_tools {
+            for (index, tool) in names.iter().enumerate() {
+                let path = steps!["agents", name, "after_tools", "stop_at", index];
+                let own = spec.tools.iter().map(String::as_str);
+                self.check_name("unknown-tool", path, "tool of the agent", tool, own);
+            }
+        }
+        self.check_tool_choice(steps!["agents", name, "settings", "tool_choice"], spec);
+        let path = [at, steps!["input_guardrails"]].concat();
+        self.check_guardrail_names(&path, &spec.input_guardrails);
+        let path = [at, steps!["output_guardrails"]].concat();
+        self.check_guardrail_names(&path, &spec.output_guardrails);
+        let instructions = match &spec.instructions {
+            Some(TextSpec::Inline(text)) => Some(text.clone()),
+            Some(TextSpec::File(file)) => {
+                let content = self.files.read_text(&file.file);
+                self.file_content(&[at, steps!["instructions", "file"]].concat(), content)
+                    .map(|text| text.trim().to_owned())
             }
             None => None,
         };
-        AgentPlan {
+        ResolvedAgent {
             name: name.to_owned(),
             instructions,
-            knowledge: self.knowledge(name, shape),
-            handoffs: self.handoffs(name, shape),
-            shape: shape.clone(),
+            knowledge: self.knowledge(name, spec),
+            handoffs: self.handoffs(name, spec),
+            spec: spec.clone(),
         }
     }
 
-    fn check_twice(&mut self, way: &[Step<'_>], what: &str, name: &str, before: &[String]) {
-        if before.iter().any(|other| other == name) {
-            let problem = self.problem("twice", way, format!("the {what} {name:?} is there twice"));
-            let problem = problem.severity(Severity::Warning);
-            self.problems.add(problem.help("leave one of them out"));
-        }
-    }
-
-    fn check_tool_choice(&mut self, at: &[Step<'_>], settings: &SettingsShape, agent: &AgentShape) {
-        let Some(choice) = &settings.tool_choice else {
+    fn check_tool_choice(&mut self, path: &[Step<'_>], agent: &AgentSpec) {
+        let Some(choice) = &agent.settings.tool_choice else {
             return;
         };
-        let edges = agent.handoffs.iter().filter_map(|handoff| match handoff {
-            HandoffShape::Edge(edge) => edge.tool_name.as_deref(),
-            HandoffShape::To(_) => None,
-        });
-        let known = CHOICES
+        // The default name of a handoff's tool.
+        if choice.starts_with("transfer_to_") {
+            return;
+        }
+        let tools = agent.tools.iter().map(String::as_str);
+        let handoff_tools = agent
+            .handoff_tables()
+            .filter_map(|handoff| handoff.tool_name.as_deref());
+        let known: Vec<&str> = TOOL_CHOICES
             .into_iter()
-            .chain(agent.tools.iter().map(String::as_str));
-        let known: Vec<&str> = known.chain(edges).collect();
-        // Tools of handoffs that are named by default.
-        if !choice.starts_with("transfer_to_") {
-            let known = known.iter().copied();
-            self.check_name("unknown-tool", at, "tool of the agent", choice, known);
-        }
+            .chain(tools)
+            .chain(handoff_tools)
+            .collect();
+        let known = known.iter().copied();
+        self.check_name("unknown-tool", path, "tool of the agent", choice, known);
     }
 
-    fn knowledge(&mut self, name: &str, shape: &AgentShape) -> Vec<Knowledge> {
-        let mut known = Vec::new();
-        for (number, entry) in shape.knowledge.iter().enumerate() {
+    fn knowledge(&mut self, name: &str, spec: &AgentSpec) -> Vec<Knowledge> {
+        let mut entries = Vec::new();
+        for (index, entry) in spec.knowledge.iter().enumerate() {
             match entry {
-                KnowledgeShape::Entry(entry) => {
-                    known.push(Knowledge::new(entry.title.as_str(), entry.text.as_str()));
+                KnowledgeSpec::Entry(entry) => {
+                    entries.push(Knowledge::new(entry.title.as_str(), entry.text.as_str()));
                 }
-                KnowledgeShape::File(file) => {
-                    let read = self.files.knowledge(&file.file);
-                    let way = way!["agents", name, "knowledge", number, "file"];
-                    known.extend(self.named(way, read).unwrap_or_default());
+                KnowledgeSpec::File(file) => {
+                    let content = self.files.read_knowledge(&file.file);
+                    let path = steps!["agents", name, "knowledge", index, "file"];
+                    entries.extend(self.file_content(path, content).unwrap_or_default());
                 }
             }
         }
-        known
+        entries
     }
 
-    fn handoffs(&mut self, name: &str, shape: &AgentShape) -> Vec<EdgePlan> {
-        let mut edges = Vec::new();
+    fn handoffs(&mut self, name: &str, agent: &AgentSpec) -> Vec<ResolvedHandoff> {
+        let mut handoffs = Vec::new();
         let mut seen = HashSet::new();
-        for (number, handoff) in shape.handoffs.iter().enumerate() {
-            let at = way!["agents", name, "handoffs", number];
-            let (edge, to) = match handoff {
-                HandoffShape::To(to) => (EdgeShape::to(to), at.to_vec()),
-                HandoffShape::Edge(edge) => ((**edge).clone(), [at, way!["to"]].concat()),
+        for (index, handoff) in agent.handoffs.iter().enumerate() {
+            let at = steps!["agents", name, "handoffs", index];
+            let (spec, target_path) = match handoff {
+                HandoffSpec::Agent(name) => (HandoffTableSpec::to(name), at.to_vec()),
+                HandoffSpec::Table(table) => ((**table).clone(), [at, steps!["to"]].concat()),
             };
-            let agents = self.shape.agents.keys().map(String::as_str);
-            if !self.shape.agents.contains_key(&edge.to) {
-                self.check_name("unknown-agent", &to, "agent", &edge.to, agents);
+            let agents = self.spec.agents.keys().map(String::as_str);
+            if !self.spec.agents.contains_key(&spec.to) {
+                self.check_name("unknown-agent", &target_path, "agent", &spec.to, agents);
             }
-            if !seen.insert((edge.to.clone(), edge.tool_name.clone())) {
-                let message = format!("{name:?} hands over to {:?} twice", edge.to);
-                let problem = self
-                    .problem("twice", &to, message)
-                    .severity(Severity::Warning);
-                let problem = problem.help("leave one of them out, or give each a tool_name");
-                self.problems.add(problem);
+            if !seen.insert((spec.to.clone(), spec.tool_name.clone())) {
+                let message = format!("{name:?} hands over to {:?} twice", spec.to);
+                let problem = self.problem("twice", &target_path, message);
+                let help = "remove one of them, or give each a tool_name";
+                self.problems
+                    .add(problem.severity(Severity::Warning).help(help));
             }
-            for (filter_number, filter) in edge.filters.iter().flatten().enumerate() {
-                let way = [at, way!["filters", filter_number]].concat();
-                self.check_filter(&way, filter);
+            for (filter_index, filter) in spec.filters.iter().flatten().enumerate() {
+                let path = [at, steps!["filters", filter_index]].concat();
+                self.check_filter(&path, filter);
             }
-            self.check_edge_guardrails(&[at, way!["guardrails"]].concat(), &edge.guardrails);
-            let when = self.condition(&[at, way!["when"]].concat(), edge.when.as_ref());
-            let payload = self.schema(&[at, way!["payload"]].concat(), edge.payload.as_ref());
-            edges.push(EdgePlan {
+            self.validate_handoff_guardrails(
+                &[at, steps!["guardrails"]].concat(),
+                &spec.guardrails,
+            );
+            let when = self.condition(&[at, steps!["when"]].concat(), spec.when.as_ref());
+            let payload = self.schema(&[at, steps!["payload"]].concat(), spec.payload.as_ref());
+            handoffs.push(ResolvedHandoff {
                 payload: payload.map(Value::Object),
                 when,
-                shape: edge,
+                spec,
             });
         }
-        edges
-    }
-}
-
-impl EdgeShape {
-    fn to(to: &str) -> Self {
-        Self {
-            to: to.to_owned(),
-            description: None,
-            tool_name: None,
-            payload: None,
-            filters: None,
-            when: None,
-            nest_history: None,
-            guardrails: Vec::new(),
-        }
+        handoffs
     }
 }

@@ -1,189 +1,103 @@
-//! What guardrails mean, and whether everything that is described is used.
-
-use std::collections::HashSet;
+//! Resolves guardrails.
 
 use indexmap::IndexMap;
 
-use super::Planner;
-use crate::document::{Step, way};
-use crate::guard::{Guard, pattern, word_patterns};
-use crate::problem::Severity;
-use crate::types::{DenyShape, FilterShape, GuardrailShape, HandoffShape, ThenShape};
+use super::Resolver;
+use crate::document::{Step, steps};
+use crate::guardrails::{Guardrail, compile_pattern, word_patterns};
+use crate::types::{DenyListSpec, GuardrailAction, GuardrailSpec};
 
-impl Planner<'_> {
-    pub(super) fn guards(&mut self) -> IndexMap<String, Guard> {
-        let shape = self.shape;
-        let mut guards = IndexMap::new();
-        for (name, guardrail) in &shape.guardrails {
-            if let Some(guard) = self.guard(name, guardrail) {
-                guards.insert(name.clone(), guard);
+impl Resolver<'_> {
+    pub(super) fn guardrails(&mut self) -> IndexMap<String, Guardrail> {
+        let mut guardrails = IndexMap::new();
+        for (name, spec) in &self.spec.guardrails {
+            if let Some(guardrail) = self.guardrail(name, spec) {
+                guardrails.insert(name.clone(), guardrail);
             }
         }
-        let run = &shape.run;
-        self.check_guardrails(way!["run", "input_guardrails"], &run.input_guardrails);
-        self.check_guardrails(way!["run", "output_guardrails"], &run.output_guardrails);
-        self.check_edge_guardrails(way!["run", "handoff_guardrails"], &run.handoff_guardrails);
-        guards
+        let run = &self.spec.run;
+        self.check_guardrail_names(steps!["run", "input_guardrails"], &run.input_guardrails);
+        self.check_guardrail_names(steps!["run", "output_guardrails"], &run.output_guardrails);
+        self.validate_handoff_guardrails(
+            steps!["run", "handoff_guardrails"],
+            &run.handoff_guardrails,
+        );
+        guardrails
     }
 
-    fn guard(&mut self, name: &str, shape: &GuardrailShape) -> Option<Guard> {
+    fn guardrail(&mut self, name: &str, spec: &GuardrailSpec) -> Option<Guardrail> {
         let mut patterns = Vec::new();
-        for (number, text) in shape.patterns.iter().enumerate() {
-            match pattern(text) {
-                Ok(_) => patterns.push(text.clone()),
+        for (index, pattern) in spec.patterns.iter().enumerate() {
+            match compile_pattern(pattern) {
+                Ok(_) => patterns.push(pattern.clone()),
                 Err(error) => {
-                    let way = way!["guardrails", name, "patterns", number];
-                    let message = format!("this pattern cannot be used: {}", last_line(&error));
-                    let problem = self.problem("bad-pattern", way, message);
+                    let path = steps!["guardrails", name, "patterns", index];
+                    let message = format!("this pattern cannot be used: {}", reason(&error));
                     let help =
                         "patterns are regular expressions; in TOML write them in 'single quotes'";
-                    self.problems.add(problem.help(help));
+                    self.report("bad-pattern", path, message, help);
                 }
             }
         }
-        let words = match &shape.deny {
-            Some(DenyShape::Words(words)) => words.clone(),
-            Some(DenyShape::File(file)) => {
-                let read = self.files.text(&file.file);
-                let read = self.named(way!["guardrails", name, "deny", "file"], read)?;
-                read.lines().map(str::to_owned).collect()
+        let words = match &spec.deny {
+            Some(DenyListSpec::Words(words)) => words.clone(),
+            Some(DenyListSpec::File(file)) => {
+                let content = self.files.read_text(&file.file);
+                let text =
+                    self.file_content(steps!["guardrails", name, "deny", "file"], content)?;
+                text.lines().map(str::to_owned).collect()
             }
             None => Vec::new(),
         };
-        let words = words.iter().map(|word| word.trim());
-        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = words
+            .iter()
+            .map(|word| word.trim())
+            .filter(|word| !word.is_empty())
+            .collect();
         patterns.extend(word_patterns(&words));
-        if patterns.is_empty() && shape.patterns.is_empty() && shape.max_length.is_none() {
+        let at = steps!["guardrails", name];
+        if patterns.is_empty() && spec.patterns.is_empty() && spec.max_length.is_none() {
             let message = format!("the guardrail {name:?} looks for nothing");
-            let problem =
-                self.problem_of_name("empty-guardrail", way!["guardrails", name], message);
-            let problem = problem.help("give it patterns, deny or max_length");
-            self.problems.add(problem);
+            let help = "give it patterns, deny or max_length";
+            self.report_name("empty-guardrail", at, message, help);
         }
-        let message = shape.message.as_deref();
-        match Guard::new(name, &patterns, shape.max_length, shape.then, message) {
-            Ok(guard) => Some(guard),
-            Err(error) => {
-                let message = format!("its patterns cannot be used: {}", last_line(&error));
-                let way = way!["guardrails", name];
-                let problem = self.problem_of_name("bad-pattern", way, message);
-                self.problems.add(problem.help("use fewer or shorter ones"));
-                None
+        let message = spec.message.as_deref();
+        Guardrail::new(name, &patterns, spec.max_length, spec.then, message)
+            .map_err(|error| {
+                let message = format!("its patterns cannot be used: {}", reason(&error));
+                self.report_name("bad-pattern", at, message, "use fewer or shorter ones");
+            })
+            .ok()
+    }
+
+    pub(super) fn check_guardrail_names(&mut self, at: &[Step<'_>], names: &[String]) {
+        let known = self.spec.guardrails.keys().map(String::as_str);
+        for (index, name) in names.iter().enumerate() {
+            if !self.spec.guardrails.contains_key(name) {
+                let path = [at, steps![index]].concat();
+                self.check_name("unknown-guardrail", &path, "guardrail", name, known.clone());
             }
         }
     }
 
-    pub(super) fn check_guardrails(&mut self, at: &[Step<'_>], names: &[String]) {
-        let known = self.shape.guardrails.keys().map(String::as_str);
-        for (number, name) in names.iter().enumerate() {
-            let way = [at, way![number]].concat();
-            if !self.shape.guardrails.contains_key(name) {
-                self.check_name("unknown-guardrail", &way, "guardrail", name, known.clone());
-            }
-        }
-    }
-
-    /// The same for handoffs, where nothing can be hidden.
-    pub(super) fn check_edge_guardrails(&mut self, at: &[Step<'_>], names: &[String]) {
-        self.check_guardrails(at, names);
-        for (number, name) in names.iter().enumerate() {
-            let guardrail = self.shape.guardrails.get(name);
-            if guardrail.is_some_and(|guardrail| guardrail.then == ThenShape::Redact) {
-                let way = [at, way![number]].concat();
-                let message =
-                    format!("{name:?} hides what it finds, which a handoff's guardrail cannot");
-                let problem = self.problem("bad-guardrail", &way, message);
+    /// Reports guardrails of a handoff that redact, which they cannot.
+    pub(super) fn validate_handoff_guardrails(&mut self, at: &[Step<'_>], names: &[String]) {
+        self.check_guardrail_names(at, names);
+        for (index, name) in names.iter().enumerate() {
+            let guardrail = self.spec.guardrails.get(name);
+            if guardrail.is_some_and(|guardrail| guardrail.then == GuardrailAction::Redact) {
+                let path = [at, steps![index]].concat();
+                let message = format!("{name:?} redacts, which a handoff's guardrail cannot");
                 let help =
                     "use a filter: filters = [\"redact_pii\"], or one with patterns of your own";
-                self.problems.add(problem.help(help));
+                self.report("bad-guardrail", &path, message, help);
             }
         }
-    }
-
-    /// Warns of tools and guardrails that nothing uses.
-    pub(super) fn check_used(&mut self) {
-        let shape = self.shape;
-        let agents = || shape.agents.values();
-        let edges = || {
-            let handoffs = agents().flat_map(|agent| &agent.handoffs);
-            handoffs.filter_map(|handoff| match handoff {
-                HandoffShape::Edge(edge) => Some(&**edge),
-                HandoffShape::To(_) => None,
-            })
-        };
-        let tools: HashSet<&String> = agents().flat_map(|agent| &agent.tools).collect();
-        for name in shape.tools.keys().filter(|name| !tools.contains(name)) {
-            self.unused(way!["tools", name], "tool", name);
-        }
-        let run = &shape.run;
-        let of_run = [
-            &run.input_guardrails,
-            &run.output_guardrails,
-            &run.handoff_guardrails,
-        ];
-        let guardrails: HashSet<&String> = agents()
-            .flat_map(|agent| {
-                agent
-                    .input_guardrails
-                    .iter()
-                    .chain(&agent.output_guardrails)
-            })
-            .chain(edges().flat_map(|edge| &edge.guardrails))
-            .chain(of_run.into_iter().flatten())
-            .collect();
-        for name in shape
-            .guardrails
-            .keys()
-            .filter(|name| !guardrails.contains(name))
-        {
-            self.unused(way!["guardrails", name], "guardrail", name);
-        }
-    }
-
-    /// The same for models and for programs that may be started.
-    pub(super) fn check_used_by_tools(&mut self) {
-        let shape = self.shape;
-        let of_agents = shape
-            .agents
-            .values()
-            .filter_map(|agent| agent.model.as_ref());
-        let edges = shape.agents.values().flat_map(|agent| &agent.handoffs);
-        let filters = edges.filter_map(|handoff| match handoff {
-            HandoffShape::Edge(edge) => edge.filters.as_ref(),
-            HandoffShape::To(_) => None,
-        });
-        let filters = filters.flatten().chain(&shape.run.filters);
-        let of_filters = filters.filter_map(|filter| match filter {
-            FilterShape::Summarize(summary) => Some(&summary.model),
-            _ => None,
-        });
-        let models: HashSet<&String> = of_agents.chain(of_filters).chain(&shape.model).collect();
-        for name in shape.models.keys().filter(|name| !models.contains(name)) {
-            self.unused(way!["models", name], "model", name);
-        }
-        let tools = shape
-            .tools
-            .values()
-            .filter_map(|tool| tool.command.as_ref());
-        let programs: HashSet<&String> = tools.filter_map(|command| command.run.first()).collect();
-        for (number, name) in shape.commands.allow.iter().enumerate() {
-            if !programs.contains(name) {
-                self.unused(way!["commands", "allow", number], "program", name);
-            }
-        }
-    }
-
-    fn unused(&mut self, way: &[Step<'_>], what: &str, name: &str) {
-        let message = format!("nothing uses the {what} {name:?}");
-        let problem = self.problem_of_name("unused", way, message);
-        let problem = problem.severity(Severity::Warning);
-        self.problems
-            .add(problem.help("name it where it is to be used, or leave it out"));
     }
 }
 
-/// The line of a regular expression's error that says what is wrong; those before it draw it.
-fn last_line(error: &regex::Error) -> String {
+/// Returns the last line of an error, which holds the reason; those before it show the pattern.
+fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.trim_start_matches("error: ").to_owned()

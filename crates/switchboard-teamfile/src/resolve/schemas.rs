@@ -1,190 +1,158 @@
-//! The schemas of arguments and payloads.
+//! Resolves the JSON Schemas of arguments and payloads.
 
 use serde_json::{Map, Value};
 
-use super::Planner;
-use crate::document::{Step, way};
-use crate::suggest::{closest, listed};
-use crate::types::SchemaShape;
+use super::Resolver;
+use crate::document::{Step, steps};
+use crate::suggest::{did_you_mean, quoted_list};
+use crate::types::SchemaSpec;
 
-/// What a schema of an object may have at its top.
+/// The keywords that the schema of an object may have.
+#[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
-    "$anchor",
-    "$comment",
-    "$defs",
-    "$id",
-    "$ref",
-    "$schema",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "default",
-    "definitions",
-    "dependentRequired",
-    "dependentSchemas",
-    "deprecated",
-    "description",
-    "else",
-    "enum",
-    "examples",
-    "if",
-    "maxProperties",
-    "minProperties",
-    "not",
-    "oneOf",
-    "patternProperties",
-    "properties",
-    "propertyNames",
-    "readOnly",
-    "required",
-    "strict",
-    "then",
-    "title",
-    "type",
-    "unevaluatedProperties",
-    "writeOnly",
+    "$anchor", "$comment", "$defs", "$id", "$ref", "$schema", "additionalProperties", "allOf", "anyOf", "const",
+    "default", "definitions", "dependentRequired", "dependentSchemas", "deprecated", "description", "else", "enum",
+    "examples", "if", "maxProperties", "minProperties", "not", "oneOf", "patternProperties", "properties",
+    "propertyNames", "readOnly", "required", "strict", "then", "title", "type", "unevaluatedProperties", "writeOnly",
 ];
 
-impl Planner<'_> {
-    /// The schema at the end of a way, of an object that has no fields but those it describes.
+/// The keywords with which a schema decides about further properties itself.
+#[rustfmt::skip]
+const OPEN_KEYWORDS: [&str; 7] = [
+    "additionalProperties", "patternProperties", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "$ref",
+];
+
+/// The position of a schema, for its problems.
+#[derive(Clone, Copy)]
+struct SchemaPosition<'a> {
+    /// The path of the schema, or of the reference to its file.
+    path: &'a [Step<'a>],
+    file: Option<&'a str>,
+}
+
+impl<'a> SchemaPosition<'a> {
+    /// The path of a part of the schema; that of the reference if the schema is in another file.
+    fn at(self, path: &[Step<'a>]) -> Vec<Step<'a>> {
+        match self.file {
+            Some(_) => self.path.to_vec(),
+            None => [self.path, path].concat(),
+        }
+    }
+
+    fn message(self, message: String) -> String {
+        match self.file {
+            Some(file) => format!("{file}: {message}"),
+            None => message,
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// Resolves the schema of an object. If it lists properties, it allows no others.
     pub(super) fn schema(
         &mut self,
-        at: &[Step<'_>],
-        shape: Option<&SchemaShape>,
+        path: &[Step<'_>],
+        spec: Option<&SchemaSpec>,
     ) -> Option<Map<String, Value>> {
-        let (mut schema, file) = match shape? {
-            SchemaShape::Inline(schema) => (schema.clone(), None),
-            SchemaShape::File(file) => {
-                let read = self.files.table(&file.file);
-                let read = self.named(&[at, way!["file"]].concat(), read)?;
-                (read, Some(file.file.as_str()))
+        let file_path = [path, steps!["file"]].concat();
+        let (mut schema, position) = match spec? {
+            SchemaSpec::Inline(schema) => (schema.clone(), SchemaPosition { path, file: None }),
+            SchemaSpec::File(file) => {
+                let content = self.files.read_table(&file.file);
+                let position = SchemaPosition {
+                    path: &file_path,
+                    file: Some(&file.file),
+                };
+                (self.file_content(&file_path, content)?, position)
             }
         };
-        let place = match file {
-            Some(_) => [at, way!["file"]].concat(),
-            None => at.to_vec(),
-        };
         schema.entry("type").or_insert_with(|| "object".into());
-        let is_sound = self.check_schema(&place, file, &schema);
-        if !is_sound {
+        if !self.is_schema_valid(position, &schema) {
             return None;
         }
-        // A schema that names fields has no others: a model adds no fields of its own to what a server or a colleague is sent.
-        let says_more = [
-            "additionalProperties",
-            "patternProperties",
-            "unevaluatedProperties",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "$ref",
-        ];
-        let has_more = says_more
-            .iter()
-            .any(|keyword| schema.contains_key(*keyword));
-        if schema.contains_key("properties") && !has_more {
+        let is_open = OPEN_KEYWORDS.iter().any(|key| schema.contains_key(*key));
+        if schema.contains_key("properties") && !is_open {
             schema.insert("additionalProperties".to_owned(), false.into());
         }
         Some(schema)
     }
 
-    /// Whether a schema can be used; what is wrong with it is noted.
-    fn check_schema(
+    /// Reports the problems of a schema. Returns `true` if there are none.
+    fn is_schema_valid(
         &mut self,
-        at: &[Step<'_>],
-        file: Option<&str>,
+        position: SchemaPosition<'_>,
         schema: &Map<String, Value>,
     ) -> bool {
-        let told = |message: String| match file {
-            Some(file) => format!("{file}: {message}"),
-            None => message,
-        };
-        let before = self.problems.count();
+        let count_before = self.problems.count();
         if schema["type"] != "object" {
-            let problem = self.problem(
-                "bad-schema",
-                at,
-                told("the schema must be one of an object".into()),
-            );
-            let problem = problem.help("write type = \"object\", and what it holds as properties");
-            self.problems.add(problem);
+            let message = position.message("the schema must be that of an object".to_owned());
+            let help = "write type = \"object\", and its fields under properties";
+            self.report("bad-schema", position.path, message, help);
         }
-        for name in schema
-            .keys()
-            .filter(|name| !KEYWORDS.contains(&name.as_str()))
-        {
-            let way = match file {
-                Some(_) => at.to_vec(),
-                None => [at, way![name]].concat(),
-            };
-            let message = told(format!("{name:?} means nothing in a schema"));
-            let near = closest(name, KEYWORDS.iter().copied().chain(["file"]));
-            let problem = self.problem_of_name("bad-schema", &way, message);
-            let problem = problem.suggestion(near.map(|near| format!("did you mean {near:?}?")));
+        let is_unknown = |name: &&String| !KEYWORDS.contains(&name.as_str());
+        for name in schema.keys().filter(is_unknown) {
+            let message = position.message(format!("a schema has no keyword {name:?}"));
             let help = format!(
                 "fields go under properties, as in properties = {{ {name} = {{ type = \"string\" }} }}"
             );
-            self.problems.add(problem.help(help));
+            let known = KEYWORDS.iter().copied().chain(["file"]);
+            self.problems.add(
+                self.name_problem("bad-schema", &position.at(steps![name]), message)
+                    .suggestion(did_you_mean(name, known))
+                    .help(help),
+            );
         }
         if let Err(error) = jsonschema::meta::validate(&Value::Object(schema.clone())) {
             let pointer = error.instance_path().as_str().to_owned();
-            let steps: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
-            let mut way = at.to_vec();
-            if file.is_none() {
-                way.extend(steps.iter().map(|step| match step.parse::<usize>() {
-                    Ok(item) => Step::Item(item),
-                    Err(_) => Step::Field(step),
-                }));
-            }
-            let place = match file {
+            let unescaped = |step: &str| step.replace("~1", "/").replace("~0", "~");
+            let names: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
+            let steps: Vec<Step<'_>> = names
+                .iter()
+                .map(|name| match name.parse() {
+                    Ok(index) => Step::Item(index),
+                    Err(_) => Step::Field(name),
+                })
+                .collect();
+            let location = match position.file {
                 Some(_) => format!(" at {pointer}"),
                 None => String::new(),
             };
-            let message = told(format!("this is not a schema{place}: {error}"));
-            let problem = self.problem("bad-schema", &way, message);
-            let problem = match steps.last().map(String::as_str) {
+            let message = position.message(format!("this is not a schema{location}: {error}"));
+            let problem = self.problem("bad-schema", &position.at(&steps), message);
+            self.problems.add(match names.last().map(String::as_str) {
                 Some("required") => problem.help("write required = [\"name\"] beside properties"),
                 Some("type") => problem.help(
                     "types are \"string\", \"integer\", \"number\", \"boolean\", \"array\" and \"object\"",
                 ),
                 _ => problem,
-            };
-            self.problems.add(problem);
+            });
         }
-        self.check_required(at, file, schema);
-        self.problems.count() == before
+        self.check_required(position, schema);
+        self.problems.count() == count_before
     }
 
-    /// Fields that are required and not described are mostly misspelt.
-    fn check_required(&mut self, at: &[Step<'_>], file: Option<&str>, schema: &Map<String, Value>) {
-        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+    /// Reports required properties that the schema does not describe: most are misspelt.
+    fn check_required(&mut self, position: SchemaPosition<'_>, schema: &Map<String, Value>) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let required = schema.get("required").and_then(Value::as_array);
+        let (Some(properties), Some(required)) = (properties, required) else {
             return;
         };
-        let required = schema.get("required").and_then(Value::as_array);
-        for (number, name) in required.into_iter().flatten().enumerate() {
+        let known = || properties.keys().map(String::as_str);
+        for (index, name) in required.iter().enumerate() {
             let Some(name) = name.as_str().filter(|name| !properties.contains_key(*name)) else {
                 continue;
             };
-            let way = match file {
-                Some(_) => at.to_vec(),
-                None => [at, way!["required", number]].concat(),
-            };
-            let known = || properties.keys().map(String::as_str);
-            let near = closest(name, known());
-            let problem = self.problem(
-                "bad-schema",
-                &way,
-                format!("no property is called {name:?}"),
+            let message = format!("there is no property {name:?}");
+            self.problems.add(
+                self.problem(
+                    "bad-schema",
+                    &position.at(steps!["required", index]),
+                    message,
+                )
+                .suggestion(did_you_mean(name, known()))
+                .help(format!("properties are {}", quoted_list(known()))),
             );
-            let problem = problem.suggestion(near.map(|near| format!("did you mean {near:?}?")));
-            self.problems
-                .add(problem.help(format!("properties are {}", listed(known()))));
         }
     }
-}
-
-/// A step of a JSON pointer.
-fn unescaped(step: &str) -> String {
-    step.replace("~1", "/").replace("~0", "~")
 }

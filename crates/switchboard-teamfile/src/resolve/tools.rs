@@ -1,4 +1,4 @@
-//! What tools mean.
+//! Resolves tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,34 +6,35 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use reqwest::Method;
 use reqwest::header::{HeaderName, HeaderValue};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Planner;
-use crate::document::{Step, way};
-use crate::template::{Names, Template};
+use super::Resolver;
+use crate::document::{Step, steps};
+use crate::template::{KnownNames, Template};
 use crate::tools::{
-    Body, Does, Filled, HeaderPlan, HttpTool, Limits, RecordsTool, ToolPlan, UrlTemplate,
+    Action, Body, HeaderTemplate, HttpTool, JsonTemplate, Limits, RecordsTool, ResolvedTool,
+    UrlTemplate,
 };
-use crate::types::{HttpShape, MethodShape, RecordsShape, ToolShape, ValueShape};
+use crate::types::{HeaderSpec, HttpSpec, MethodSpec, RecordsSpec, ToolSpec};
 
-/// The names of a tool's arguments; `None` where its schema does not list them.
+/// The names of a tool's arguments; `None` if its schema does not list them.
 pub(super) type Arguments = Option<Vec<String>>;
 
-impl Planner<'_> {
-    pub(super) fn tools(&mut self) -> IndexMap<String, ToolPlan> {
-        let shape = self.shape;
+impl Resolver<'_> {
+    pub(super) fn tools(&mut self) -> IndexMap<String, ResolvedTool> {
         let mut tools = IndexMap::new();
-        for (name, tool) in &shape.tools {
-            if let Some(plan) = self.tool(name, tool) {
-                tools.insert(name.clone(), plan);
+        for (name, spec) in &self.spec.tools {
+            if let Some(tool) = self.tool(name, spec) {
+                tools.insert(name.clone(), tool);
             }
         }
         tools
     }
 
-    fn tool(&mut self, name: &str, shape: &ToolShape) -> Option<ToolPlan> {
-        let when = self.condition(way!["tools", name, "when"], shape.when.as_ref());
-        let parameters = self.schema(way!["tools", name, "parameters"], shape.parameters.as_ref());
+    fn tool(&mut self, name: &str, spec: &ToolSpec) -> Option<ResolvedTool> {
+        let when = self.condition(steps!["tools", name, "when"], spec.when.as_ref());
+        let path = steps!["tools", name, "parameters"];
+        let parameters = self.schema(path, spec.parameters.as_ref());
         let arguments = match &parameters {
             Some(schema) => schema
                 .get("properties")
@@ -41,40 +42,36 @@ impl Planner<'_> {
                 .map(|properties| properties.keys().cloned().collect()),
             None => Some(Vec::new()),
         };
-        // Without its schema every place would be a mistake.
-        if shape.parameters.is_some() && parameters.is_none() {
+        // Without its schema every placeholder would be reported.
+        if spec.parameters.is_some() && parameters.is_none() {
             return None;
         }
-        let does = match (&shape.http, &shape.command, &shape.records) {
-            (Some(http), None, None) => Does::Http(self.http(name, http, &arguments)?),
-            (None, Some(command), None) => Does::Command(self.command(name, command, &arguments)?),
-            (None, None, Some(records)) => Does::Records(self.records(name, records, &arguments)?),
-            (None, None, None) => {
-                let message = format!("the tool {name:?} does nothing");
-                let problem = self.problem_of_name("bad-tool", way!["tools", name], message);
-                let help = "give it one of http, command and records";
-                self.problems.add(problem.help(help));
-                return None;
+        let action = match (&spec.http, &spec.command, &spec.records) {
+            (Some(http), None, None) => Action::Http(self.http(name, http, &arguments)?),
+            (None, Some(command), None) => {
+                Action::Command(self.command(name, command, &arguments)?)
+            }
+            (None, None, Some(records)) => {
+                Action::Records(self.records(name, records, &arguments)?)
             }
             _ => {
-                let message = format!("the tool {name:?} does several things");
-                let problem = self.problem_of_name("bad-tool", way!["tools", name], message);
-                let help =
-                    "give it one of http, command and records, and make another tool for the rest";
-                self.problems.add(problem.help(help));
+                let message =
+                    format!("the tool {name:?} needs exactly one of http, command and records");
+                let help = "a tool does one thing; make another tool for the rest";
+                self.report_name("bad-tool", steps!["tools", name], message, help);
                 return None;
             }
         };
-        Some(ToolPlan {
+        Some(ResolvedTool {
             name: name.to_owned(),
-            description: shape.description.clone(),
+            description: spec.description.clone(),
             parameters,
             when,
             limits: Limits {
-                time: Duration::try_from_secs_f64(shape.timeout_seconds).unwrap_or_default(),
-                output: usize::try_from(shape.max_output_bytes).unwrap_or(usize::MAX),
+                timeout: Duration::try_from_secs_f64(spec.timeout_seconds).unwrap_or_default(),
+                output_bytes: usize::try_from(spec.max_output_bytes).unwrap_or(usize::MAX),
             },
-            does,
+            action,
         })
     }
 
@@ -84,43 +81,39 @@ impl Planner<'_> {
         text: &str,
         arguments: &Arguments,
     ) -> Option<Template> {
-        let names = Names {
+        let names = KnownNames {
             arguments: arguments.as_deref(),
             context: self.context,
         };
-        match Template::parse(text, names) {
-            Ok(template) => Some(template),
-            Err(mistake) => {
-                self.mistake("bad-template", at, text, mistake);
-                None
-            }
-        }
+        Template::parse(text, names)
+            .map_err(|error| self.add_expression_error("bad-template", at, text, error))
+            .ok()
     }
 
-    fn http(&mut self, name: &str, shape: &HttpShape, arguments: &Arguments) -> Option<HttpTool> {
-        let at = way!["tools", name, "http"];
-        let url = self.url(&[at, way!["url"]].concat(), &shape.url, arguments);
+    fn http(&mut self, name: &str, spec: &HttpSpec, arguments: &Arguments) -> Option<HttpTool> {
+        let at = steps!["tools", name, "http"];
+        let url = self.url(&[at, steps!["url"]].concat(), &spec.url, arguments);
         let mut query = Vec::new();
-        for (key, value) in &shape.query {
-            let template = self.template(&[at, way!["query", key]].concat(), value, arguments);
+        for (key, value) in &spec.query {
+            let template = self.template(&[at, steps!["query", key]].concat(), value, arguments);
             query.extend(template.map(|template| (key.clone(), template)));
         }
         let mut headers = Vec::new();
-        for (key, value) in &shape.headers {
-            let way = [at, way!["headers", key]].concat();
-            headers.extend(self.header(&way, key, value, arguments));
+        for (key, value) in &spec.headers {
+            let path = [at, steps!["headers", key]].concat();
+            headers.extend(self.header(&path, key, value, arguments));
         }
-        let body = match &shape.body {
-            Some(body) => Body::Json(self.filled(&[at, way!["body"]].concat(), body, arguments)?),
-            None if matches!(shape.method, MethodShape::Get | MethodShape::Delete) => Body::Nothing,
+        let body = match &spec.body {
+            Some(body) => Body::Json(self.json(&[at, steps!["body"]].concat(), body, arguments)?),
+            None if matches!(spec.method, MethodSpec::Get | MethodSpec::Delete) => Body::Empty,
             None => Body::Arguments,
         };
-        let method = match shape.method {
-            MethodShape::Get => Method::GET,
-            MethodShape::Post => Method::POST,
-            MethodShape::Put => Method::PUT,
-            MethodShape::Patch => Method::PATCH,
-            MethodShape::Delete => Method::DELETE,
+        let method = match spec.method {
+            MethodSpec::Get => Method::GET,
+            MethodSpec::Post => Method::POST,
+            MethodSpec::Put => Method::PUT,
+            MethodSpec::Patch => Method::PATCH,
+            MethodSpec::Delete => Method::DELETE,
         };
         Some(HttpTool {
             method,
@@ -133,46 +126,47 @@ impl Planner<'_> {
 
     fn url(&mut self, at: &[Step<'_>], text: &str, arguments: &Arguments) -> Option<UrlTemplate> {
         let template = self.template(at, text, arguments)?;
-        match UrlTemplate::new(&template) {
-            Ok(url) => Some(url),
-            Err(wrong) => {
-                let problem = self.problem("bad-url", at, wrong.message());
-                self.problems.add(problem.help(wrong.help()));
-                None
-            }
-        }
+        UrlTemplate::new(&template)
+            .map_err(|error| {
+                let (message, help) = error.describe();
+                self.report("bad-url", at, message, help);
+            })
+            .ok()
     }
 
     fn header(
         &mut self,
         at: &[Step<'_>],
         key: &str,
-        value: &ValueShape,
+        value: &HeaderSpec,
         arguments: &Arguments,
-    ) -> Option<(HeaderName, HeaderPlan)> {
-        // These say where a request ends and whom it is for.
-        const OURS: [&str; 9] = [
-            "host",
-            "content-length",
-            "transfer-encoding",
-            "connection",
-            "te",
-            "trailer",
-            "upgrade",
-            "expect",
-            "keep-alive",
-        ];
+    ) -> Option<(HeaderName, HeaderTemplate)> {
+        // These frame or route the request.
+        let is_reserved = |name: &HeaderName| {
+            let name = name.as_str();
+            let framing = matches!(
+                name,
+                "host"
+                    | "content-length"
+                    | "transfer-encoding"
+                    | "connection"
+                    | "te"
+                    | "trailer"
+                    | "upgrade"
+                    | "expect"
+                    | "keep-alive"
+            );
+            framing || name.starts_with("proxy-")
+        };
         let name = HeaderName::from_bytes(key.as_bytes()).ok();
-        let name = name
-            .filter(|name| !OURS.contains(&name.as_str()) && !name.as_str().starts_with("proxy-"));
-        let Some(name) = name else {
+        let Some(name) = name.filter(|name| !is_reserved(name)) else {
             let message = format!("{key:?} is not a header that can be set");
-            let problem = self.problem_of_name("bad-header", at, message);
-            self.problems.add(problem);
+            self.problems
+                .add(self.name_problem("bad-header", at, message));
             return None;
         };
-        let plan = match value {
-            ValueShape::Text(text) => {
+        let template = match value {
+            HeaderSpec::Text(text) => {
                 if HeaderValue::from_str(text).is_err() {
                     let problem = self.problem("bad-header", at, "this cannot be sent as a header");
                     let problem = problem.help("leave out line breaks and control characters");
@@ -180,67 +174,64 @@ impl Planner<'_> {
                     return None;
                 }
                 let template = self.template(at, text, arguments)?;
-                // These have parts, which a value could add to.
-                let has_parts = ["authorization", "cookie"].contains(&name.as_str());
-                if has_parts && template.has_argument() {
-                    let message = format!("nothing of a model can be filled into {key:?}");
-                    let problem = self.problem("bad-header", at, message);
+                // A value could add further credentials to these.
+                let holds_credentials = ["authorization", "cookie"].contains(&name.as_str());
+                if holds_credentials && template.has_argument() {
+                    let message = format!("an argument of the model cannot be part of {key:?}");
                     let help = "use { env = \"NAME\" } or {context.name}";
-                    self.problems.add(problem.help(help));
+                    self.report("bad-header", at, message, help);
                     return None;
                 }
-                HeaderPlan::Text(template)
+                HeaderTemplate::Text(template)
             }
-            ValueShape::Env(variable) => HeaderPlan::Env(variable.clone()),
+            HeaderSpec::Env(variable) => HeaderTemplate::Env(variable.clone()),
         };
-        Some((name, plan))
+        Some((name, template))
     }
 
-    fn filled(&mut self, at: &[Step<'_>], json: &Value, arguments: &Arguments) -> Option<Filled> {
+    fn json(
+        &mut self,
+        at: &[Step<'_>],
+        json: &Value,
+        arguments: &Arguments,
+    ) -> Option<JsonTemplate> {
         Some(match json {
-            Value::String(text) => Filled::Text(self.template(at, text, arguments)?),
+            Value::String(text) => JsonTemplate::Text(self.template(at, text, arguments)?),
             Value::Array(items) => {
-                let mut filled = Vec::new();
-                for (number, item) in items.iter().enumerate() {
-                    filled.push(self.filled(&[at, way![number]].concat(), item, arguments)?);
-                }
-                Filled::List(filled)
+                let items = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.json(&[at, steps![index]].concat(), item, arguments));
+                JsonTemplate::List(items.collect::<Option<_>>()?)
             }
             Value::Object(fields) => {
-                let mut filled = Vec::new();
-                for (key, value) in fields {
-                    let value = self.filled(&[at, way![key]].concat(), value, arguments)?;
-                    filled.push((key.clone(), value));
-                }
-                Filled::Table(filled)
+                let fields = fields.iter().map(|(key, value)| {
+                    let value = self.json(&[at, steps![key]].concat(), value, arguments)?;
+                    Some((key.clone(), value))
+                });
+                JsonTemplate::Table(fields.collect::<Option<_>>()?)
             }
-            other => Filled::As(other.clone()),
+            other => JsonTemplate::Literal(other.clone()),
         })
     }
 
     fn records(
         &mut self,
         name: &str,
-        shape: &RecordsShape,
+        spec: &RecordsSpec,
         arguments: &Arguments,
     ) -> Option<RecordsTool> {
-        let at = way!["tools", name, "records"];
+        let at = steps!["tools", name, "records"];
         if let Some(arguments) = arguments {
             let known = arguments.iter().map(String::as_str);
-            let way = [at, way!["by"]].concat();
-            self.check_name(
-                "unknown-argument",
-                &way,
-                "argument of the tool",
-                &shape.by,
-                known,
-            );
+            let (path, kind) = ([at, steps!["by"]].concat(), "argument of the tool");
+            self.check_name("unknown-argument", &path, kind, &spec.by, known);
         }
-        let read = self.files.table(&shape.file);
-        let records: Map<String, Value> = self.named(&[at, way!["file"]].concat(), read)?;
+        let content = self.files.read_table(&spec.file);
+        let records = self.file_content(&[at, steps!["file"]].concat(), content)?;
         Some(RecordsTool {
             records: Arc::new(records),
-            by: shape.by.clone(),
+            by: spec.by.clone(),
         })
     }
 }

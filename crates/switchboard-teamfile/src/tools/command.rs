@@ -1,16 +1,17 @@
-//! Tools that start a program.
+//! Tools that run a command.
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use switchboard_core::BoxError;
+use switchboard_core::callback::BoxError;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-use super::{Limits, Vars, shown};
-use crate::template::{Filling, Part, Template};
+use super::{Limits, Vars, output_text};
+use crate::template::{Part, Template, TemplateValues};
 
 /// A command as the file describes it.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub(crate) struct CommandTool {
     pub(crate) env: Vec<String>,
 }
 
-/// A command that can be started.
+/// A command with its folder and environment variables.
 pub(super) struct OpenCommand {
     command: CommandTool,
     program: PathBuf,
@@ -31,9 +32,9 @@ pub(super) struct OpenCommand {
 
 impl CommandTool {
     pub(super) fn open(&self, folder: &Path, vars: Vars<'_>) -> OpenCommand {
-        // The program is started from that folder, so a path that leads there must not lead on.
+        // The program runs in the folder, so a relative path to it must not be resolved there again.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        // A name is looked for in PATH, a path is one from the folder of the file.
+        // A name is looked up in PATH; a path is relative to the folder.
         let program = if self.program.contains(['/', '\\']) {
             folder.join(&self.program)
         } else {
@@ -41,7 +42,6 @@ impl CommandTool {
         };
         let env = self.env.iter();
         let env = env.filter_map(|name| Some((name.into(), vars(name)?.into())));
-        // Where programs are found is the machine's to say.
         let path = std::env::var_os("PATH").map(|path| ("PATH".into(), path));
         OpenCommand {
             command: self.clone(),
@@ -55,16 +55,16 @@ impl CommandTool {
 impl OpenCommand {
     pub(super) async fn run(
         &self,
-        filling: Filling<'_>,
+        values: TemplateValues<'_>,
         limits: Limits,
     ) -> Result<String, BoxError> {
-        let input = self.command.stdin.as_ref();
-        let input = input
-            .map(|template| template.fill_all(filling))
-            .transpose()?;
+        let input = match &self.command.stdin {
+            Some(template) => Some(template.render(values)?),
+            None => None,
+        };
         let mut command = Command::new(&self.program);
         for template in &self.command.arguments {
-            command.arg(argument(template, filling)?);
+            command.arg(argument(template, values)?);
         }
         command
             .env_clear()
@@ -76,88 +76,83 @@ impl OpenCommand {
         if !self.folder.as_os_str().is_empty() {
             command.current_dir(&self.folder);
         }
-        // A group of its own, so that what the program has started ends with it.
+        // A process group of its own, so that its child processes end with it.
         #[cfg(unix)]
         command.process_group(0);
         let name = &self.command.program;
         let child = command
             .spawn()
             .map_err(|error| format!("{name} cannot be started: {error}"))?;
-        let mut child = Group(child);
+        let mut child = KillOnDrop(child);
         let stdin = child.0.stdin.take();
         let write = async {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // A program need not read what it is given.
+                // A program need not read its input.
                 let _ = stdin.write_all(input.as_bytes()).await;
             }
         };
-        let (mut out, mut err) = (child.0.stdout.take(), child.0.stderr.take());
+        let (mut stdout, mut stderr) = (child.0.stdout.take(), child.0.stderr.take());
         let group = child.0.id();
         let output = async {
-            let read = read(out.as_mut(), limits.output).await?;
-            if !read.1 {
-                // It would wait for ever for somebody to read the rest.
-                end_group(group);
+            let (output, is_complete) = read(stdout.as_mut(), limits.output_bytes).await?;
+            if !is_complete {
+                // The program would block on writing the rest.
+                kill_group(group);
             }
-            Ok::<_, std::io::Error>(read)
+            Ok::<_, io::Error>((output, is_complete))
         };
         let errors = async {
-            let (errors, is_all) = read(err.as_mut(), limits.output.min(MOST_ERRORS)).await?;
-            if let (false, Some(err)) = (is_all, &mut err) {
-                tokio::io::copy(err, &mut tokio::io::sink()).await?;
+            let limit = limits.output_bytes.min(MAX_ERROR_BYTES);
+            let (errors, is_complete) = read(stderr.as_mut(), limit).await?;
+            if let (false, Some(stderr)) = (is_complete, &mut stderr) {
+                tokio::io::copy(stderr, &mut tokio::io::sink()).await?;
             }
-            Ok::<_, std::io::Error>(errors)
+            Ok::<_, io::Error>(errors)
         };
-        let ended = async {
+        let status = async {
             let status = child.0.wait().await;
-            // What it leaves behind would hold its output open, and live on.
-            end_group(group);
+            // Child processes would keep the output open.
+            kill_group(group);
             status
         };
-        let (output, errors, status, ()) = tokio::join!(output, errors, ended, write);
-        let (output, is_all) = output?;
-        let errors = errors?;
-        let status = status?;
-        let text = shown(&output, is_all, limits);
-        if status.success() || !is_all {
-            Ok(text)
-        } else {
-            let errors = String::from_utf8_lossy(&errors);
-            let said = match errors.trim() {
-                "" => text.trim(),
-                errors => errors,
-            };
-            Err(format!("{name} failed with {status}: {said}").into())
+        let (output, errors, status, ()) = tokio::join!(output, errors, status, write);
+        let ((output, is_complete), errors, status) = (output?, errors?, status?);
+        let text = output_text(&output, is_complete, limits);
+        if status.success() || !is_complete {
+            return Ok(text);
         }
+        let errors = String::from_utf8_lossy(&errors);
+        let reason = match errors.trim() {
+            "" => text.trim(),
+            errors => errors,
+        };
+        Err(format!("{name} failed with {status}: {reason}").into())
     }
 }
 
-/// Without the values of variables, which may be secrets.
+/// Omits the environment variables, which may be secrets.
 impl fmt::Debug for OpenCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OpenCommand").field(&self.program).finish()
     }
 }
 
-/// How much of what a program says of its failure is told.
-const MOST_ERRORS: usize = 4096;
+/// The maximum length of the standard error that the model gets.
+const MAX_ERROR_BYTES: usize = 4096;
 
-/// An argument of the program. A value is never more than a part of one argument, and never an option
-/// where the file does not make it one.
-fn argument(template: &Template, filling: Filling<'_>) -> Result<String, BoxError> {
+/// Renders an argument of the program. A value cannot become a further argument or an option.
+fn argument(template: &Template, values: TemplateValues<'_>) -> Result<String, BoxError> {
     let mut text = String::new();
     for part in template.parts() {
         match part {
             Part::Text(literal) => text.push_str(literal),
-            Part::Place(place) => {
-                let name = place.name();
-                let value = filling
-                    .text(place)
-                    .ok_or_else(|| format!("{name:?} is missing"))?;
+            Part::Placeholder(placeholder) => {
+                let name = placeholder.name();
+                let value = values.text(placeholder)?;
                 if value.contains('\0') {
                     return Err(format!("{name:?} cannot hold a zero byte").into());
                 }
-                // Options, and files to be read in the place of a text.
+                // `-` begins an option, and `@` the name of a file to read in many programs.
                 if text.is_empty() && value.starts_with(['-', '@']) {
                     return Err(format!("{name:?} cannot begin with - or @").into());
                 }
@@ -168,41 +163,41 @@ fn argument(template: &Template, filling: Filling<'_>) -> Result<String, BoxErro
     Ok(text)
 }
 
-/// Reads to the end, or until there is more than may be shown; whether it was all.
+/// Reads to the end or to the limit. Returns the bytes, and `true` if they are all.
 async fn read(
     from: Option<&mut (impl AsyncRead + Unpin)>,
     limit: usize,
-) -> std::io::Result<(Vec<u8>, bool)> {
+) -> io::Result<(Vec<u8>, bool)> {
     let mut output = Vec::new();
     let Some(from) = from else {
         return Ok((output, true));
     };
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    from.take(most).read_to_end(&mut output).await?;
-    let is_all = output.len() <= limit;
+    let max = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    from.take(max).read_to_end(&mut output).await?;
+    let is_complete = output.len() <= limit;
     output.truncate(limit);
-    Ok((output, is_all))
+    Ok((output, is_complete))
 }
 
-/// A program with all that it has started; dropping it ends them.
-struct Group(Child);
+/// A child process whose process group is killed when this is dropped.
+struct KillOnDrop(Child);
 
-impl Drop for Group {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        end_group(self.0.id());
+        kill_group(self.0.id());
     }
 }
 
-/// Ends a program and what it has started. Without an id it has ended already.
-fn end_group(id: Option<u32>) {
+/// Kills a process group. A process without an id has ended already.
+fn kill_group(id: Option<u32>) {
     #[cfg(unix)]
     if let Some(id) = id.and_then(|id| i32::try_from(id).ok())
         && let Some(group) = rustix::process::Pid::from_raw(id)
     {
-        // It may have ended in the meantime.
+        // The group may have ended in the meantime.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
-    // Elsewhere the program itself ends as its handle is dropped.
+    // On other systems `kill_on_drop` kills the program, but not its child processes.
     #[cfg(not(unix))]
     let _ = id;
 }

@@ -1,15 +1,16 @@
-//! Tools that ask a server.
+//! Tools that send an HTTP request.
 
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
-use serde_json::{Map, Value};
-use switchboard_core::BoxError;
+use serde_json::Value;
+use switchboard_core::callback::BoxError;
 
-use super::{Limits, UnusableTool, UrlTemplate, Vars, shown};
-use crate::template::{Filling, Template};
-use crate::types::EnvShape;
+use super::{Limits, ToolError, UrlTemplate, Vars, output_text};
+use crate::diagnostics::Problem;
+use crate::template::{Template, TemplateValues};
+use crate::types::EnvVarSpec;
 
 /// A request as the file describes it.
 #[derive(Debug, Clone)]
@@ -17,82 +18,84 @@ pub(crate) struct HttpTool {
     pub(crate) method: Method,
     pub(crate) url: UrlTemplate,
     pub(crate) query: Vec<(String, Template)>,
-    pub(crate) headers: Vec<(HeaderName, HeaderPlan)>,
+    pub(crate) headers: Vec<(HeaderName, HeaderTemplate)>,
     pub(crate) body: Body,
 }
 
 /// The value of a header.
 #[derive(Debug, Clone)]
-pub(crate) enum HeaderPlan {
+pub(crate) enum HeaderTemplate {
     Text(Template),
-    Env(EnvShape),
+    Env(EnvVarSpec),
 }
 
-/// What is sent.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    Nothing,
+    Empty,
+    /// All arguments, as a JSON object.
     Arguments,
-    Json(Filled),
+    Json(JsonTemplate),
 }
 
-/// JSON with places to fill.
+/// JSON whose strings are templates.
 #[derive(Debug, Clone)]
-pub(crate) enum Filled {
-    As(Value),
+pub(crate) enum JsonTemplate {
+    Literal(Value),
     Text(Template),
     List(Vec<Self>),
     Table(Vec<(String, Self)>),
 }
 
-impl Filled {
-    /// The JSON with its places filled. What is absent is left out of tables, and null elsewhere.
-    fn fill(&self, filling: Filling<'_>) -> Option<Value> {
+impl JsonTemplate {
+    /// Renders the JSON; `None` if a value is missing. Tables omit missing values, lists hold null.
+    fn render(&self, values: TemplateValues<'_>) -> Option<Value> {
         Some(match self {
-            Self::As(value) => value.clone(),
-            Self::Text(template) => match template.only_place() {
-                Some(place) => filling.value(place)?.clone(),
-                None => template.fill(filling)?.into(),
+            Self::Literal(value) => value.clone(),
+            Self::Text(template) => match template.only_placeholder() {
+                Some(placeholder) => values.value(placeholder)?.clone(),
+                None => template.render(values).ok()?.into(),
             },
-            Self::List(items) => {
-                let items = items
-                    .iter()
-                    .map(|item| item.fill(filling).unwrap_or_default());
-                items.collect()
-            }
-            Self::Table(fields) => {
-                let fields = fields.iter();
-                let fields =
-                    fields.filter_map(|(name, value)| Some((name.clone(), value.fill(filling)?)));
-                Value::Object(fields.collect::<Map<_, _>>())
-            }
+            Self::List(items) => items
+                .iter()
+                .map(|item| item.render(values).unwrap_or_default())
+                .collect(),
+            Self::Table(fields) => fields
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), value.render(values)?)))
+                .collect(),
         })
     }
 }
 
-/// A request that can be sent.
+/// A request with its environment variables and client.
 #[derive(Debug)]
 pub(super) struct OpenHttp {
     tool: HttpTool,
-    /// Headers of the environment: secrets, which `Debug` of a header value does not show.
+    /// Headers from the environment, marked as sensitive so that `Debug` does not print them.
     secrets: HeaderMap,
     client: Client,
 }
 
 impl HttpTool {
-    pub(super) fn open(&self, client: Client, vars: Vars<'_>) -> Result<OpenHttp, UnusableTool> {
+    pub(super) fn open(&self, client: Client, vars: Vars<'_>) -> Result<OpenHttp, ToolError> {
         let mut secrets = HeaderMap::new();
         for (name, value) in &self.headers {
-            let HeaderPlan::Env(variable) = value else {
+            let HeaderTemplate::Env(variable) = value else {
                 continue;
             };
-            let not_set = || UnusableTool::NotSet {
-                variable: variable.env.clone(),
-                header: name.as_str().to_owned(),
+            let missing = || {
+                let variable = &variable.env;
+                let message =
+                    format!("the environment has no variable {variable} that could be sent");
+                let problem = Problem::without_file("variable", message);
+                ToolError {
+                    header: Some(name.clone()),
+                    problem: Box::new(problem.help(format!("set it, as in export {variable}=…"))),
+                }
             };
-            let value = vars(&variable.env).ok_or_else(not_set)?;
+            let value = vars(&variable.env).ok_or_else(missing)?;
             let value = format!("{}{}", variable.prefix, value.trim());
-            let mut value = HeaderValue::from_str(&value).map_err(|_| not_set())?;
+            let mut value = HeaderValue::from_str(&value).map_err(|_| missing())?;
             value.set_sensitive(true);
             secrets.insert(name.clone(), value);
         }
@@ -105,36 +108,36 @@ impl HttpTool {
 }
 
 impl OpenHttp {
-    pub(super) async fn run(
+    pub(super) async fn send(
         &self,
-        filling: Filling<'_>,
+        values: TemplateValues<'_>,
         limits: Limits,
     ) -> Result<String, BoxError> {
-        let mut url = self.tool.url.fill(filling)?;
+        let mut url = self.tool.url.render(values)?;
         for (name, template) in &self.tool.query {
-            if let Some(value) = template.fill(filling) {
+            if let Ok(value) = template.render(values) {
                 url.query_pairs_mut().append_pair(name, &value);
             }
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &self.tool.headers {
-            if let HeaderPlan::Text(template) = value {
-                let value = template.fill_all(filling)?;
+            if let HeaderTemplate::Text(template) = value {
+                let value = template.render(values)?;
                 let value = HeaderValue::from_str(&value)
                     .map_err(|_| format!("{name} cannot hold line breaks or control characters"))?;
                 headers.insert(name, value);
             }
         }
         headers.extend(self.secrets.clone());
-        // The engine ends the call at the limit; this ends the connection too.
+        // The tool's timeout cancels the call; this one closes the connection too.
         let mut request = self
             .client
             .request(self.tool.method.clone(), url)
-            .timeout(limits.time + Duration::from_secs(1));
+            .timeout(limits.timeout + Duration::from_secs(1));
         let body = match &self.tool.body {
-            Body::Nothing => None,
-            Body::Arguments => Some(Value::Object(filling.arguments.clone())),
-            Body::Json(json) => json.fill(filling),
+            Body::Empty => None,
+            Body::Arguments => Some(Value::Object(values.arguments.clone())),
+            Body::Json(json) => json.render(values),
         };
         if let Some(body) = body {
             headers
@@ -142,40 +145,32 @@ impl OpenHttp {
                 .or_insert(HeaderValue::from_static("application/json"));
             request = request.body(body.to_string());
         }
-        // The address may hold what the model must not learn; errors are told without it.
         let mut response = request
             .headers(headers)
             .send()
             .await
-            .map_err(|error| told(error.without_url()))?;
+            .map_err(describe_error)?;
         let mut output = Vec::new();
-        let mut is_all = true;
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|error| told(error.without_url()))?
+        while output.len() <= limits.output_bytes
+            && let Some(chunk) = response.chunk().await.map_err(describe_error)?
         {
             output.extend_from_slice(&chunk);
-            if output.len() > limits.output {
-                is_all = false;
-                break;
-            }
         }
-        let text = shown(&output, is_all, limits);
+        let text = output_text(&output, true, limits);
         let status = response.status();
-        match status {
-            _ if status.is_success() => Ok(text),
-            _ if status.is_redirection() => Err(format!(
-                "the server answered {status}, which leads elsewhere, and redirects are not followed"
-            )
-            .into()),
-            _ => Err(format!("the server answered {status}: {text}").into()),
+        if status.is_success() {
+            Ok(text)
+        } else if status.is_redirection() {
+            Err(format!("the server answered {status}, and redirects are not followed").into())
+        } else {
+            Err(format!("the server answered {status}: {text}").into())
         }
     }
 }
 
-/// An error of the client with its causes, which say most.
-fn told(error: reqwest::Error) -> BoxError {
+/// Formats an error with its causes, but without the URL: it may hold what the model must not see.
+fn describe_error(error: reqwest::Error) -> BoxError {
+    let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

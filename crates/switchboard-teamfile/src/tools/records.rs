@@ -1,14 +1,14 @@
-//! Tools that look something up in a file.
+//! Tools that look up a record in a file.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use switchboard_core::BoxError;
+use switchboard_core::callback::BoxError;
 
-use super::{Limits, shown};
-use crate::template::{Filling, Place};
+use super::{Limits, output_text};
+use crate::template::{Placeholder, TemplateValues};
 
-/// A table of records, found by the value of an argument.
+/// A table of records. `by` is the argument that names the record.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordsTool {
     pub(crate) records: Arc<Map<String, Value>>,
@@ -16,26 +16,24 @@ pub(crate) struct RecordsTool {
 }
 
 impl RecordsTool {
-    pub(super) fn find(&self, filling: Filling<'_>, limits: Limits) -> Result<String, BoxError> {
-        let by = &self.by;
-        let name = filling
-            .text(&Place::Argument(by.clone()))
-            .ok_or_else(|| format!("{by:?} is missing"))?;
+    pub(super) fn find(
+        &self,
+        values: TemplateValues<'_>,
+        limits: Limits,
+    ) -> Result<String, BoxError> {
+        let name = values.text(&Placeholder::Argument(self.by.clone()))?;
         let name = name.trim();
-        let found = self.records.get(name).or_else(|| {
-            // Customers write "inv-7" for "INV-7".
-            let mut same = self.records.iter();
-            let same = same.find(|(known, _)| known.to_lowercase() == name.to_lowercase());
-            same.map(|(_, record)| record)
-        });
-        let Some(record) = found else {
-            // Nothing is said of others that are close: they may be of other customers.
-            return Ok(format!("There is no record {name:?}."));
+        // Customers write "inv-7" for "INV-7".
+        let ignoring_case = || {
+            let mut records = self.records.iter();
+            records.find(|(known, _)| known.to_lowercase() == name.to_lowercase())
         };
-        let text = match record {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Ok(shown(text.as_bytes(), true, limits))
+        let record = self.records.get_key_value(name).or_else(ignoring_case);
+        Ok(match record {
+            Some((_, Value::String(text))) => output_text(text.as_bytes(), true, limits),
+            Some((_, record)) => output_text(record.to_string().as_bytes(), true, limits),
+            // Similar names are not suggested: they may belong to other customers.
+            None => format!("There is no record {name:?}."),
+        })
     }
 }

@@ -1,82 +1,84 @@
-//! Addresses with places to fill.
+//! URLs with placeholders.
+
+use std::borrow::Cow;
 
 use reqwest::Url;
+use serde_json::Value;
 
-use crate::template::{Filling, Part, Place, Template};
+use crate::template::{Part, Placeholder, Template, TemplateValues};
 
-/// An address in which only the path and the query have places.
+/// A URL with placeholders in its path and query only.
 #[derive(Debug, Clone)]
 pub(crate) struct UrlTemplate {
-    /// `https://api.example.com`, as it stands.
+    /// Scheme and host: `https://api.example.com`.
     server: String,
     path: Vec<Part>,
     query: Vec<Part>,
 }
 
-/// What is wrong with an address.
+/// Why a text is not a URL template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WrongUrl {
+pub(crate) enum UrlError {
     /// It does not begin with `http://` or `https://` and a server.
     NoServer,
-    /// It has a place before the path.
-    PlaceInServer,
+    /// It has a placeholder before the path.
+    PlaceholderInServer,
     /// It has a `#`.
     Fragment,
-    /// It has a user or a password, which belong into a header.
+    /// It has a user or a password, which belong in a header.
     Credentials,
 }
 
-impl WrongUrl {
-    pub(crate) fn message(self) -> &'static str {
+impl UrlError {
+    /// The message and help of the problem.
+    pub(crate) fn describe(self) -> (&'static str, &'static str) {
         match self {
-            Self::NoServer => "this is not an address of a server",
-            Self::PlaceInServer => "nothing can be filled into the server's name",
-            Self::Fragment => "the part behind # is never sent",
-            Self::Credentials => "an address holds no user and no password",
-        }
-    }
-
-    pub(crate) fn help(self) -> &'static str {
-        match self {
-            Self::NoServer => "write it in full, as in https://api.example.com/invoices/{number}",
-            Self::PlaceInServer => "write a tool for each server, so that no model can choose one",
-            Self::Fragment => "leave it out",
-            Self::Credentials => {
-                "send them as a header: headers = { Authorization = { env = \"NAME\" } }"
-            }
+            Self::NoServer => (
+                "this is not an http or https URL",
+                "write it in full, as in https://api.example.com/invoices/{number}",
+            ),
+            Self::PlaceholderInServer => (
+                "the server's name cannot have placeholders",
+                "write a tool for each server, so that no model can choose one",
+            ),
+            Self::Fragment => ("the part after # is never sent", "remove it"),
+            Self::Credentials => (
+                "a URL here has no user and no password",
+                "send them as a header: headers = { Authorization = { env = \"NAME\" } }",
+            ),
         }
     }
 }
 
 impl UrlTemplate {
-    pub(crate) fn new(template: &Template) -> Result<Self, WrongUrl> {
+    pub(crate) fn new(template: &Template) -> Result<Self, UrlError> {
         let mut parts = template.parts().iter().cloned();
         let Some(Part::Text(first)) = parts.next() else {
-            return Err(WrongUrl::PlaceInServer);
+            return Err(UrlError::PlaceholderInServer);
         };
         let scheme = first
             .find("://")
             .map(|at| at + 3)
-            .ok_or(WrongUrl::NoServer)?;
+            .ok_or(UrlError::NoServer)?;
         let is_http = ["http://", "https://"]
             .iter()
             .any(|known| first[..scheme].eq_ignore_ascii_case(known));
         if !is_http {
-            return Err(WrongUrl::NoServer);
+            return Err(UrlError::NoServer);
         }
-        let end = first[scheme..].find(['/', '?', '#']);
-        let end = end.map_or(first.len(), |at| scheme + at);
+        let server_length = first[scheme..].find(['/', '?', '#']);
+        let end = server_length.map_or(first.len(), |length| scheme + length);
         let rest: Vec<Part> = parts.collect();
         if end == first.len() && !rest.is_empty() {
-            return Err(WrongUrl::PlaceInServer);
+            return Err(UrlError::PlaceholderInServer);
         }
         let server = &first[..end];
-        let parsed = Url::parse(server).map_err(|_| WrongUrl::NoServer)?;
+        let parsed = Url::parse(server).map_err(|_| UrlError::NoServer)?;
         if !parsed.has_host() {
-            return Err(WrongUrl::NoServer);
+            return Err(UrlError::NoServer);
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(WrongUrl::Credentials);
+            return Err(UrlError::Credentials);
         }
         let mut url = Self {
             server: server.to_owned(),
@@ -86,7 +88,7 @@ impl UrlTemplate {
         let mut in_query = false;
         for part in std::iter::once(Part::Text(first[end..].to_owned())).chain(rest) {
             match part {
-                Part::Text(text) if text.contains('#') => return Err(WrongUrl::Fragment),
+                Part::Text(text) if text.contains('#') => return Err(UrlError::Fragment),
                 Part::Text(text) if !in_query && text.contains('?') => {
                     let (path, query) = text.split_once('?').unwrap_or_default();
                     url.path.push(Part::Text(path.to_owned()));
@@ -100,26 +102,22 @@ impl UrlTemplate {
         Ok(url)
     }
 
-    /// The address with its places filled, each value escaped so that it stays where it is.
-    ///
-    /// # Errors
-    /// What the model is told: a value that is absent, or that no part of a path can be.
-    pub(crate) fn fill(&self, filling: Filling<'_>) -> Result<Url, String> {
+    /// Renders the URL with values percent-encoded. Fails with a message for the model if a value is
+    /// missing or cannot be part of a path.
+    pub(crate) fn render(&self, values: TemplateValues<'_>) -> Result<Url, String> {
         let mut path = String::new();
         for part in &self.path {
             match part {
                 Part::Text(text) => path.push_str(text),
-                Part::Place(place) => {
-                    let value = value(place, filling)?;
-                    // Servers that decode before they route would follow these.
-                    let leads_out = value
-                        .split(['/', '\\'])
-                        .any(|part| part == "." || part == "..");
-                    if leads_out {
-                        let name = place.name();
+                Part::Placeholder(placeholder) => {
+                    let value = value(placeholder, values)?;
+                    // Servers that decode before routing would follow these, encoded or not.
+                    let mut segments = value.split(['/', '\\']);
+                    if segments.any(|segment| segment == "." || segment == "..") {
+                        let name = placeholder.name();
                         return Err(format!("{name:?} cannot lead to another folder"));
                     }
-                    path.push_str(&escaped(&value));
+                    path.push_str(&percent_encoded(&value));
                 }
             }
         }
@@ -127,7 +125,9 @@ impl UrlTemplate {
         for part in &self.query {
             match part {
                 Part::Text(text) => query.push_str(text),
-                Part::Place(place) => query.push_str(&escaped(&value(place, filling)?)),
+                Part::Placeholder(placeholder) => {
+                    query.push_str(&percent_encoded(&value(placeholder, values)?));
+                }
             }
         }
         let mut text = format!("{}{path}", self.server);
@@ -135,33 +135,34 @@ impl UrlTemplate {
             text.push('?');
             text.push_str(&query);
         }
-        let url = Url::parse(&text).map_err(|error| format!("the address is wrong: {error}"))?;
-        // What was filled in is escaped; should a way around that ever be found, it leads nowhere.
+        let url = Url::parse(&text).map_err(|error| format!("the URL is invalid: {error}"))?;
+        // Encoding already ensures this; a second check, should it ever miss something.
         let server = Url::parse(&self.server).map_err(|error| error.to_string())?;
         if url.origin() == server.origin() && url.username().is_empty() {
             Ok(url)
         } else {
-            Err("the address leads to another server".to_owned())
+            Err("the URL leads to another server".to_owned())
         }
     }
 }
 
-fn value(place: &Place, filling: Filling<'_>) -> Result<String, String> {
-    let name = place.name();
-    match filling.value(place) {
-        Some(serde_json::Value::Array(_) | serde_json::Value::Object(_)) => {
-            Err(format!("{name:?} must be a text or a number"))
-        }
-        Some(_) => match filling.text(place).unwrap_or_default() {
-            text if text.is_empty() => Err(format!("{name:?} is empty")),
-            text => Ok(text.into_owned()),
-        },
-        None => Err(format!("{name:?} is missing")),
+fn value<'a>(
+    placeholder: &Placeholder,
+    values: TemplateValues<'a>,
+) -> Result<Cow<'a, str>, String> {
+    let name = placeholder.name();
+    if let Some(Value::Array(_) | Value::Object(_)) = values.value(placeholder) {
+        return Err(format!("{name:?} must be a text or a number"));
     }
+    let text = values.text(placeholder)?;
+    if text.is_empty() {
+        return Err(format!("{name:?} is empty"));
+    }
+    Ok(text)
 }
 
-/// Everything but letters, digits and `-._~` becomes `%XX`.
-fn escaped(text: &str) -> String {
+/// Percent-encodes everything but the unreserved characters of RFC 3986: letters, digits and `-._~`.
+fn percent_encoded(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -177,57 +178,57 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Map, Value, json};
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::context::Context;
-    use crate::template::Names;
+    use crate::template::KnownNames;
 
     fn template(text: &str) -> Template {
         let context = Context::default();
-        let names = Names {
+        let names = KnownNames {
             arguments: None,
             context: &context,
         };
         Template::parse(text, names).unwrap()
     }
 
-    fn filled(url: &str, arguments: Value) -> Result<String, String> {
+    fn render(url: &str, arguments: Value) -> Result<String, String> {
         let Value::Object(arguments) = arguments else {
             panic!()
         };
         let context = Context::default();
-        let filling = Filling {
+        let values = TemplateValues {
             arguments: &arguments,
             context: &context,
         };
         let url = UrlTemplate::new(&template(url)).unwrap();
-        url.fill(filling).map(Into::into)
+        url.render(values).map(Into::into)
     }
 
     #[test]
-    fn only_paths_and_queries_have_places() {
-        for (text, wrong) in [
-            ("{a}", WrongUrl::PlaceInServer),
-            ("https://{a}/x", WrongUrl::PlaceInServer),
-            ("https://example.com{a}", WrongUrl::PlaceInServer),
-            ("https://example.com:{a}/", WrongUrl::PlaceInServer),
-            ("file:///etc/passwd", WrongUrl::NoServer),
-            ("example.com/x", WrongUrl::NoServer),
-            ("https:///x", WrongUrl::NoServer),
-            ("https://me:secret@example.com/x", WrongUrl::Credentials),
-            ("https://example.com/#{a}", WrongUrl::Fragment),
+    fn only_paths_and_queries_have_placeholders() {
+        for (text, expected) in [
+            ("{a}", UrlError::PlaceholderInServer),
+            ("https://{a}/x", UrlError::PlaceholderInServer),
+            ("https://example.com{a}", UrlError::PlaceholderInServer),
+            ("https://example.com:{a}/", UrlError::PlaceholderInServer),
+            ("file:///etc/passwd", UrlError::NoServer),
+            ("example.com/x", UrlError::NoServer),
+            ("https:///x", UrlError::NoServer),
+            ("https://me:secret@example.com/x", UrlError::Credentials),
+            ("https://example.com/#{a}", UrlError::Fragment),
         ] {
             assert_eq!(
                 UrlTemplate::new(&template(text)).unwrap_err(),
-                wrong,
+                expected,
                 "{text}"
             );
         }
     }
 
     #[test]
-    fn values_stay_where_they_are() {
+    fn values_are_percent_encoded_or_rejected() {
         let url = "https://example.com/v1/invoices/{a}/lines?of={b}";
         for (a, b, address) in [
             (
@@ -246,7 +247,7 @@ mod tests {
                 "https://example.com/v1/invoices/%40evil.example%5Cx/lines?of=%E8%B4%A6%E5%8D%95%20%2541",
             ),
         ] {
-            assert_eq!(filled(url, json!({ "a": a, "b": b })).unwrap(), address);
+            assert_eq!(render(url, json!({ "a": a, "b": b })).unwrap(), address);
         }
         for (a, why) in [
             (json!(".."), "\"a\" cannot lead to another folder"),
@@ -257,28 +258,28 @@ mod tests {
             (json!(null), "\"a\" is missing"),
             (json!(["x"]), "\"a\" must be a text or a number"),
         ] {
-            assert_eq!(filled(url, json!({ "a": a, "b": 1 })).unwrap_err(), why);
+            assert_eq!(render(url, json!({ "a": a, "b": 1 })).unwrap_err(), why);
         }
     }
 
     proptest! {
         #[test]
-        fn no_value_leaves_its_place(a in ".{1,40}", b in ".{1,40}") {
+        fn no_value_changes_the_rest_of_the_url(a in ".{1,40}", b in ".{1,40}") {
             let mut arguments = Map::new();
             arguments.insert("a".into(), a.clone().into());
             arguments.insert("b".into(), b.clone().into());
-            let url = filled("http://127.0.0.1:9/x/{a}/y?k={b}&l=1", Value::Object(arguments));
+            let url = render("http://127.0.0.1:9/x/{a}/y?k={b}&l=1", Value::Object(arguments));
             if let Ok(url) = url {
                 let url = Url::parse(&url).unwrap();
                 prop_assert_eq!(url.host_str(), Some("127.0.0.1"));
-                let parts: Vec<&str> = url.path_segments().unwrap().collect();
-                prop_assert_eq!((parts.len(), parts[0], parts[2]), (3, "x", "y"));
+                let segments: Vec<&str> = url.path_segments().unwrap().collect();
+                prop_assert_eq!((segments.len(), segments[0], segments[2]), (3, "x", "y"));
                 let pairs: Vec<_> = url.query_pairs().collect();
                 prop_assert_eq!(pairs.len(), 2);
                 prop_assert_eq!(&*pairs[0].1, b.as_str());
             } else {
-                let mut parts = a.split(['/', '\\']);
-                prop_assert!(parts.any(|part| part == "." || part == ".."));
+                let mut segments = a.split(['/', '\\']);
+                prop_assert!(segments.any(|segment| segment == "." || segment == ".."));
             }
         }
     }

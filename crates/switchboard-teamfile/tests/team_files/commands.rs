@@ -1,10 +1,10 @@
-//! Tools that start programs.
+//! Tools that run commands.
 
 #![cfg(unix)]
 
 use std::time::{Duration, Instant};
 
-use super::{output, with_tool};
+use super::{call_output, with_tool};
 
 const ONE: &str = "parameters = { properties = { a = {} } }\n";
 
@@ -13,9 +13,9 @@ fn command(command: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_a_model_sends_stays_within_its_argument() {
+async fn values_stay_within_their_argument() {
     let text = command(r#"run = ["printf", "<%s>", "x{a}y", "{context.customer}"]"#);
-    for (a, told) in [
+    for (a, expected) in [
         ("1", "<x1y><C-1>"),
         ("; rm -rf / #", "<x; rm -rf / #y><C-1>"),
         (
@@ -27,28 +27,34 @@ async fn what_a_model_sends_stays_within_its_argument() {
         ("{context.customer}", "<x{context.customer}y><C-1>"),
     ] {
         let arguments = serde_json::json!({ "a": a }).to_string();
-        assert_eq!(output(&text, &arguments).await, told);
+        assert_eq!(call_output(&text, &arguments).await, expected);
     }
 }
 
 #[tokio::test]
-async fn what_a_model_sends_is_no_option() {
+async fn values_cannot_be_options() {
     let text = command(r#"run = ["printf", "{a}"]"#);
-    let told = output(&text, r#"{"a":"--help"}"#).await;
-    assert!(told.contains(r#""a" cannot begin with - or @"#), "{told}");
-    let told = output(&text, r#"{"a":"a\u0000b"}"#).await;
-    assert!(told.contains(r#""a" cannot hold a zero byte"#), "{told}");
-    let told = output(&text, "{}").await;
-    assert!(told.contains(r#""a" is missing"#), "{told}");
+    let output = call_output(&text, r#"{"a":"--help"}"#).await;
+    assert!(
+        output.contains(r#""a" cannot begin with - or @"#),
+        "{output}"
+    );
+    let output = call_output(&text, r#"{"a":"a\u0000b"}"#).await;
+    assert!(
+        output.contains(r#""a" cannot hold a zero byte"#),
+        "{output}"
+    );
+    let output = call_output(&text, "{}").await;
+    assert!(output.contains(r#""a" is missing"#), "{output}");
 }
 
 #[tokio::test]
-async fn a_program_reads_what_it_is_given_and_gets_only_the_variables_named() {
+async fn a_program_gets_its_input_and_only_the_listed_variables() {
     let text = command(r#"run = ["cat"], stdin = "for {a}""#);
-    assert_eq!(output(&text, r#"{"a":"you"}"#).await, "for you");
+    assert_eq!(call_output(&text, r#"{"a":"you"}"#).await, "for you");
     let text = command(r#"run = ["env"], env = ["TOKEN", "NOT_SET"]"#);
-    let told = output(&text, "{}").await;
-    let mut names: Vec<&str> = told
+    let output = call_output(&text, "{}").await;
+    let mut names: Vec<&str> = output
         .lines()
         .filter_map(|line| line.split('=').next())
         .collect();
@@ -57,31 +63,31 @@ async fn a_program_reads_what_it_is_given_and_gets_only_the_variables_named() {
 }
 
 #[tokio::test]
-async fn failures_are_told_with_what_the_program_said() {
+async fn failures_include_the_standard_error() {
     let text = command(r#"run = ["sh", "-c", "echo out; echo no such account >&2; exit 3"]"#);
-    let told = output(&text, "{}").await;
+    let output = call_output(&text, "{}").await;
     assert!(
-        told.contains("sh failed with exit status: 3: no such account"),
-        "{told}"
+        output.contains("sh failed with exit status: 3: no such account"),
+        "{output}"
     );
     let text = command(r#"run = ["./missing"]"#);
-    let told = output(&text, "{}").await;
-    assert!(told.contains("./missing cannot be started: "), "{told}");
+    let output = call_output(&text, "{}").await;
+    assert!(output.contains("./missing cannot be started: "), "{output}");
 }
 
 #[tokio::test]
-async fn more_than_may_be_shown_is_cut_and_the_program_ended() {
-    // Both pipes are flooded; a program that nobody reads from would wait for ever.
+async fn too_long_an_output_is_cut_and_the_program_killed() {
+    // Both pipes are flooded: the program blocks unless both are read.
     let flood = r#"run = ["sh", "-c", "yes é >&2 & yes 界"]"#;
     let text = with_tool(&format!(
         "{ONE}command = {{ {flood} }}\nmax_output_bytes = 10\ntimeout_seconds = 60"
     ));
-    let told = output(&text, "{}").await;
-    assert_eq!(told, "界\n界\n\n[cut after 10 bytes]");
+    let output = call_output(&text, "{}").await;
+    assert_eq!(output, "界\n界\n\n[cut after 10 bytes]");
 }
 
 #[tokio::test]
-async fn time_ends_a_program_with_all_that_it_started() {
+async fn a_timeout_kills_the_program_and_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     let script = format!("(sleep 2; touch {0}) & sleep 60", mark.display());
@@ -89,16 +95,16 @@ async fn time_ends_a_program_with_all_that_it_started() {
         "{ONE}command = {{ run = [\"sh\", \"-c\", {script:?}] }}\ntimeout_seconds = 0.3"
     ));
     let started = Instant::now();
-    let told = output(&text, "{}").await;
-    assert!(told.contains("timed out"), "{told}");
+    let output = call_output(&text, "{}").await;
+    assert!(output.contains("timed out"), "{output}");
     assert!(started.elapsed() < Duration::from_secs(50));
-    // Were the inner program alive, it would leave its mark.
+    // The inner program would create the file if it were alive.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_behind_ends_with_it() {
+async fn children_are_killed_when_the_program_ends() {
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
     // One that holds the output open, one that does not.
@@ -110,14 +116,14 @@ async fn what_a_program_leaves_behind_ends_with_it() {
         let text = with_tool(&format!(
             "{ONE}command = {{ run = [\"sh\", \"-c\", {script:?}] }}\ntimeout_seconds = 60"
         ));
-        assert_eq!(output(&text, "{}").await, "done\n");
+        assert_eq!(call_output(&text, "{}").await, "done\n");
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(!mark.exists());
 }
 
 #[tokio::test]
-async fn a_program_beside_the_team_file_is_started_from_wherever_one_is() {
+async fn a_program_is_found_relative_to_the_team_file() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let here = std::env::current_dir().unwrap();
@@ -132,25 +138,25 @@ async fn a_program_beside_the_team_file_is_started_from_wherever_one_is() {
     let model = switchboard_core::testing::ScriptedModel::new()
         .call("t", r#"{"a":"run"}"#)
         .say("Done.");
-    let team = file.opening().model_handle(model).open().unwrap();
+    let team = file.open_options().model_handle(model).open().unwrap();
     let result = team.runner().run("Go").await.unwrap();
-    let told: Vec<_> = result
+    let output: Vec<_> = result
         .new_items()
         .iter()
         .filter_map(|item| Some(item.item().output()?.into_owned()))
         .collect();
-    assert_eq!(told, [format!("run in {}\n", relative.display())]);
+    assert_eq!(output, [format!("run in {}\n", relative.display())]);
 }
 
 #[tokio::test]
-async fn input_whose_argument_is_absent_is_not_left_out() {
+async fn input_with_a_missing_argument_fails() {
     let text = command(r#"run = ["cat"], stdin = "refund because {a}""#);
-    let told = output(&text, "{}").await;
-    assert!(told.contains(r#""a" is missing"#), "{told}");
+    let output = call_output(&text, "{}").await;
+    assert!(output.contains(r#""a" is missing"#), "{output}");
 }
 
 #[test]
-fn what_a_model_sends_is_no_code() {
+fn values_cannot_be_code() {
     let wrong = |command: &str| {
         let text = format!(
             "[commands]\nallow = ['sh', 'env', 'python3.12', 'ssh', 'awk', 'ls', '/bin/bash', 'node']\n\
@@ -181,10 +187,10 @@ fn what_a_model_sends_is_no_code() {
         r#"run = ["ls", "--{a}"]"#,
         r#"run = ["ls", "-l{a}"]"#,
     ] {
-        let told = wrong(command).unwrap_or_default();
+        let output = wrong(command).unwrap_or_default();
         assert!(
-            told.starts_with("what a model sends would be part of"),
-            "{command}: {told}"
+            output.starts_with("an argument of the model would be part of"),
+            "{command}: {output}"
         );
     }
     for command in [

@@ -1,27 +1,25 @@
-//! What people are told of their mistakes.
+//! Diagnostics for invalid files.
 
 use switchboard_teamfile::{Case, Severity, TeamFile};
 
-/// What is said of a text that cannot be read.
-fn told(text: &str) -> String {
-    match TeamFile::parse(text, "team.toml") {
-        Ok(_) => panic!("nothing is wrong with {text}"),
-        Err(problems) => problems.to_string(),
-    }
+/// The printed problems of an invalid file.
+fn report(text: &str) -> String {
+    let problems = TeamFile::parse(text, "team.toml").expect_err("the file is valid");
+    problems.to_string()
 }
 
-/// The code, line and column of each problem, and what is suggested there.
-fn places(text: &str) -> Vec<(&'static str, usize, usize, Option<String>)> {
-    let problems = TeamFile::parse(text, "team.toml").expect_err("nothing is wrong");
-    let places = problems.iter().map(|problem| {
+/// The code, line, column and suggestion of each problem.
+fn positions(text: &str) -> Vec<(&'static str, usize, usize, Option<String>)> {
+    let problems = TeamFile::parse(text, "team.toml").expect_err("the file is valid");
+    let positions = problems.iter().map(|problem| {
         let (line, column) = (problem.line.unwrap_or(0), problem.column.unwrap_or(0));
         (problem.code, line, column, problem.suggestion.clone())
     });
-    places.collect()
+    positions.collect()
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_each_where_it_is() {
+fn all_problems_are_reported_at_once_with_their_positions() {
     let text = r#"strat = "Triage"
 
 [agents.Triage]
@@ -32,7 +30,7 @@ handoffs = ["Billing", { too = "Billing" }]
 settings = { temperature = "hot" }
 "#;
     assert_eq!(
-        told(text),
+        report(text),
         r#"error[unknown-field]: a team file has no field "strat"
  --> team.toml:1:1
   |
@@ -47,7 +45,7 @@ error[unknown-field]: an agent has no field "instructons"
 4 | instructons = "Route."
   | ^^^^^^^^^^^ did you mean "instructions"?
   |
-  = help: instructions: What the agent's model is told to do.
+  = help: instructions: The instructions for the agent's model.
 
 error[unknown-field]: a handoff table has no field "too"
  --> team.toml:5:26
@@ -69,7 +67,7 @@ error[wrong-type]: "temperature" must be a number, and this is text
 }
 
 #[test]
-fn names_that_lead_nowhere_are_told_with_what_was_meant() {
+fn unknown_names_are_reported_with_a_suggestion() {
     let text = r#"
 start = "Triaje"
 model = "ofline"
@@ -88,7 +86,7 @@ deny = []
 "#;
     let meant = |name: &str| Some(format!("did you mean {name:?}?"));
     assert_eq!(
-        places(text),
+        positions(text),
         [
             ("unknown-agent", 2, 9, meant("Triage")),
             ("unknown-model", 3, 9, meant("offline")),
@@ -104,14 +102,14 @@ deny = []
 }
 
 #[test]
-fn filters_and_choices_are_known_by_name() {
+fn unknown_filters_and_choices_are_reported_with_the_known_ones() {
     let text = r#"
 [agents.A]
 handoffs = [{ to = "B", filters = ["remove_tools", "redact_pi", { keep_lst = 3 }, { keep_last = -1 }, 5] }]
 after_tools = "stop_on_first_toll"
 [agents.B]
 "#;
-    let told = told(text);
+    let report = report(text);
     for part in [
         "there is no filter \"remove_tools\"",
         "there is no filter \"redact_pi\"",
@@ -120,16 +118,16 @@ after_tools = "stop_on_first_toll"
         "a filter has no field \"keep_lst\"",
         "did you mean \"keep_last\"?",
         "\"keep_last\" must be at least 0",
-        "what is in \"filters\" must be text in quotes or a table, and this is a number",
-        "there is no way to go on after tools \"stop_on_first_toll\"",
+        "an entry of \"filters\" must be text in quotes or a table, and this is a number",
+        "there is no after_tools behavior \"stop_on_first_toll\"",
         "did you mean \"stop_on_first_tool\"?",
     ] {
-        assert!(told.contains(part), "{part} is missing in\n{told}");
+        assert!(report.contains(part), "{part} is missing in\n{report}");
     }
 }
 
 #[test]
-fn mistakes_within_texts_have_places_of_their_own() {
+fn errors_within_expressions_have_positions_of_their_own() {
     let text = r#"
 [context]
 tier = "basic"
@@ -155,7 +153,7 @@ patterns = ['(unclosed', 'fine']
 "#;
     let meant = |name: &str| Some(format!("did you mean {name:?}?"));
     assert_eq!(
-        places(text),
+        positions(text),
         [
             ("unused", 5, 10, None),
             ("bad-condition", 8, 33, meant("tier")),
@@ -170,16 +168,16 @@ patterns = ['(unclosed', 'fine']
 }
 
 #[test]
-fn syntax_is_told_in_toml_and_json() {
+fn syntax_errors_are_reported_in_toml_and_json() {
     assert_eq!(
-        told("[agents.A]\ninstructions = Route.\n"),
+        report("[agents.A]\ninstructions = Route.\n"),
         r#"error[syntax]: string values must be quoted, expected literal string
  --> team.toml:2:16
   |
 2 | instructions = Route.
   |                ^^^^^^
   |
-  = help: in TOML texts stand in "quotes", those of several lines in """three""", and each table is written once
+  = help: in TOML write text in "quotes", text of several lines in """three""", and each table once
 "#
     );
     let json = "{\n  \"agents\": { \"A\": {} },\n}";
@@ -194,16 +192,16 @@ fn syntax_is_told_in_toml_and_json() {
     let problem = problems.iter().next().unwrap();
     assert_eq!(
         (problem.message.as_str(), problem.column),
-        (r#""A" is there twice"#, Some(24))
+        (r#"duplicate key "A""#, Some(24))
     );
 }
 
 #[test]
-fn wide_characters_line_up() {
+fn wide_characters_are_aligned() {
     let text =
         "[agents.\"分诊\"]\ninstructions = \"你好\"\nhandoffs = [\"账単\"]\n[agents.\"账单\"]\n";
     assert_eq!(
-        told(text),
+        report(text),
         r#"error[unknown-agent]: there is no agent "账単"
  --> team.toml:3:13
   |
@@ -216,7 +214,7 @@ fn wide_characters_line_up() {
 }
 
 #[test]
-fn what_the_team_checks_find_has_its_place_in_the_file() {
+fn findings_of_team_check_have_positions_in_the_file() {
     let text = r#"
 start = "Triage"
 [agents.Lost]
@@ -245,7 +243,7 @@ max_length = 5
 }
 
 #[test]
-fn problems_are_data_for_machines() {
+fn problems_serialize_to_json() {
     let problems =
         TeamFile::parse("[agents.Anna]\nhandoffs = [\"ann\"]\n", "team.toml").unwrap_err();
     let problem = serde_json::to_value(problems.iter().next().unwrap()).unwrap();
@@ -259,7 +257,7 @@ fn problems_are_data_for_machines() {
 }
 
 #[test]
-fn a_wrong_form_does_not_hide_what_else_is_wrong() {
+fn schema_violations_do_not_hide_other_problems() {
     let text = r#"
 colour = "red"
 [agents.A]
@@ -271,7 +269,7 @@ description = 5
 [tools.broken]
 http.url = 5
 "#;
-    let codes: Vec<_> = places(text)
+    let codes: Vec<_> = positions(text)
         .into_iter()
         .map(|(code, line, ..)| (code, line))
         .collect();
@@ -283,7 +281,7 @@ http.url = 5
             ("unknown-agent", 5),
             ("unknown-field", 5),
             ("bad-condition", 5),
-            // The tool that is broken is there, and what it leaves unsaid is no further mistake.
+            // The invalid tool exists, so the reference to it is not reported.
             ("unknown-tool", 6),
             ("wrong-type", 8),
             ("missing-field", 9),
@@ -293,7 +291,7 @@ http.url = 5
 }
 
 #[test]
-fn schemas_are_looked_into() {
+fn schemas_of_tools_are_checked() {
     let with = |parameters: &str| {
         format!(
             "[agents.A]\ntools = ['t']\n[tools.t]\ndescription = 'd'\nhttp.url = 'https://example.com'\nparameters = {parameters}\n"
@@ -313,22 +311,22 @@ fn schemas_are_looked_into() {
         (
             "{ number = { type = 'string' } }",
             "number",
-            "\"number\" means nothing in a schema",
+            "a schema has no keyword \"number\"",
         ),
         (
             "{ flie = 'p.json' }",
             "flie",
-            "\"flie\" means nothing in a schema",
+            "a schema has no keyword \"flie\"",
         ),
         (
             "{ properties = { number = {} }, required = ['numbr'] }",
             "'numbr'",
-            "no property is called \"numbr\"",
+            "there is no property \"numbr\"",
         ),
         (
             "{ type = 'string' }",
             "{ type",
-            "the schema must be one of an object",
+            "the schema must be that of an object",
         ),
     ] {
         let text = with(parameters);
@@ -346,7 +344,7 @@ fn schemas_are_looked_into() {
 }
 
 #[test]
-fn files_of_cases_are_looked_into_as_well() {
+fn files_of_cases_are_checked() {
     let team = "[context]\ntier = 'basic'\nage = 5\n[agents.Triage]\n[agents.Billing]\n";
     let team = TeamFile::parse(team, "team.toml").unwrap();
     let text = r#"
@@ -377,12 +375,8 @@ expect = "Triage"
             ("unknown-agent", 4, "the team has no agent \"Biling\""),
             ("bad-context", 5, "\"age\" must be a number, and is \"old\""),
             ("bad-case", 6, "the case has both message and messages"),
-            (
-                "bad-case",
-                6,
-                "the case asks for nothing, so it could not fail"
-            ),
-            ("bad-case", 9, "the case says nothing"),
+            ("bad-case", 6, "the case expects nothing, so it cannot fail"),
+            ("bad-case", 9, "the case has no message"),
         ]
     );
     let problems = Case::parse_all("[[cases]]\nmesage = 'Hi'\n", "cases.toml", &team).unwrap_err();
@@ -394,7 +388,7 @@ expect = "Triage"
 2 | mesage = 'Hi'
   | ^^^^^^ did you mean "message"?
   |
-  = help: message: What is said.
+  = help: message: The user's message.
 "#
     );
     let none = Case::parse_all("", "cases.toml", &team).unwrap_err();

@@ -1,10 +1,10 @@
-//! What docs/team-files.md shows.
+//! The examples of docs/team-files.md.
 
 use switchboard_core::testing::ScriptedModel;
 use switchboard_teamfile::TeamFile;
 
 #[tokio::test]
-async fn every_file_of_the_guide_works() {
+async fn every_file_of_the_guide_runs() {
     let guide = include_str!("../../../../docs/team-files.md");
     let mut blocks = 0;
     for block in guide.split("```toml\n").skip(1) {
@@ -17,8 +17,8 @@ async fn every_file_of_the_guide_works() {
             worst < Some(switchboard_teamfile::Severity::Warning),
             "{found}\n{text}"
         );
-        let opening = file.opening().vars(|_| Some("x".to_owned()));
-        let team = opening
+        let options = file.open_options().vars(|_| Some("x".to_owned()));
+        let team = options
             .model_handle(ScriptedModel::new().say("Hi."))
             .open()
             .unwrap();

@@ -1,11 +1,11 @@
-//! Files that nobody should have written.
+//! Malicious and malformed files.
 
 use proptest::prelude::*;
 use switchboard_teamfile::TeamFile;
 
 proptest! {
     #[test]
-    fn no_text_makes_reading_panic(text in ".{0,200}", json: bool) {
+    fn parsing_text_never_panics(text in ".{0,200}", json: bool) {
         let name = if json { "t.json" } else { "t.toml" };
         if let Err(problems) = TeamFile::parse(&text, name) {
             let _ = (problems.to_string(), format!("{problems:#}"));
@@ -13,7 +13,7 @@ proptest! {
     }
 
     #[test]
-    fn no_broken_team_makes_reading_panic(cut in 0..2000usize, with in ".{0,6}") {
+    fn parsing_a_corrupted_team_never_panics(cut in 0..2000usize, with in ".{0,6}") {
         let whole = include_str!("../../../switchboard-cli/src/teams/en/team.toml");
         let at = whole.char_indices().map(|(at, _)| at).nth(cut % whole.chars().count()).unwrap();
         let text = format!("{}{with}{}", &whole[..at], &whole[at..]);
@@ -40,7 +40,6 @@ fn deep_and_wide_files_are_refused_or_read_in_time() {
         .collect();
     let team = TeamFile::parse(&wide, "t.toml").unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(team.team().agents().len(), 5_000);
-    // Each a mistake.
     let wrong: String = (0..5_000)
         .map(|at| format!("[agents.a{at}]\nhandofs = 1\n"))
         .collect();
@@ -61,29 +60,29 @@ fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn files_that_are_none_are_named_with_what_to_do() {
+fn unreadable_files_are_reported_with_help() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("bytes.toml"), [0xff, 0xfe, 0x00]).unwrap();
     std::fs::write(path("large.toml"), vec![b'#'; 9 << 20]).unwrap();
-    for (name, told) in [
+    for (name, expected) in [
         ("missing.toml", "switchboard init"),
         ("", "is a folder"),
         ("bytes.toml", "is not text in UTF-8"),
         ("large.toml", "is larger than 8 MiB"),
     ] {
         let problems = TeamFile::read(path(name)).unwrap_err().to_string();
-        assert!(problems.contains(told), "{problems}");
+        assert!(problems.contains(expected), "{problems}");
     }
     std::fs::write(path("team.toml"), "").unwrap();
     let problems = TeamFile::read(folder.path()).unwrap_err().to_string();
-    let told = format!("did you mean {}?", path("team.toml").display());
-    assert!(problems.contains(&told), "{problems}");
+    let expected = format!("did you mean {}?", path("team.toml").display());
+    assert!(problems.contains(&expected), "{problems}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn a_pipe_is_not_opened() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe.toml");
     let made = std::process::Command::new("mkfifo")
@@ -102,14 +101,18 @@ fn a_pipe_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn a_list_of_ten_thousand_words_is_looked_for() {
+async fn a_deny_list_may_have_ten_thousand_words() {
     let words: Vec<String> = (0..10_000).map(|at| format!("wörd{at}")).collect();
     let text = format!(
         "[guardrails.g]\ndeny = {words:?}\nthen = 'redact'\n[agents.A]\ninput_guardrails = ['g']\n"
     );
     let file = TeamFile::parse(&text, "t.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let model = switchboard_core::testing::ScriptedModel::new().say("Hi.");
-    let team = file.opening().model_handle(model.clone()).open().unwrap();
+    let team = file
+        .open_options()
+        .model_handle(model.clone())
+        .open()
+        .unwrap();
     team.runner()
         .run("a WÖRD9999, wörd99 and wörd99x")
         .await

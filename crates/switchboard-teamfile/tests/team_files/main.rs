@@ -1,4 +1,4 @@
-//! Teams described in files, as users meet them.
+//! Tests of team files through the public API.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,14 +16,15 @@ mod running;
 mod schema;
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Error, MemoryTracer, RunResult};
+use switchboard_core::trace::MemoryTracer;
+use switchboard_core::{Error, RunResult};
 use switchboard_teamfile::{Context, TeamFile};
 
-/// A team with one agent, which has one tool; `tool` is what the tool does.
+/// A team of one agent with one tool; `tool` holds further fields of the tool.
 fn with_tool(tool: &str) -> String {
     format!(
         "[context]\ncustomer = \"C-1\"\n[commands]\nallow = [\"sh\", \"cat\", \"printf\", \"env\", \"./missing\", \"./here.sh\"]\n\
-         [agents.A]\ntools = [\"t\"]\n[tools.t]\ndescription = \"Does it.\"\n{tool}"
+         [agents.A]\ntools = [\"t\"]\n[tools.t]\ndescription = \"Action it.\"\n{tool}"
     )
 }
 
@@ -32,7 +33,7 @@ async fn call(text: &str, arguments: &str) -> Result<RunResult<Context>, Error> 
     call_traced(text, arguments, MemoryTracer::new()).await
 }
 
-/// The same, told to a tracer.
+/// Runs the team like [`call`], with a tracer.
 async fn call_traced(
     text: &str,
     arguments: &str,
@@ -40,17 +41,17 @@ async fn call_traced(
 ) -> Result<RunResult<Context>, Error> {
     let file = TeamFile::parse(text, "team.toml").unwrap_or_else(|problems| panic!("{problems}"));
     let model = ScriptedModel::new().call("t", arguments).say("Done.");
-    let opening = file.opening().model_handle(model);
+    let options = file.open_options().model_handle(model);
     let vars = |name: &str| match name {
         "TOKEN" => Some("s3cret".to_owned()),
         _ => None,
     };
-    let team = opening.vars(vars).open().unwrap();
+    let team = options.vars(vars).open().unwrap();
     team.runner().tracer(tracer).run("Go").await
 }
 
-/// What the model was told of the call.
-async fn output(text: &str, arguments: &str) -> String {
+/// The output of the tool call, as the model gets it.
+async fn call_output(text: &str, arguments: &str) -> String {
     let result = call(text, arguments).await.unwrap();
     let outputs = result.new_items().iter().filter_map(|item| {
         let output = item.item().output()?;

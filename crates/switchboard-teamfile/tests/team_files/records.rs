@@ -1,9 +1,9 @@
-//! Tools that look something up.
+//! Tools that look up records.
 
-use super::output;
+use super::call_output;
 
 #[tokio::test]
-async fn a_record_is_found_by_its_name_and_others_are_not_told_of() {
+async fn a_record_is_found_by_name_without_suggesting_others() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
         folder.path().join("invoices.json"),
@@ -16,14 +16,14 @@ async fn a_record_is_found_by_its_name_and_others_are_not_told_of() {
          records = {{ file = {:?}, by = 'number' }}",
         file.display().to_string()
     ));
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (r#"{"number":"INV-7"}"#, "Paid."),
         (r#"{"number":" inv-7 "}"#, "Paid."),
         (r#"{"number":"INV-8"}"#, r#"{"due":"5 May","amount":3}"#),
         (r#"{"number":"INV-9"}"#, r#"There is no record "INV-9"."#),
     ] {
-        assert_eq!(output(&text, arguments).await, told);
+        assert_eq!(call_output(&text, arguments).await, expected);
     }
-    let missing = output(&text, "{}").await;
+    let missing = call_output(&text, "{}").await;
     assert!(missing.contains(r#""number" is missing"#), "{missing}");
 }

@@ -1,4 +1,4 @@
-//! Teams that talk.
+//! Running teams.
 
 use serde_json::json;
 use switchboard_core::testing::ScriptedModel;
@@ -51,13 +51,17 @@ const TEAM: &str = r#"
 "#;
 
 #[tokio::test]
-async fn agents_settings_and_handoffs_are_as_the_file_says() {
+async fn agents_settings_and_handoffs_match_the_file() {
     let text = TEAM.replace("nested = 1", "");
     let file = file(&text);
     let model = ScriptedModel::new()
         .call("bill", r#"{"reason":"wrong"}"#)
         .say("Fixed.");
-    let team = file.opening().model_handle(model.clone()).open().unwrap();
+    let team = file
+        .open_options()
+        .model_handle(model.clone())
+        .open()
+        .unwrap();
     let result = team
         .runner()
         .run("Mail me at ann@example.com")
@@ -73,7 +77,7 @@ async fn agents_settings_and_handoffs_are_as_the_file_says() {
         panic!("{requests:?}")
     };
     assert_eq!(triage.instructions.as_deref(), Some("Route."));
-    // The manager is for others.
+    // The condition of the other handoff does not hold.
     let offered: Vec<_> = triage
         .handoffs
         .iter()
@@ -89,7 +93,7 @@ async fn agents_settings_and_handoffs_are_as_the_file_says() {
 }
 
 #[tokio::test]
-async fn conditions_follow_the_context_that_is_set() {
+async fn conditions_are_evaluated_with_the_context_of_the_run() {
     let text = TEAM.replace("nested = 1", "");
     let file = file(&text);
     for (tier, age, manager) in [
@@ -98,9 +102,9 @@ async fn conditions_follow_the_context_that_is_set() {
         ("basic", "50", false),
     ] {
         let model = ScriptedModel::new().say("Hi.");
-        let opening = file.opening().context("tier", tier).unwrap();
-        let opening = opening.context("customer.age", age).unwrap();
-        let team = opening.model_handle(model.clone()).open().unwrap();
+        let options = file.open_options().context("tier", tier).unwrap();
+        let options = options.context("customer.age", age).unwrap();
+        let team = options.model_handle(model.clone()).open().unwrap();
         team.runner().run("Hi").await.unwrap();
         let request = &model.requests()[0];
         let offers = request.handoffs.iter();
@@ -109,24 +113,24 @@ async fn conditions_follow_the_context_that_is_set() {
             .any(|handoff| &*handoff.tool_name == "transfer_to_manager");
         assert_eq!(has_manager, manager, "{tier} {age}");
     }
-    let error = file.opening().context("teir", "gold").unwrap_err();
+    let error = file.open_options().context("teir", "gold").unwrap_err();
     assert!(error.contains(r#"did you mean "tier"?"#), "{error}");
 }
 
 #[tokio::test]
-async fn a_payload_that_does_not_fit_is_refused() {
+async fn a_payload_that_violates_its_schema_is_an_error() {
     let text = TEAM.replace("nested = 1", "");
     let model = ScriptedModel::new()
         .call("bill", r#"{"reason":5}"#)
         .say("Never.");
     let file = file(&text);
-    let team = file.opening().model_handle(model).open().unwrap();
+    let team = file.open_options().model_handle(model).open().unwrap();
     let error = team.runner().run("Hi").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ModelBehavior, "{error}");
 }
 
 #[tokio::test]
-async fn guardrails_stop_hide_and_refuse() {
+async fn guardrails_stop_redact_and_refuse() {
     let text = r#"
         [guardrails.secret]
         patterns = ['(?i)launch code']
@@ -149,7 +153,7 @@ async fn guardrails_stop_hide_and_refuse() {
     "#;
     let file = file(text);
     let run = async |model: ScriptedModel, said: &str| {
-        let team = file.opening().model_handle(model).open().unwrap();
+        let team = file.open_options().model_handle(model).open().unwrap();
         team.runner().run(said).await
     };
     let stopped = run(ScriptedModel::new(), "The Launch Code is 5")
@@ -181,15 +185,15 @@ async fn guardrails_stop_hide_and_refuse() {
         (result.last_agent().name(), &*result.final_text()),
         ("A", "I stay.")
     );
-    let told = texts(&model.requests()[1]);
+    let seen = texts(&model.requests()[1]);
     assert!(
-        told.iter().any(|text| text.contains("Not here.")),
-        "{told:?}"
+        seen.iter().any(|text| text.contains("Not here.")),
+        "{seen:?}"
     );
 }
 
 #[tokio::test]
-async fn instructions_knowledge_and_schemas_come_from_files() {
+async fn instructions_knowledge_and_schemas_are_read_from_files() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("a.md", "\u{feff}Be kind.\n");
@@ -210,7 +214,11 @@ async fn instructions_knowledge_and_schemas_come_from_files() {
     let model = ScriptedModel::new()
         .call("transfer_to_b", r#"{"x":1}"#)
         .say("Hi.");
-    let team = file.opening().model_handle(model.clone()).open().unwrap();
+    let team = file
+        .open_options()
+        .model_handle(model.clone())
+        .open()
+        .unwrap();
     let result = team.runner().run("Hi").await.unwrap();
     assert_eq!(result.handoffs()[0].payload, json!({ "x": 1 }));
     let request = &model.requests()[0];
@@ -231,7 +239,7 @@ async fn instructions_knowledge_and_schemas_come_from_files() {
 }
 
 #[tokio::test]
-async fn models_are_made_of_what_the_file_and_the_environment_say() {
+async fn models_are_created_from_the_file_and_the_environment() {
     let text = r#"
         model = "local"
         [models.local]
@@ -253,7 +261,7 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
         move |name: &str| names.contains(&name).then(|| "x".to_owned())
     };
     let team = file
-        .opening()
+        .open_options()
         .vars(set(&["LOCAL_KEY", "OPENAI_API_KEY"]))
         .open()
         .unwrap();
@@ -264,7 +272,7 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
         names,
         [Some("local"), Some("openai/gpt-5.2"), Some("offline"), None]
     );
-    let problems = file.opening().vars(set(&[])).open().unwrap_err();
+    let problems = file.open_options().vars(set(&[])).open().unwrap_err();
     let found: Vec<_> = problems
         .iter()
         .map(|problem| (problem.line, problem.message.as_str()))
@@ -280,10 +288,10 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
             ),
         ]
     );
-    // An empty variable is none.
+    // An empty variable counts as not set.
     let empty = |name: &str| (name == "LOCAL_KEY").then(String::new);
     assert_eq!(
-        file.opening()
+        file.open_options()
             .vars(empty)
             .open()
             .unwrap_err()
@@ -291,16 +299,16 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
             .count(),
         3
     );
-    // Chosen for all, nothing else is needed.
+    // A model for all agents needs no variables.
     let team = file
-        .opening()
+        .open_options()
         .vars(set(&[]))
         .model("offline")
         .open()
         .unwrap();
     assert_eq!(team.model_name("A"), Some("offline"));
     let wrong = file
-        .opening()
+        .open_options()
         .vars(set(&[]))
         .model("nobody/x")
         .open()
@@ -314,11 +322,13 @@ async fn models_are_made_of_what_the_file_and_the_environment_say() {
 }
 
 #[tokio::test]
-async fn a_file_that_names_no_variable_asks_for_none() {
+async fn a_file_that_names_no_variable_reads_none() {
     let text = "model = 'offline'\n[context]\ntier = 'basic'\n[agents.A]\n";
     let file = file(text);
-    let opening = file.opening().vars(|name| panic!("{name} was looked up"));
-    let team = opening.open().unwrap();
+    let options = file
+        .open_options()
+        .vars(|name| panic!("{name} was looked up"));
+    let team = options.open().unwrap();
     let context = team.context().clone();
     assert_eq!(
         context.clone().with("tier", 5).unwrap_err(),

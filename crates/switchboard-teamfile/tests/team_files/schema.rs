@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use switchboard_teamfile::TeamFile;
 
 #[test]
-fn the_published_schema_is_the_one_of_this_version() {
+fn the_published_schema_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/team.schema.json");
-    let made = format!("{:#}\n", TeamFile::schema());
+    let generated = format!("{:#}\n", TeamFile::schema());
     let published = std::fs::read_to_string(path).unwrap_or_default();
     assert_eq!(
-        published, made,
+        published, generated,
         "docs/team.schema.json must be what `switchboard schema` prints"
     );
 }
 
 #[test]
-fn every_field_says_what_it_is_for() {
+fn every_field_has_a_description() {
     let mut open = vec![TeamFile::schema()];
     let mut fields = 0;
     while let Some(schema) = open.pop() {
@@ -46,11 +46,11 @@ fn every_field_says_what_it_is_for() {
     assert!(fields > 60, "{fields}");
 }
 
-/// Knows all of JSON Schema.
+/// A complete JSON Schema validator.
 static VALIDATOR: LazyLock<jsonschema::Validator> =
     LazyLock::new(|| jsonschema::validator_for(TeamFile::schema()).unwrap());
 
-/// A file of right form, to be changed at random.
+/// A valid file, to be changed at random.
 fn sample() -> Value {
     json!({
         "start": "A",
@@ -79,7 +79,7 @@ fn sample() -> Value {
     })
 }
 
-/// All ways into a value.
+/// Collects the JSON pointers of all values.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     let below: Vec<(String, &Value)> = match value {
@@ -122,27 +122,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn our_check_finds_what_a_validator_finds(at: prop::sample::Index, with in other_values(), name in "[a-z]{1,3}") {
+    fn our_validation_agrees_with_a_json_schema_validator(at: prop::sample::Index, with in other_values(), name in "[a-z]{1,3}") {
         let mut file = sample();
-        let mut ways = Vec::new();
-        pointers(&file, "", &mut ways);
-        let way: &String = at.get(&ways);
-        let place = file.pointer_mut(way).unwrap();
-        match place {
-            // Sometimes a field that is not there.
+        let mut all = Vec::new();
+        pointers(&file, "", &mut all);
+        let pointer: &String = at.get(&all);
+        let value = file.pointer_mut(pointer).unwrap();
+        match value {
+            // Sometimes an unknown field.
             Value::Object(fields) if name.len() == 1 => { fields.insert(name, with); }
-            place => *place = with,
+            value => *value = with,
         }
         let is_valid = VALIDATOR.is_valid(&file);
         let text = format!("{file:#}");
         let read = TeamFile::parse(&text, "team.json");
-        // Codes of the check of form; all others are of what a file means.
-        let of_form = ["unknown-field", "missing-field", "wrong-type", "unknown-choice", "out-of-range"];
+        // The codes of schema violations.
+        let codes = ["unknown-field", "missing-field", "wrong-type", "unknown-choice", "out-of-range"];
         let found = match &read {
             Ok(_) => false,
             Err(problems) => {
                 prop_assert!(problems.iter().all(|problem| problem.code != "form"), "{}", problems);
-                problems.iter().any(|problem| of_form.contains(&problem.code))
+                problems.iter().any(|problem| codes.contains(&problem.code))
             }
         };
         prop_assert_eq!(found, !is_valid, "{}\n{:?}", text, read);

@@ -6,6 +6,6 @@ fn lookup(account: u32) -> String {
 }
 
 fn main() {
-    // Only the mistake is told, not also that there is no `lookup`.
+    // Only the mistake is reported, not also that there is no `lookup`.
     let _: Agent = Agent::new("A").tool(lookup());
 }

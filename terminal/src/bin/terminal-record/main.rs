@@ -1,4 +1,4 @@
-//! Runs a program in a terminal, types what it is told, and writes a picture of what was shown.
+//! Runs a program in a terminal, types into it, and writes a screenshot or a recording.
 
 mod options;
 
@@ -7,12 +7,12 @@ use std::{error::Error, fs, process::ExitCode, thread, time::Duration};
 use options::{Form, Input, Options, Step, USAGE};
 use terminal::Terminal;
 
-/// Between two characters that are typed, so that a recording shows somebody type.
-const CHARACTER: Duration = Duration::from_millis(60);
-/// Before something is typed, and before a key: time to read.
-const THOUGHT: Duration = Duration::from_millis(500);
-/// How long the screen must have stood still before the last picture.
-const STILL: Duration = Duration::from_millis(300);
+/// The pause before each typed character in a recording.
+const CHARACTER_PAUSE: Duration = Duration::from_millis(60);
+/// The pause before typing and before each key in a recording, as time to read.
+const READING_PAUSE: Duration = Duration::from_millis(500);
+/// The time without output before the last screenshot.
+const QUIET: Duration = Duration::from_millis(300);
 
 fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
@@ -34,14 +34,14 @@ fn main() -> ExitCode {
 fn record(options: &Options) -> Result<(), Box<dyn Error>> {
     let home = tempfile::tempdir()?;
     let home = home.path().to_string_lossy().into_owned();
-    // What is given comes last and wins.
-    let own = [("HOME", home.as_str()), ("LANG", "C.UTF-8")];
+    // Given variables come last and override these.
+    let defaults = [("HOME", home.as_str()), ("LANG", "C.UTF-8")];
     let given = options
         .env
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()));
     let args = options.args.iter().map(String::as_str);
-    let env = own.into_iter().chain(given);
+    let env = defaults.into_iter().chain(given);
     let mut terminal = Terminal::start(&options.program, args, options.size, env)?;
 
     for step in &options.steps {
@@ -51,9 +51,9 @@ fn record(options: &Options) -> Result<(), Box<dyn Error>> {
             Step::Type(inputs) => type_all(&mut terminal, inputs, options.form),
         }
     }
-    // Who waits for something at the end wants to see it, whether or not the program goes on.
+    // After a final wait, the program may keep running.
     if matches!(options.steps.last(), Some(Step::Wait(_) | Step::Gone(_))) {
-        terminal.settle(STILL);
+        terminal.settle(QUIET);
     } else {
         terminal.wait_exit()?;
     }
@@ -71,15 +71,15 @@ fn type_all(terminal: &mut Terminal, inputs: &[Input], form: Form) {
         Form::Still => {}
         Form::Animated => thread::sleep(time),
     };
-    pause(THOUGHT);
+    pause(READING_PAUSE);
     for input in inputs {
         match input {
             Input::Key(key) => {
-                pause(THOUGHT);
+                pause(READING_PAUSE);
                 terminal.press(*key);
             }
             Input::Character(character) => {
-                pause(CHARACTER);
+                pause(CHARACTER_PAUSE);
                 terminal.type_text(character.encode_utf8(&mut [0; 4]));
             }
         }

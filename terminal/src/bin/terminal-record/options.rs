@@ -1,4 +1,4 @@
-//! What the program is asked to do.
+//! The command line.
 
 use std::str::FromStr;
 
@@ -8,20 +8,20 @@ pub(crate) const USAGE: &str = "\
 usage: terminal-record --out FILE [options] -- PROGRAM [ARGUMENT...]
 
   --out FILE          the SVG to write
-  --still             one picture, of the end, instead of an animation
-  --columns N         the width of the screen, 80 unless told
-  --rows N            its height, 24 unless told
-  --title TEXT        the title of the window, the program and its arguments unless told
-  --env NAME=VALUE    a variable for the program; it gets PATH, TERM, SHELL, LANG and a HOME that is empty
+  --still             one screenshot of the end instead of an animation
+  --columns N         the width of the screen (default 80)
+  --rows N            the height of the screen (default 24)
+  --title TEXT        the title of the window (default: the command)
+  --env NAME=VALUE    a variable for the program, besides PATH, TERM, SHELL, LANG and an empty HOME
   --type TEXT         type this; <Enter>, <Tab>, <Backspace>, <Escape>, <Up>, <Down>, <Left>, <Right>,
                       <Home>, <End>, <CtrlC> and <CtrlD> are keys
   --wait TEXT         wait until this is shown
   --gone TEXT         wait until this is no longer shown
 
---type, --wait and --gone are done in their order. With --wait or --gone as the last of them the program
-is then stopped; otherwise it must come to its end.";
+--type, --wait and --gone are done in order. If the last of them is --wait or --gone, the program is stopped
+then; otherwise it must end by itself.";
 
-/// What the program is asked to do.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) size: Size,
@@ -77,16 +77,16 @@ impl Options {
                 "--type" => steps.push(Step::Type(inputs(&value()?))),
                 "--wait" => steps.push(Step::Wait(value()?)),
                 "--gone" => steps.push(Step::Gone(value()?)),
-                _ => return Err(format!("there is no option {option}")),
+                _ => return Err(format!("unknown option {option}")),
             }
         }
         let command: Vec<String> = arguments.collect();
         let Some((program, args)) = command.split_first() else {
-            return Err("which program? It comes after --".to_owned());
+            return Err("the program is missing: give it after --".to_owned());
         };
         Ok(Self {
             size,
-            out: out.ok_or("--out is missing: where to write the picture")?,
+            out: out.ok_or("--out is missing: the file to write")?,
             form,
             title: title.unwrap_or_else(|| command.join(" ")),
             env,
@@ -99,7 +99,9 @@ impl Options {
 
 fn cells(option: &str, value: &str) -> Result<u16, String> {
     match value.parse() {
-        Ok(0) | Err(_) => Err(format!("{option} needs a number from 1 on, not {value:?}")),
+        Ok(0) | Err(_) => Err(format!(
+            "{option} needs a number of at least 1, not {value:?}"
+        )),
         Ok(cells) => Ok(cells),
     }
 }
@@ -111,7 +113,7 @@ fn variable(value: &str) -> Result<(String, String), String> {
         .ok_or(format!("--env needs NAME=VALUE, not {value:?}"))
 }
 
-/// Text with keys in it. What is in angle brackets and no key is text.
+/// Parses text with keys in angle brackets. Anything else in angle brackets is text.
 fn inputs(mut text: &str) -> Vec<Input> {
     let mut inputs = Vec::new();
     while let Some(first) = text.chars().next() {
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_keep_their_order_and_what_is_no_key_is_text() {
+    fn steps_keep_their_order_and_unknown_keys_are_text() {
         let options = parse(&[
             "--rows",
             "3",
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         let problem = |arguments: &[&str]| parse(arguments).unwrap_err();
         assert_eq!(
             [
@@ -197,12 +199,12 @@ mod tests {
                 problem(&["--colour"]),
             ],
             [
-                "which program? It comes after --",
-                "--out is missing: where to write the picture",
-                "--rows needs a number from 1 on, not \"0\"",
+                "the program is missing: give it after --",
+                "--out is missing: the file to write",
+                "--rows needs a number of at least 1, not \"0\"",
                 "--rows needs a value",
                 "--env needs NAME=VALUE, not \"A\"",
-                "there is no option --colour",
+                "unknown option --colour",
             ]
         );
     }

@@ -1,54 +1,54 @@
-//! A case by its name.
+//! Parses the name of a case.
 
-/// What is to be done.
+/// A case to run.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How many handoffs a run has.
+    /// The number of handoffs in a run.
     pub handoffs: usize,
-    /// How many items the conversation begins with.
+    /// The number of items in the input history.
     pub items: usize,
-    /// Whether each run has its own copy of them.
+    /// `true` if each run has its own copy of the history.
     pub own_history: bool,
-    /// Whether the model keeps every request.
+    /// `true` if the model records its requests.
     pub keeps_requests: bool,
-    /// What the model does before it answers.
+    /// The behaviour of the model before it responds.
     pub wait: Wait,
-    /// How many runs there are at once.
+    /// The number of concurrent runs.
     pub at_once: u32,
-    /// Where it goes over HTTP.
+    /// The provider, if the case runs over HTTP.
     pub wire: Option<Wire>,
 }
 
-/// What the model does before it answers.
+/// The behaviour of the model before it responds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing.
+    /// Responds immediately.
     No,
-    /// Lets others go first.
+    /// Yields to other tasks.
     Yields,
-    /// Never answers after the handoff.
+    /// Never responds after the handoff.
     Parks,
 }
 
-/// How it goes over HTTP.
+/// The provider of a case over HTTP.
 #[derive(Debug, Clone)]
 pub struct Wire {
-    /// Where the provider is.
+    /// The URL of the provider.
     pub url: String,
-    /// What it is asked in.
+    /// The protocol of the requests.
     pub protocol: Protocol,
-    /// Whether answers are streamed.
+    /// `true` if responses are streamed.
     pub streamed: bool,
 }
 
-/// What a provider is asked in.
+/// The protocol of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// OpenAI's newer one.
+    /// The Responses API.
     Responses,
-    /// What everybody speaks.
+    /// Chat Completions.
     Chat,
 }
 

@@ -1,4 +1,4 @@
-//! What the programs of the peers have in common: reading a case, doing it, printing what it cost.
+//! The common parts of the peers' programs: parse a case, run it, and print its cost.
 //!
 //! `PROGRAM CASE SECONDS [URL]` prints the same line of JSON as Switchboard's own program.
 
@@ -13,27 +13,27 @@ use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
 pub use case::{Case, Protocol, Wait, Wire};
-pub use history::{Past, history};
+pub use history::{HistoryItem, history};
 
-/// What goes wrong ends the program: then nothing was measured.
+/// The error of a failed measurement, which ends the program.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-/// The words of the user.
+/// The user's message.
 pub const INPUT: &str = "My bill is wrong";
 
-/// What only the second agent is told, so that the provider knows whose turn it is.
+/// The instructions of the second agent, by which the provider recognizes its requests.
 pub const SECOND: &str = "You handle bills.";
 
-/// A peer, ready to do one case again and again.
+/// A peer library, set up to run one case repeatedly.
 pub trait Peer: Send + Sync + Sized + 'static {
-    /// Sets a case up.
+    /// Sets up a case.
     fn new(case: &Case) -> Result<Self, Failed>;
 
-    /// Does it once.
+    /// Runs the case once.
     fn run(&self) -> impl Future<Output = Result<(), Failed>> + Send;
 }
 
-/// The program of a peer.
+/// Runs the program of a peer.
 pub fn main<P: Peer>() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [name, seconds, url @ ..] = arguments.as_slice() else {
@@ -43,17 +43,17 @@ pub fn main<P: Peer>() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let told = runtime.block_on(measured::<P>(&case, seconds.parse()?))?;
-    println!("{told}");
+    let cost = runtime.block_on(measure::<P>(&case, seconds.parse()?))?;
+    println!("{cost}");
     Ok(())
 }
 
-async fn measured<P: Peer>(case: &Case, seconds: f64) -> Result<Value, Failed> {
+async fn measure<P: Peer>(case: &Case, seconds: f64) -> Result<Value, Failed> {
     if case.name == "cold" {
         return P::new(case)?.run().await.map(|()| json!({"runs": 1}));
     }
     if case.wait == Wait::Parks {
-        return parked::<P>(case);
+        return measure_parked::<P>(case);
     }
     let peer = Arc::new(P::new(case)?);
     let runs = case.at_once;
@@ -68,19 +68,19 @@ async fn measured<P: Peer>(case: &Case, seconds: f64) -> Result<Value, Failed> {
     let times = times.div_ceil(runs) * runs;
     let (cpu, mut waits) = batch(&peer, case, times).await?;
     waits.sort();
-    let mut told = json!({"runs": times, "cpu_s": cpu});
+    let mut cost = json!({"runs": times, "cpu_s": cpu});
     for (name, percent) in [("p50_us", 50), ("p99_us", 99)] {
         if let Some(wait) =
             waits.get((waits.len() * percent / 100).min(waits.len().saturating_sub(1)))
         {
-            told[name] = (wait.as_secs_f64() * 1e6).into();
+            cost[name] = (wait.as_secs_f64() * 1e6).into();
         }
     }
-    Ok(told)
+    Ok(cost)
 }
 
-/// Does `runs` runs, as many at once as the case says; CPU time in seconds, and over HTTP each run's time on
-/// the clock.
+/// Runs the case `runs` times, with its number of concurrent runs. Returns the CPU time in seconds, and for
+/// HTTP the wall-clock time of each run.
 async fn batch<P: Peer>(
     peer: &Arc<P>,
     case: &Case,
@@ -125,11 +125,11 @@ async fn worker<P: Peer>(peer: Arc<P>, runs: u32) -> Result<Vec<Duration>, Faile
     Ok(waits)
 }
 
-/// How much memory a run holds that waits for its model.
-fn parked<P: Peer>(case: &Case) -> Result<Value, Failed> {
+/// Measures the memory of a run that waits for its model.
+fn measure_parked<P: Peer>(case: &Case) -> Result<Value, Failed> {
     const RUNS: usize = 2000;
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    // Where each run has a history of its own, each has a peer that was given it.
+    // If each run has its own history, each has its own peer.
     let shared = Arc::new(P::new(case)?);
     let mut park = |runs: usize| -> Result<Vec<_>, Failed> {
         let mut parked = Vec::with_capacity(runs);
@@ -137,7 +137,7 @@ fn parked<P: Peer>(case: &Case) -> Result<Value, Failed> {
             let peer = if case.own_history { Arc::new(P::new(case)?) } else { shared.clone() };
             let mut run = Box::pin(async move { peer.run().await });
             if run.as_mut().poll(&mut context).is_ready() {
-                return Err("a run that should wait is over".into());
+                return Err("a run that should wait has ended".into());
             }
             parked.push(run);
         }
@@ -151,7 +151,7 @@ fn parked<P: Peer>(case: &Case) -> Result<Value, Failed> {
 }
 
 fn resident_bytes() -> Result<u64, Failed> {
-    let told = std::fs::read_to_string("/proc/self/statm")?;
-    let pages: u64 = told.split_whitespace().nth(1).ok_or("no figure")?.parse()?;
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: u64 = statm.split_whitespace().nth(1).ok_or("no figure")?.parse()?;
     Ok(pages * 4096)
 }

@@ -1,5 +1,5 @@
-//! The crate `openai-agents`: its own loop and handoffs. A history reaches it through a session, the only way
-//! there is; it speaks Chat Completions only.
+//! The crate `openai-agents`, with its own loop and handoffs. It takes a history only through a session, and
+//! supports only Chat Completions.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_openai::Client;
 use async_openai::config::OpenAIConfig;
 use async_trait::async_trait;
-use common::{Case, Failed, INPUT, Past, Peer, SECOND, Wait, history};
+use common::{Case, Failed, HistoryItem, INPUT, Peer, SECOND, Wait, history};
 use futures_util::StreamExt as _;
 use openai_agents::models::{
     CompletionRequest, CompletionResponse, CompletionStream, Message, ModelProvider,
@@ -18,17 +18,17 @@ use openai_agents::{Agent, Handoff, RunConfig, Runner};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Failed> {
-    common::main::<Small>()
+    common::main::<OpenAiAgents>()
 }
 
-struct Small {
+struct OpenAiAgents {
     agent: Agent,
     config: RunConfig,
     script: Option<Arc<Script>>,
     streamed: bool,
 }
 
-impl Peer for Small {
+impl Peer for OpenAiAgents {
     fn new(case: &Case) -> Result<Self, Failed> {
         let last = if case.handoffs == 1 {
             "Billing".to_owned()
@@ -60,7 +60,7 @@ impl Peer for Small {
             }
         };
         let past: Vec<Value> = history(case.items)?.into_iter().map(message).collect();
-        let session = (case.items > 0).then(|| Arc::new(Told(past)) as Arc<dyn Session>);
+        let session = (case.items > 0).then(|| Arc::new(FixedHistory(past)) as Arc<dyn Session>);
         Ok(Self {
             agent,
             config: RunConfig {
@@ -91,13 +91,13 @@ impl Peer for Small {
     }
 }
 
-fn message(past: Past) -> Value {
+fn message(past: HistoryItem) -> Value {
     let (role, content) = match past {
-        Past::User(text) => ("user", text),
-        Past::Assistant(text) => ("assistant", text),
+        HistoryItem::User(text) => ("user", text),
+        HistoryItem::Assistant(text) => ("assistant", text),
         // It has no messages for calls.
-        Past::Call { arguments, .. } => ("assistant", arguments),
-        Past::Output { text, .. } => ("user", text),
+        HistoryItem::Call { arguments, .. } => ("assistant", arguments),
+        HistoryItem::Output { text, .. } => ("user", text),
     };
     json!(Message {
         role: role.to_owned(),
@@ -105,11 +105,11 @@ fn message(past: Past) -> Value {
     })
 }
 
-/// A history that is given again and again.
-struct Told(Vec<Value>);
+/// A session with a fixed history.
+struct FixedHistory(Vec<Value>);
 
 #[async_trait]
-impl Session for Told {
+impl Session for FixedHistory {
     async fn get_items(&self, _limit: Option<usize>) -> openai_agents::Result<Vec<Value>> {
         Ok(self.0.clone())
     }
@@ -127,7 +127,7 @@ impl Session for Told {
     }
 }
 
-/// A model that hands off along the chain and then answers.
+/// A model that calls each handoff of the chain and then responds.
 struct Script {
     handoffs: usize,
     names: Vec<String>,

@@ -1,8 +1,8 @@
-//! rig has no handoffs: where the others hand off, it calls a tool and goes on, with as many model calls.
+//! rig, which has no handoffs: it calls a tool instead, with the same number of model calls.
 
 mod script;
 
-use common::{Case, Failed, INPUT, Past, Peer, Protocol, SECOND, history};
+use common::{Case, Failed, HistoryItem, INPUT, Peer, Protocol, SECOND, history};
 use futures_util::StreamExt as _;
 use rig_agent::{Agent, AgentBuilder};
 use rig_core::Model;
@@ -46,7 +46,7 @@ impl Peer for Rig {
                 AgentBuilder::new(Model::new(Scripted, made))
             }
         };
-        // What the tool gives tells the provider that this is the second request.
+        // By the output of the tool, the provider recognizes the second request.
         let tool = DynamicTool::new(
             ToolName::new("transfer_to_billing")?,
             "Handoff to another agent",
@@ -83,11 +83,11 @@ impl Peer for Rig {
     }
 }
 
-fn message(past: Past) -> Result<Message, Failed> {
+fn message(past: HistoryItem) -> Result<Message, Failed> {
     Ok(match past {
-        Past::User(text) => Message::user(text),
-        Past::Assistant(text) => Message::assistant(text),
-        Past::Call {
+        HistoryItem::User(text) => Message::user(text),
+        HistoryItem::Assistant(text) => Message::assistant(text),
+        HistoryItem::Call {
             id,
             name,
             arguments,
@@ -96,7 +96,7 @@ fn message(past: Past) -> Result<Message, Failed> {
             let call = AssistantContent::tool_call(id, ToolName::new(name)?, arguments);
             Message::Assistant(AssistantMessage::new(vec![call]))
         }
-        Past::Output { id, text } => {
+        HistoryItem::Output { id, text } => {
             Message::tool_result(CallId::from_wire(id), ToolName::new("lookup")?, text)
         }
     })

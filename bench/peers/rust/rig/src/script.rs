@@ -1,4 +1,4 @@
-//! A model for rig that needs no network: a wire whose payload is the request, and a transport that answers.
+//! A model for rig without a network: a wire whose payload is the request, and a transport that responds.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +15,14 @@ use rig_core::wire::document::{Reassemble, Serves};
 use rig_core::wire::{Decoder, Descriptor, Flow, Mode, Out, Wire, WireEvent};
 use serde_json::Value;
 
-/// A whole answer.
+/// A response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Answer {
     Call,
     Text,
 }
 
-/// The wire: requests and answers as they are.
+/// A wire that passes requests and responses unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Scripted;
 
@@ -97,7 +97,7 @@ impl ReplayTarget for Scripted {
     }
 }
 
-/// No document of the provider's: there is none.
+/// An empty provider document.
 #[derive(Default)]
 pub(crate) struct NoDocument;
 
@@ -136,7 +136,7 @@ impl Wire for Scripted {
     }
 }
 
-/// The transport: calls the tool as often as there are handoffs, then answers.
+/// A transport that calls the tool once for each handoff and then responds.
 #[derive(Clone)]
 pub(crate) struct Script(Arc<Inner>);
 
@@ -188,14 +188,14 @@ impl Transport<Scripted> for Script {
                 Wait::Parks | Wait::No => {}
                 Wait::Yields => tokio::task::yield_now().await,
             }
-            // The request lives until it is answered, as it would over a network.
+            // The request lives until the response, as it would over a network.
             drop(request);
             Ok(opened(if second { Answer::Text } else { Answer::Call }))
         })
     }
 }
 
-/// Whether the tool has answered.
+/// Returns `true` if the last message is a tool result.
 fn last_is_from_tool(request: &CompletionRequest) -> bool {
     let Some(Message::User { content }) = request.chat_history.last().map(|last| &**last) else {
         return false;

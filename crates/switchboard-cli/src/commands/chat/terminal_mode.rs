@@ -1,105 +1,101 @@
-//! How the terminal was before a line was edited, for when the editing does not come to its end or is
-//! interrupted.
+//! The mode of the terminal around line editing.
 
-/// The modes of a terminal.
+#[cfg(not(unix))]
+pub(super) use other::{ResumeSignal, SavedMode};
 #[cfg(unix)]
-pub(super) struct Before(Option<rustix::termios::Termios>);
+pub(super) use unix::{ResumeSignal, SavedMode};
 
 #[cfg(unix)]
-impl Before {
-    /// As they are now.
-    pub(super) fn now() -> Self {
-        Self(rustix::termios::tcgetattr(std::io::stdin()).ok())
+mod unix {
+    use std::io::{self, Write as _, stdin, stdout};
+
+    use rustix::termios::{
+        ControlModes, InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr,
+    };
+
+    /// The mode that the terminal had before lines were edited.
+    pub(in super::super) struct SavedMode(Option<Termios>);
+
+    impl SavedMode {
+        /// Saves the current mode.
+        pub(in super::super) fn save() -> Self {
+            Self(tcgetattr(stdin()).ok())
+        }
+
+        /// Restores the mode, and moves to a new line.
+        pub(in super::super) fn restore(&self) {
+            let Some(mode) = &self.0 else { return };
+            // These fail only if the terminal is gone. The sequence ends bracketed paste.
+            let _ = tcsetattr(stdin(), OptionalActions::Now, mode);
+            let _ = stdout().write_all(b"\x1b[?2004l\r\n");
+            let _ = stdout().flush();
+        }
+
+        /// Sets the raw mode of a line editor.
+        pub(in super::super) fn set_raw(&self) {
+            let Some(mut mode) = self.0.clone() else {
+                return;
+            };
+            mode.input_modes -= InputModes::BRKINT
+                | InputModes::ICRNL
+                | InputModes::INPCK
+                | InputModes::ISTRIP
+                | InputModes::IXON;
+            mode.control_modes |= ControlModes::CS8;
+            mode.local_modes -=
+                LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG;
+            // It fails only if the terminal is gone.
+            let _ = tcsetattr(stdin(), OptionalActions::Drain, &mode);
+        }
     }
 
-    /// Makes them what they were, and leaves the line that was typed.
-    pub(super) fn restore(&self) {
-        use std::io::Write as _;
-        let Some(modes) = &self.0 else { return };
-        // Nothing can be done where the terminal is gone. The sequence ends bracketed paste.
-        let _ = rustix::termios::tcsetattr(
-            std::io::stdin(),
-            rustix::termios::OptionalActions::Now,
-            modes,
-        );
-        let mut out = std::io::stdout();
-        let _ = out.write_all(b"\x1b[?2004l\r\n").and_then(|()| out.flush());
-    }
-}
+    /// A listener for the signal that resumes a suspended program (Ctrl-Z, then `fg`).
+    pub(in super::super) struct ResumeSignal(tokio::signal::unix::Signal);
 
-#[cfg(unix)]
-impl Before {
-    /// Makes them what an editor of lines needs: keys come one by one, and nothing is done for them.
-    pub(super) fn edit(&self) {
-        use rustix::termios::{ControlModes, InputModes, LocalModes, OptionalActions};
-        let Some(mut modes) = self.0.clone() else {
-            return;
-        };
-        modes.input_modes -= InputModes::BRKINT
-            | InputModes::ICRNL
-            | InputModes::INPCK
-            | InputModes::ISTRIP
-            | InputModes::IXON;
-        modes.control_modes |= ControlModes::CS8;
-        modes.local_modes -=
-            LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG;
-        // Nothing can be done where the terminal is gone.
-        let _ = rustix::termios::tcsetattr(std::io::stdin(), OptionalActions::Drain, &modes);
-    }
-}
+    impl ResumeSignal {
+        /// Installs the listener.
+        pub(in super::super) fn listen() -> io::Result<Self> {
+            let number = rustix::process::Signal::CONT.as_raw();
+            let kind = tokio::signal::unix::SignalKind::from_raw(number);
+            tokio::signal::unix::signal(kind).map(Self)
+        }
 
-/// Tells when the program goes on that was stopped, as by Ctrl-Z and `fg`.
-#[cfg(unix)]
-pub(super) struct Resumed(tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Resumed {
-    /// Begins to listen.
-    pub(super) fn listen() -> std::io::Result<Self> {
-        let number = rustix::process::Signal::CONT.as_raw();
-        let kind = tokio::signal::unix::SignalKind::from_raw(number);
-        tokio::signal::unix::signal(kind).map(Self)
-    }
-
-    /// The next time.
-    pub(super) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
+        /// Waits for the next signal.
+        pub(in super::super) async fn next(&mut self) {
+            if self.0.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
         }
     }
 }
 
-/// Programs are not stopped here.
 #[cfg(not(unix))]
-pub(super) struct Resumed(());
+mod other {
+    use std::io;
 
-#[cfg(not(unix))]
-impl Resumed {
-    /// Begins to listen.
-    pub(super) fn listen() -> std::io::Result<Self> {
-        Ok(Self(()))
+    /// Does nothing: consoles restore their mode when the program ends.
+    pub(in super::super) struct SavedMode(());
+
+    impl SavedMode {
+        pub(in super::super) fn save() -> Self {
+            Self(())
+        }
+
+        pub(in super::super) fn restore(&self) {}
+
+        pub(in super::super) fn set_raw(&self) {}
     }
 
-    /// The next time.
-    pub(super) async fn next(&mut self) {
-        std::future::pending().await
+    /// Never signals: programs are not suspended.
+    pub(in super::super) struct ResumeSignal(());
+
+    impl ResumeSignal {
+        pub(in super::super) fn listen() -> io::Result<Self> {
+            Ok(Self(()))
+        }
+
+        pub(in super::super) async fn next(&mut self) {
+            std::future::pending().await
+        }
     }
-}
-
-/// The modes of a terminal; consoles get theirs back when the program ends.
-#[cfg(not(unix))]
-pub(super) struct Before(());
-
-#[cfg(not(unix))]
-impl Before {
-    /// As they are now.
-    pub(super) fn now() -> Self {
-        Self(())
-    }
-
-    /// Makes them what they were.
-    pub(super) fn restore(&self) {}
-
-    /// Makes them what an editor of lines needs.
-    pub(super) fn edit(&self) {}
 }

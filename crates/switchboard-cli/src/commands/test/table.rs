@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::{Outcome, Summary};
+use super::{CaseResult, Summary};
 use crate::screen::style::{BAD, GOOD, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use unicode_width::UnicodeWidthStr as _;
 
-/// A table that is drawn row by row, as results come.
+/// A table that is drawn row by row.
 pub(super) struct Table {
     look: Look,
     /// The width of the column of names.
@@ -15,9 +15,9 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table of the cases of these names.
+    /// Creates a table for cases of these names.
     pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>, look: Look) -> Self {
-        // The verdict, then half of the rest for the name.
+        // The name gets half of the space beside the verdict.
         let room = look
             .width
             .map_or(60, |width| (width.saturating_sub(8) / 2).max(8));
@@ -28,10 +28,10 @@ impl Table {
         }
     }
 
-    /// Draws what came of a case, and why it failed.
-    pub(super) fn row(&self, result: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    /// Draws the result of a case, with its failures.
+    pub(super) fn row(&self, result: &CaseResult, out: &mut impl Write) -> io::Result<()> {
         let Self { look, column } = *self;
-        let verdict = if result.ok() {
+        let verdict = if result.passed() {
             look.paint(GOOD, "ok  ")
         } else {
             look.paint(BAD, "FAIL")
@@ -46,7 +46,7 @@ impl Table {
         out.flush()
     }
 
-    /// Draws what came of all of them.
+    /// Draws the summary.
     pub(super) fn end(&self, summary: &Summary, out: &mut impl Write) -> io::Result<()> {
         let Summary {
             passed,
@@ -73,13 +73,13 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Ended;
+    use super::super::CaseEnd;
     use super::*;
     use crate::screen::style::{Colours, Language};
 
     #[test]
-    fn columns_line_up_also_with_wide_characters() {
-        let result = |name: &str, path: &[&str], failures: &[&str]| Outcome {
+    fn columns_are_aligned_also_with_wide_characters() {
+        let result = |name: &str, path: &[&str], failures: &[&str]| CaseResult {
             name: name.to_owned(),
             path: path.iter().map(|agent| (*agent).to_owned()).collect(),
             payload: None,
@@ -88,7 +88,7 @@ mod tests {
                 .map(|failure| (*failure).to_owned())
                 .collect(),
             seconds: 0.0,
-            ended: Ended::Tried,
+            end: CaseEnd::Completed,
         };
         let results = [
             result("wrong bill", &["Triage", "Billing"], &[]),

@@ -1,4 +1,4 @@
-//! `switchboard chat` in a terminal: editing, commands, and what is shown as it happens.
+//! `switchboard chat` in a terminal: editing, commands, streaming.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use fake_provider::{FakeProvider, Reply};
 use serde_json::json;
 use terminal::{Key, Size};
 
-use super::{USUAL, chat, enter, half_an_answer, open, with_model};
+use super::{DEFAULT_SIZE, chat, enter, hanging_reply, open, with_model};
 use crate::support::Folder;
 
 #[test]
-fn a_line_can_be_edited_before_it_is_said() {
+fn a_line_can_be_edited_before_it_is_sent() {
     let mut terminal = chat(&Folder::new());
     terminal.type_text("y bill is wrongg");
     terminal.press(Key::Backspace);
@@ -30,7 +30,7 @@ fn a_line_can_be_edited_before_it_is_said() {
 }
 
 #[test]
-fn lines_come_back_also_in_the_next_chat() {
+fn the_history_of_lines_is_there_in_the_next_chat() {
     let folder = Folder::new();
     let mut terminal = chat(&folder);
     enter(&mut terminal, "My bill is wrong");
@@ -52,7 +52,7 @@ fn lines_come_back_also_in_the_next_chat() {
 }
 
 #[test]
-fn handoffs_are_shown_and_the_prompt_says_who_will_answer() {
+fn handoffs_are_shown_and_the_prompt_names_the_agent() {
     let folder = Folder::new();
     let mut terminal = chat(&folder);
     enter(&mut terminal, "My bill is wrong");
@@ -65,7 +65,7 @@ fn handoffs_are_shown_and_the_prompt_says_who_will_answer() {
             "team.toml: Triage will answer. /help lists commands, Ctrl-D leaves.",
             "You → Triage> My bill is wrong",
             "Triage     → Billing",
-            "             carried 3 of 3 items: 1 user message, 1 call, 1 output",
+            "             carried 3 of 3 items",
             "Billing    A second charge is reversed.",
             "",
         ],
@@ -81,7 +81,7 @@ fn text_and_handoffs_are_shown_before_the_answer_is_complete() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let replies = [
         Reply::call("c1", "transfer_to_billing", "{}"),
-        half_an_answer(),
+        hanging_reply(),
     ];
     let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
     terminal.wait_for("You → Triage> ").unwrap();
@@ -91,7 +91,7 @@ fn text_and_handoffs_are_shown_before_the_answer_is_complete() {
 }
 
 #[test]
-fn commands_answer_and_a_misspelt_one_gets_a_suggestion() {
+fn commands_work_and_a_misspelt_one_gets_a_suggestion() {
     let folder = Folder::new();
     let mut terminal = chat(&folder);
     for (typed, answer) in [
@@ -127,16 +127,16 @@ fn tab_completes_commands() {
 }
 
 #[test]
-fn a_session_goes_on_in_another_process_with_the_agent_that_had_it() {
+fn a_session_continues_in_another_process_with_the_agent_that_had_it() {
     let folder = Folder::new();
     let args = ["chat", "team.toml", "--session", "tuesday"];
-    let mut terminal = open(&folder, &args, USUAL, &[]);
+    let mut terminal = open(&folder, &args, DEFAULT_SIZE, &[]);
     terminal.wait_for("You → Triage> ").unwrap();
     enter(&mut terminal, "My bill is wrong");
     terminal.wait_for("You → Billing> ").unwrap();
     terminal.press(Key::CtrlD);
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
-    let mut terminal = open(&folder, &args, USUAL, &[]);
+    let mut terminal = open(&folder, &args, DEFAULT_SIZE, &[]);
     terminal
         .wait_for("going on with Billing, 4 items so far.")
         .unwrap();
@@ -144,7 +144,7 @@ fn a_session_goes_on_in_another_process_with_the_agent_that_had_it() {
 }
 
 #[test]
-fn a_wrong_key_and_a_dead_server_leave_the_chat_alive() {
+fn a_wrong_key_and_a_missing_server_do_not_end_the_chat() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let refused = json!({"error": {"message": "Incorrect API key provided"}});
     let replies = [Reply::status(401, refused), Reply::text("Here I am.")];
@@ -155,16 +155,16 @@ fn a_wrong_key_and_a_dead_server_leave_the_chat_alive() {
     enter(&mut terminal, "Hi again");
     terminal.wait_for("Here I am.").unwrap();
 
-    let nobody = "http://127.0.0.1:9/v1";
+    let unused = "http://127.0.0.1:9/v1";
     let args = [
         "chat",
         "team.toml",
         "--model",
         "chat/x",
         "--base-url",
-        nobody,
+        unused,
     ];
-    let mut terminal = open(&folder, &args, USUAL, &[]);
+    let mut terminal = open(&folder, &args, DEFAULT_SIZE, &[]);
     terminal.wait_for("You → Triage> ").unwrap();
     enter(&mut terminal, "Hi");
     terminal.wait_for("--base-url").unwrap();
@@ -173,7 +173,7 @@ fn a_wrong_key_and_a_dead_server_leave_the_chat_alive() {
 }
 
 #[test]
-fn an_answer_that_is_under_way_fits_the_terminal_that_was_resized() {
+fn a_message_in_progress_fits_a_resized_terminal() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let text = "word ".repeat(80);
     let slow = Reply::text(&text)
@@ -188,7 +188,7 @@ fn an_answer_that_is_under_way_fits_the_terminal_that_was_resized() {
     terminal.resize(narrow).unwrap();
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
     let shown = terminal.screen();
-    // What the terminal wraps begins at its edge: at most the line that was being written.
+    // A line that the terminal wraps begins at its edge: at most the one in progress.
     let wrapped = shown
         .lines()
         .filter(|line| line.starts_with(['w', 'o', 'r', 'd']));
@@ -196,9 +196,9 @@ fn an_answer_that_is_under_way_fits_the_terminal_that_was_resized() {
 }
 
 #[test]
-fn a_terminal_may_be_resized_in_mid_answer_and_at_the_prompt() {
+fn a_terminal_can_be_resized_during_a_message_and_at_the_prompt() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
-    let replies = [half_an_answer(), Reply::text(&"more ".repeat(20))];
+    let replies = [hanging_reply(), Reply::text(&"more ".repeat(20))];
     let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
     terminal.wait_for("You → Triage> ").unwrap();
     enter(&mut terminal, "Hi");

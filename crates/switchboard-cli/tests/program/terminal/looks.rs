@@ -1,4 +1,4 @@
-//! How the program looks in a terminal: colours, width, and a sign that something is under way.
+//! Colours, width and the spinner in a terminal.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use fake_provider::{FakeProvider, Reply};
 use terminal::{Key, Size, Terminal};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{USUAL, chat, enter, open, with_model};
+use super::{DEFAULT_SIZE, chat, enter, open, with_model};
 use crate::support::Folder;
 
-/// Whether a picture of the screen has more than the colours of text and background.
+/// Returns `true` if the name of the first agent is coloured.
 fn is_coloured(terminal: &Terminal) -> bool {
-    // Triage, the first agent, is cyan.
+    // Cyan.
     terminal.svg("").contains("#39c5cf")
 }
 
 #[test]
-fn a_terminal_gets_colours_unless_it_or_the_user_has_none() {
+fn a_terminal_gets_colours_unless_they_are_turned_off() {
     let folder = Folder::new();
     let args = ["run", "team.toml", "My bill is wrong"];
     let is_coloured = |more: &[&str], env: &[(&str, &str)]| {
-        let mut terminal = open(&folder, &[&args, more].concat(), USUAL, env);
+        let mut terminal = open(&folder, &[&args, more].concat(), DEFAULT_SIZE, env);
         assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
         is_coloured(&terminal)
     };
@@ -31,11 +31,11 @@ fn a_terminal_gets_colours_unless_it_or_the_user_has_none() {
 }
 
 #[test]
-fn the_prompt_is_coloured_where_the_rest_is() {
+fn the_prompt_is_coloured_if_the_rest_is() {
     let folder = Folder::new();
     assert!(is_coloured(&chat(&folder)));
     for env in [("NO_COLOR", "1"), ("TERM", "dumb")] {
-        let mut terminal = open(&folder, &["chat", "team.toml"], USUAL, &[env]);
+        let mut terminal = open(&folder, &["chat", "team.toml"], DEFAULT_SIZE, &[env]);
         terminal.wait_for("You → Triage> ").unwrap();
         assert!(!is_coloured(&terminal), "{env:?}");
         enter(&mut terminal, "My bill is wrong");
@@ -48,7 +48,7 @@ fn the_prompt_is_coloured_where_the_rest_is() {
 fn run_shows_in_a_terminal_what_it_shows_in_a_pipe() {
     let folder = Folder::new();
     let args = ["run", "team.toml", "My bill is wrong"];
-    let mut terminal = open(&folder, &args, USUAL, &[]);
+    let mut terminal = open(&folder, &args, DEFAULT_SIZE, &[]);
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
     let piped = folder.run(&args).without_times();
     let shown = terminal.everything();
@@ -58,7 +58,7 @@ fn run_shows_in_a_terminal_what_it_shows_in_a_pipe() {
 }
 
 #[test]
-fn something_moves_while_an_answer_is_waited_for_and_is_gone_when_it_comes() {
+fn a_spinner_is_shown_until_the_answer_arrives() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let late = || Reply::text("Here I am.").delay(Duration::from_secs(3));
     let args = ["run", "team.toml", "Hi"];
@@ -74,7 +74,7 @@ fn something_moves_while_an_answer_is_waited_for_and_is_gone_when_it_comes() {
 }
 
 #[test]
-fn nothing_moves_where_the_terminal_cannot_move_it() {
+fn a_dumb_terminal_has_no_spinner() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     provider.script(
         "key",
@@ -91,37 +91,37 @@ fn nothing_moves_where_the_terminal_cannot_move_it() {
         &url,
     ];
     let env = [("OPENAI_API_KEY", "key"), ("TERM", "dumb")];
-    let mut terminal = open(&folder, &args, USUAL, &env);
+    let mut terminal = open(&folder, &args, DEFAULT_SIZE, &env);
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
     let frames = terminal.recording().svg("");
     assert!(frames.contains("Here I am.") && !frames.contains(['⠋', '⠙', '⠹']));
 }
 
 #[test]
-fn wide_characters_line_up_in_a_narrow_terminal() {
+fn wide_characters_are_wrapped_in_a_narrow_terminal() {
     let folder = Folder::new();
     for columns in [40, 20] {
         let size = Size { columns, rows: 300 };
         let mut terminal = open(&folder, &["--lang", "zh"], size, &[]);
         assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
-        // Commands at the end are left whole, to be copied.
+        // The commands at the end are not wrapped.
         let before_commands = |text: String| text.split("轮到你了").next().unwrap().to_owned();
         let screen = before_commands(terminal.screen());
-        // Lines that were too long would be whole in the one and cut in the other.
+        // A line that is too long would be whole in one and cut in the other.
         assert_eq!(screen, before_commands(terminal.everything()));
         for line in screen.lines() {
             assert!(line.width() <= usize::from(columns), "{line}");
         }
         let spoken = screen.lines().filter(|line| line.starts_with("  "));
         assert!(spoken.clone().count() > 20, "{screen}");
-        // Columns are filled up: a wide character that did not fit leaves one free at most.
+        // A wide character that does not fit leaves at most one column free.
         let widest = spoken.map(|line| line.width()).max().unwrap();
         assert!(widest + 1 >= usize::from(columns), "{screen}");
     }
 }
 
 #[test]
-fn a_chat_can_be_had_in_a_narrow_terminal() {
+fn a_chat_works_in_a_narrow_terminal() {
     let folder = Folder::new();
     let ran = folder.run(&["init", "team", "--lang", "zh"]);
     assert_eq!(ran.code, Some(0));

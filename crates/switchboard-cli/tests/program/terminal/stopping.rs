@@ -1,17 +1,17 @@
-//! Ctrl-C, Ctrl-D and `kill`: what ends, what goes on, and how the terminal is left.
+//! Ctrl-C, Ctrl-D and signals, and the mode of the terminal afterwards.
 
 use std::process::Command;
 
 use fake_provider::{FakeProvider, Reply};
 use terminal::{Key, Signal, Terminal};
 
-use super::{USUAL, chat, enter, half_an_answer, open, with_model};
+use super::{DEFAULT_SIZE, chat, enter, hanging_reply, open, with_model};
 use crate::support::Folder;
 
 #[test]
-fn ctrl_c_stops_the_answer_and_not_the_program() {
+fn ctrl_c_stops_the_run_and_not_the_program() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
-    let replies = [half_an_answer(), Reply::text("Here I am.")];
+    let replies = [hanging_reply(), Reply::text("Here I am.")];
     let mut terminal = with_model(&folder, &provider, &["chat", "team.toml"], replies);
     terminal.wait_for("You → Triage> ").unwrap();
     enter(&mut terminal, "Hi");
@@ -22,12 +22,12 @@ fn ctrl_c_stops_the_answer_and_not_the_program() {
     terminal.wait_for("Here I am.").unwrap();
     let requests = provider.requests_of("key");
     let last = requests.last().unwrap();
-    let said = last.body.to_string();
-    assert!(said.contains("word word"), "what was said stays: {said}");
+    let body = last.body.to_string();
+    assert!(body.contains("word word"), "the stopped text stays: {body}");
 }
 
 #[test]
-fn ctrl_c_stops_an_answer_that_never_pauses() {
+fn ctrl_c_stops_a_response_that_never_pauses() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let args = ["run", "team.toml", "Hi"];
     let mut terminal = with_model(&folder, &provider, &args, [Reply::endless()]);
@@ -37,17 +37,16 @@ fn ctrl_c_stops_an_answer_that_never_pauses() {
 }
 
 #[test]
-fn a_demonstration_at_the_speed_of_reading_can_be_left() {
-    let mut terminal = open(&Folder::new(), &["demo", "--slowly"], USUAL, &[]);
+fn a_slow_demo_can_be_interrupted() {
+    let mut terminal = open(&Folder::new(), &["demo", "--slowly"], DEFAULT_SIZE, &[]);
     terminal.wait_for("Billing     Invoice").unwrap();
     terminal.press(Key::CtrlC);
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(130));
-    // Not at its end: what is said comes word by word.
     assert!(!terminal.everything().contains("Escalation"));
 }
 
 #[test]
-fn ctrl_c_keeps_the_results_of_the_cases_that_were_tried() {
+fn ctrl_c_keeps_the_results_of_completed_cases() {
     let (folder, provider) = (Folder::new(), FakeProvider::on_thread().unwrap());
     let case = |name: &str| format!("[[cases]]\nmessage = \"{name}\"\nexpect = \"Triage\"\n");
     folder.write("cases.toml", &[case("one"), case("two")].concat());
@@ -88,9 +87,9 @@ fn ctrl_d_leaves() {
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
 }
 
-/// The program in a shell, which tells how the terminal is once it has ended.
+/// Starts the program in a shell, which prints the mode of the terminal afterwards.
 fn in_a_shell(folder: &Folder, provider: &FakeProvider, args: &str) -> Terminal {
-    provider.script("key", [half_an_answer()]);
+    provider.script("key", [hanging_reply()]);
     let program = env!("CARGO_BIN_EXE_switchboard");
     let url = provider.url();
     folder.write(
@@ -104,7 +103,7 @@ fn in_a_shell(folder: &Folder, provider: &FakeProvider, args: &str) -> Terminal 
         ("SWITCHBOARD_DATA", data.to_str().unwrap()),
         ("OPENAI_API_KEY", "key"),
     ];
-    Terminal::start_in(&home, "sh", ["-c", shell], USUAL, env).unwrap()
+    Terminal::start_in(&home, "sh", ["-c", shell], DEFAULT_SIZE, env).unwrap()
 }
 
 /// Sends a signal to the program and not to its shell.
@@ -114,8 +113,8 @@ fn kill(folder: &Folder, signal: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// Whether the terminal shows what is typed, and waits for whole lines.
-fn assert_is_as_before(terminal: &mut Terminal) {
+/// Asserts that the terminal echoes input and reads whole lines.
+fn assert_mode_is_restored(terminal: &mut Terminal) {
     assert_eq!(terminal.wait_exit().unwrap().code(), Some(0));
     let shown = terminal.everything();
     let flags: Vec<&str> = shown.split_whitespace().collect();
@@ -125,7 +124,7 @@ fn assert_is_as_before(terminal: &mut Terminal) {
 }
 
 #[test]
-fn a_signal_in_mid_answer_leaves_the_terminal_as_it_was() {
+fn a_signal_during_a_run_restores_the_terminal() {
     let provider = FakeProvider::on_thread().unwrap();
     for (args, signal, code) in [
         ("run team.toml Hi", "-INT", "code 130."),
@@ -142,28 +141,28 @@ fn a_signal_in_mid_answer_leaves_the_terminal_as_it_was() {
         terminal.wait_for("word word").unwrap();
         kill(&folder, signal);
         terminal.wait_for(code).unwrap();
-        assert_is_as_before(&mut terminal);
+        assert_mode_is_restored(&mut terminal);
     }
 }
 
 #[test]
-fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
+fn a_signal_at_the_prompt_restores_the_terminal() {
     let provider = FakeProvider::on_thread().unwrap();
     for signal in ["-TERM", "-HUP"] {
         let folder = Folder::new();
         let mut terminal = in_a_shell(&folder, &provider, "chat team.toml");
         terminal.wait_for("You → Triage> ").unwrap();
-        // What the program reads itself it shows itself: now it edits.
+        // The editor echoes it, so it is running.
         terminal.type_text("half a line");
         terminal.wait_for("> half a line").unwrap();
         kill(&folder, signal);
         terminal.wait_for("code 143.").unwrap();
-        assert_is_as_before(&mut terminal);
+        assert_mode_is_restored(&mut terminal);
     }
 }
 
 #[test]
-fn a_chat_that_was_put_aside_goes_on_with_the_line() {
+fn a_suspended_chat_continues_with_its_line() {
     let folder = Folder::new();
     let (home, data) = (folder.path(""), folder.path("data"));
     let env = [
@@ -172,7 +171,7 @@ fn a_chat_that_was_put_aside_goes_on_with_the_line() {
         ("PS1", "shell: "),
     ];
     let shell = ["--norc", "--noprofile", "-i"];
-    let mut terminal = Terminal::start_in(&home, "bash", shell, USUAL, env).unwrap();
+    let mut terminal = Terminal::start_in(&home, "bash", shell, DEFAULT_SIZE, env).unwrap();
     terminal.wait_for("shell: ").unwrap();
     let program = env!("CARGO_BIN_EXE_switchboard");
     enter(&mut terminal, &format!("'{program}' chat team.toml"));
@@ -193,7 +192,7 @@ fn a_chat_that_was_put_aside_goes_on_with_the_line() {
 }
 
 #[test]
-fn an_interrupt_that_was_sent_to_the_prompt_is_a_ctrl_c() {
+fn an_interrupt_signal_at_the_prompt_is_like_ctrl_c() {
     let mut terminal = chat(&Folder::new());
     terminal.type_text("never said");
     terminal.wait_for("> never said").unwrap();

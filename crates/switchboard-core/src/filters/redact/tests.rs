@@ -1,4 +1,4 @@
-//! What is found and what stays.
+//! Tests of which data is redacted, and of which items are searched again.
 
 use std::cell::Cell;
 
@@ -6,17 +6,17 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::context::RunContext;
+use crate::handoff::HandoffInputData;
 
 thread_local! {
-    /// How many items were looked at.
-    pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+    pub(super) static SEARCHED_ITEMS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many items are looked at while something is done.
-fn looks(work: impl FnOnce()) -> usize {
-    let before = LOOKS.get();
+/// Counts the items that are searched while `work` runs.
+fn count_searches(work: impl FnOnce()) -> usize {
+    let before = SEARCHED_ITEMS.get();
     work();
-    LOOKS.get() - before
+    SEARCHED_ITEMS.get() - before
 }
 
 fn all() -> Redaction {
@@ -93,38 +93,19 @@ fn email_addresses_are_found_in_any_script() {
     stays("lodash@4.17.21, @ann, ann@localhost");
 }
 
+#[rustfmt::skip]
+const PHONE_NUMBERS: [&str; 28] = [
+    "+44 20 7946 0958", "+1 (415) 555-2671", "(415) 555-2671", "415.555.2671",
+    "415\u{a0}555\u{a0}2671", "１-415-555-2671", "4155552671", "415-5552671", "415 5552671",
+    "(415) 5552671", "1-415-5552671", "14155552671", "12125552671", "020 7946 0958",
+    "(020) 7946 0958", "01632 960 001", "01 23 45 67 89", "03-1234-5678", "0755-12345678",
+    "010-8888 8888", "0044 20 7946 0958", "07700900123", "13812345678", "138 1234 5678",
+    "138-1234-5678", "１３８１２３４５６７８", "8613812345678", "\u{202a}+86 138 1234 5678\u{202c}",
+];
+
 #[test]
 fn phone_numbers_are_found() {
-    for number in [
-        "+44 20 7946 0958",
-        "+1 (415) 555-2671",
-        "(415) 555-2671",
-        "415.555.2671",
-        "415\u{a0}555\u{a0}2671",
-        "１-415-555-2671",
-        "4155552671",
-        "415-5552671",
-        "415 5552671",
-        "(415) 5552671",
-        "1-415-5552671",
-        "14155552671",
-        "12125552671",
-        "020 7946 0958",
-        "(020) 7946 0958",
-        "01632 960 001",
-        "01 23 45 67 89",
-        "03-1234-5678",
-        "0755-12345678",
-        "010-8888 8888",
-        "0044 20 7946 0958",
-        "07700900123",
-        "13812345678",
-        "138 1234 5678",
-        "138-1234-5678",
-        "１３８１２３４５６７８",
-        "8613812345678",
-        "\u{202a}+86 138 1234 5678\u{202c}",
-    ] {
+    for number in PHONE_NUMBERS {
         let redacted = all().text(number).replace('\u{202a}', "");
         assert_eq!(redacted, "[PHONE]", "of {number:?}");
     }
@@ -136,47 +117,26 @@ fn phone_numbers_are_found() {
     becomes("order 7, phone #4155552671", "order 7, phone #[PHONE]");
 }
 
+#[rustfmt::skip]
+const OTHER_NUMBERS: [&str; 31] = [
+    "card 4111-1111-1111-1112", "order 12345, 3 items, 2026-11-15", "order 1234567890",
+    "order 4155552671", "order 415-5552671", "ORD-415-5552671", "112-4155552-6711234",
+    "415.5552671", "Order no. 4155552671", "invoice_id=4155552671", "订单号4155552671",
+    "/orders/4155552671", "ORD-4155552671", "ticket #4155552671",
+    "ISBN 0306406152 or 978-0-306-40615-7", "$4155552671", "4155552671.50", "0.4155552671",
+    "0.30000000000000004", "52.52000659999999", "1,234,567,890.00", "1763200000 and 1763200000000",
+    "01.02.2026 10.30", "2026-11-15 10-30-45", "20261115-103045", "15-11-2026 20 30",
+    "version 1.2.3.4 at 192.168.100.200", "550e8400-e29b-41d4-a716-446655440000",
+    "41111111-1111-1111-4155-552671415555", "call_4155552671 and rs_020794609580", "fc4155552671ab",
+];
+
 #[test]
 fn other_numbers_stay() {
-    for text in [
-        "card 4111-1111-1111-1112",
-        "order 12345, 3 items, 2026-11-15",
-        "order 1234567890",
-        "order 4155552671",
-        "order 415-5552671",
-        "ORD-415-5552671",
-        "112-4155552-6711234",
-        "415.5552671",
-        "Order no. 4155552671",
-        "invoice_id=4155552671",
-        "订单号4155552671",
-        "/orders/4155552671",
-        "ORD-4155552671",
-        "ticket #4155552671",
-        "ISBN 0306406152 or 978-0-306-40615-7",
-        "$4155552671",
-        "4155552671.50",
-        "0.4155552671",
-        "0.30000000000000004",
-        "52.52000659999999",
-        "1,234,567,890.00",
-        "1763200000 and 1763200000000",
-        "01.02.2026 10.30",
-        "2026-11-15 10-30-45",
-        "20261115-103045",
-        "15-11-2026 20 30",
-        "version 1.2.3.4 at 192.168.100.200",
-        "550e8400-e29b-41d4-a716-446655440000",
-        "41111111-1111-1111-4155-552671415555",
-        "call_4155552671 and rs_020794609580",
-        "fc4155552671ab",
-    ] {
-        stays(text);
-    }
+    OTHER_NUMBERS.into_iter().for_each(stays);
 }
 
 #[test]
-fn a_key_says_what_a_number_is() {
+fn a_key_tells_what_a_number_is() {
     let redacted = |arguments: &str| {
         let call = Item::function_call("c", "f", arguments);
         let redacted = all().item(&call).unwrap_or(call);
@@ -192,14 +152,14 @@ fn a_key_says_what_a_number_is() {
 }
 
 #[test]
-fn a_pattern_of_yours_sees_the_value_alone() {
+fn a_pattern_sees_the_value_without_its_key() {
     let redaction = Redaction::new().pattern("^[0-9]+$", "[N]").unwrap();
     let call = redaction.item(&Item::function_call("c", "f", r#"{"n":"12"}"#));
     assert_eq!(call.unwrap().arguments().unwrap(), r#"{"n":"[N]"}"#);
 }
 
 #[test]
-fn text_is_found_wherever_it_hides() {
+fn text_is_found_in_every_part_of_an_item() {
     let mail = "ann@example.com";
     for item in [
         format!(r#"{{"role":"user","content":"{mail}"}}"#),
@@ -230,18 +190,15 @@ fn numbers_and_keys_inside_arguments_are_found_and_the_json_stays_json() {
         inner,
         serde_json::json!({"to": "[EMAIL]", "card": "[CARD]", "[EMAIL]": 1})
     );
-    let only = all().item(&Item::function_call(
-        "c",
-        "f",
-        r#"{"card":4111111111111111}"#,
-    ));
-    assert_eq!(only.unwrap().arguments().unwrap(), r#"{"card":"[CARD]"}"#);
+    let number = Item::function_call("c", "f", r#"{"card":4111111111111111}"#);
+    let redacted = all().item(&number).unwrap();
+    assert_eq!(redacted.arguments().unwrap(), r#"{"card":"[CARD]"}"#);
 }
 
 #[test]
 fn records_of_a_summary_are_redacted_one_by_one() {
-    let said = Item::user("my card:\n4111111111111111\nann@x.com");
-    let record = said.as_json();
+    let item = Item::user("my card:\n4111111111111111\nann@x.com");
+    let record = item.as_json();
     let text = format!("For context:\n<H>\n1. {record}\n2. user: ann@x.com\n</H>");
     let redacted = all().item(&Item::assistant(text)).unwrap();
     assert_eq!(
@@ -252,11 +209,11 @@ fn records_of_a_summary_are_redacted_one_by_one() {
 }
 
 #[test]
-fn a_name_is_a_tool_s_on_a_call_and_somebody_s_elsewhere() {
+fn the_name_of_a_tool_stays_and_the_name_of_a_person_does_not() {
     let redacted = |json: &str| all().item(&Item::from_json(json).unwrap());
-    let said = redacted(r#"{"role":"user","name":"ann@x.com","content":"Hi"}"#);
+    let redacted_message = redacted(r#"{"role":"user","name":"ann@x.com","content":"Hi"}"#);
     assert_eq!(
-        said.unwrap().as_json(),
+        redacted_message.unwrap().as_json(),
         r#"{"role":"user","name":"[EMAIL]","content":"Hi"}"#
     );
     let call = r#"{"type":"mcp_call","name":"ann@x.com"}"#;
@@ -264,7 +221,7 @@ fn a_name_is_a_tool_s_on_a_call_and_somebody_s_elsewhere() {
 }
 
 #[test]
-fn keys_inside_an_item_are_data_and_its_own_are_not() {
+fn keys_inside_a_field_are_redacted_and_field_names_are_not() {
     let item = Item::from_json(
         r#"{"type":"function_call_output","call_id":"c","output":[{"ann@x.com":{"bob@x.com":1}}],"eve@x.com":2}"#,
     );
@@ -284,97 +241,85 @@ fn identifiers_stay() {
 }
 
 #[test]
-fn long_text_takes_no_longer_than_it_is_long() {
-    // Each of these would take minutes were the time quadratic.
-    for piece in [
-        "1-",
-        "1 415 555 ",
-        "+1 415 ",
-        "a@",
-        "a@b.",
-        "ssn ",
-        "07 ",
-        "４１ ",
-        "字@",
-    ] {
-        let text = piece.repeat(50_000);
-        all().text(&text);
+fn the_time_is_linear_in_the_length_of_the_text() {
+    // Each of these would take minutes if the time were quadratic.
+    let pieces = "1-|1 415 555 |+1 415 |a@|a@b.|ssn |07 |４１ |字@";
+    for piece in pieces.split('|') {
+        all().text(&piece.repeat(50_000));
     }
 }
 
-/// 1,000 items, every tenth of which holds an address.
+/// Returns 1,000 items, every tenth of which holds an address.
 fn some_items() -> Vec<Item> {
-    let said = |n: usize| match n % 10 {
+    let item = |n: usize| match n % 10 {
         0 => Item::user("I am ann@example.com, ORD-77"),
         1 => Item::function_call(&format!("c{n}"), "lookup", r#"{"order":"1234567890"}"#),
         2 => Item::function_call_output(&format!("c{}", n - 1), "ORD-77 was sent on 2026-11-15"),
         _ => Item::assistant("It is on its way."),
     };
-    (0..1000).map(said).collect()
+    (0..1000).map(item).collect()
 }
 
 #[test]
-fn an_item_without_private_data_is_looked_at_once() {
+fn an_item_without_private_data_is_searched_once() {
     let items = some_items();
-    let look = |redaction: &Redaction| {
+    let searches = |redaction: &Redaction| {
         let redacted = || items.iter().filter_map(|item| redaction.item(item)).count();
-        looks(|| assert_eq!(redacted(), 100))
+        count_searches(|| assert_eq!(redacted(), 100))
     };
-    assert_eq!(look(&all()), 1000);
-    // Those that hold some are redacted each time; what was found is the same for all of the known sorts.
-    assert_eq!(look(&all()), 100);
-    assert_eq!(look(&Redaction::new().emails()), 100);
-    assert_eq!(look(&Redaction::new().phone_numbers().emails()), 100);
-    let ours = || Redaction::new().emails().pattern("secret", "[S]").unwrap();
-    let (one, other) = (ours(), ours());
-    assert_eq!((look(&one), look(&other)), (1000, 1000));
-    assert_eq!((look(&one), look(&other.clone())), (100, 100));
-    assert_eq!(look(&all()), 100);
-    assert_eq!(
-        looks(|| assert_eq!(Redaction::new().item(&items[0]), None)),
-        0
-    );
+    assert_eq!(searches(&all()), 1000);
+    // Items with private data are redacted each time; the detectors share one record of clean items.
+    assert_eq!(searches(&all()), 100);
+    assert_eq!(searches(&Redaction::new().emails()), 100);
+    assert_eq!(searches(&Redaction::new().phone_numbers().emails()), 100);
+    let with_pattern = || Redaction::new().emails().pattern("secret", "[S]").unwrap();
+    let (one, other) = (with_pattern(), with_pattern());
+    assert_eq!((searches(&one), searches(&other)), (1000, 1000));
+    assert_eq!((searches(&one), searches(&other.clone())), (100, 100));
+    assert_eq!(searches(&all()), 100);
+    let without_rules = || assert_eq!(Redaction::new().item(&items[0]), None);
+    assert_eq!(count_searches(without_rules), 0);
 }
 
 #[test]
-fn what_one_redaction_found_nothing_in_another_looks_at() {
+fn an_item_is_searched_by_every_redaction_with_other_rules() {
     let item = Item::user("ORD-77 for 4111 1111 1111 1111, ann@example.com");
     let orders = |redaction: Redaction| redaction.pattern(r"ORD-\d+", "[ORDER]").unwrap();
     let names = Redaction::new().pattern("Bob", "[NAME]").unwrap();
-    let said = |redaction: &Redaction| {
-        redaction
-            .item(&item)
-            .map(|item| item.text().unwrap().into_owned())
-    };
+    let ssn = || Redaction::new().social_security_numbers();
+    let without_card = "ORD-77 for [CARD], ann@example.com";
     for _ in 0..2 {
-        assert_eq!(said(&names), None);
-        assert_eq!(said(&Redaction::new().social_security_numbers()), None);
-        let more = orders(names.clone());
-        let found = "[ORDER] for 4111 1111 1111 1111, ann@example.com";
-        assert_eq!(said(&more).as_deref(), Some(found));
-        let found = "ORD-77 for [CARD], ann@example.com";
-        assert_eq!(said(&names.clone().card_numbers()).as_deref(), Some(found));
-        let ssn = Redaction::new().social_security_numbers();
-        assert_eq!(said(&ssn.card_numbers()).as_deref(), Some(found));
-        let found = "[ORDER] for [CARD], [EMAIL]";
-        assert_eq!(said(&orders(all())).as_deref(), Some(found));
+        for (redaction, expected) in [
+            (names.clone(), None),
+            (ssn(), None),
+            (
+                orders(names.clone()),
+                Some("[ORDER] for 4111 1111 1111 1111, ann@example.com"),
+            ),
+            (names.clone().card_numbers(), Some(without_card)),
+            (ssn().card_numbers(), Some(without_card)),
+            (orders(all()), Some("[ORDER] for [CARD], [EMAIL]")),
+        ] {
+            assert_eq!(redaction.item(&item), expected.map(Item::user));
+        }
     }
 }
 
 #[test]
-fn an_item_that_was_changed_is_looked_at_again() {
+fn a_changed_item_is_searched_again() {
     let item = Item::function_call("c", "f", "{}");
     let named = Redaction::new().pattern("Bob", "[NAME]").unwrap();
     for redaction in [all(), named] {
         assert_eq!(redaction.item(&item), None);
         let clone = item.clone();
-        assert_eq!(looks(|| assert_eq!(redaction.item(&clone), None)), 0);
-        let said = r#"{"to":"Bob, ann\u0040example.com"}"#;
-        let quoted = serde_json::to_string(said).unwrap();
+        let search_clone = || assert_eq!(redaction.item(&clone), None);
+        assert_eq!(count_searches(search_clone), 0);
+        let arguments = r#"{"to":"Bob, ann\u0040example.com"}"#;
+        let quoted = serde_json::to_string(arguments).unwrap();
         let changed = item.with_json_field("arguments", &quoted).unwrap();
         let redacted = redaction.item(&changed).unwrap();
         assert!(redacted.as_json().contains('['), "{redacted:?}");
-        // Without its type it is no call, and the name may be a person's.
+        // Without its type it is no call, and its name may be a person's.
         let call = Item::function_call("c", "Bob, ann@example.com", "{}");
         assert_eq!(redaction.item(&call), None);
         let changed = call.without_fields(&["type"]);
@@ -383,26 +328,22 @@ fn an_item_that_was_changed_is_looked_at_again() {
 }
 
 #[test]
-fn a_chain_of_handoffs_looks_at_what_is_new() {
+fn a_chain_of_handoffs_searches_only_new_items() {
     let filter: Filter = all().into_filter();
     let redacted = |history: Vec<Item>| {
         let data = HandoffInputData::new(history, vec![], vec![], RunContext::new(()));
-        let done = futures_util::FutureExt::now_or_never(filter.apply(data));
-        done.unwrap().unwrap().history_items()
+        let filtered = futures_util::FutureExt::now_or_never(filter.apply(data));
+        filtered.unwrap().unwrap().history_items()
     };
-    let mut history: Vec<Item> = some_items();
-    let mut looked = Vec::new();
-    for _ in 0..4 {
+    let mut history = some_items();
+    let searches = [(); 4].map(|()| {
         history.push(Item::user("And then?"));
-        looked.push(looks(|| {
-            history = redacted(history.clone()).iter().cloned().collect()
-        }));
-    }
-    // What was redacted is another item, and looked at once more.
-    assert_eq!(looked, [1001, 101, 1, 1]);
+        count_searches(|| history = redacted(history.clone()).iter().cloned().collect())
+    });
+    // A redacted item is a new item, and searched once more.
+    assert_eq!(searches, [1001, 101, 1, 1]);
 }
 
-/// Redactions that differ in every way there is.
 fn redaction_of(rules: &[usize]) -> Redaction {
     rules
         .iter()
@@ -422,31 +363,31 @@ fn redaction_of(rules: &[usize]) -> Redaction {
 
 proptest! {
     #[test]
-    fn what_was_seen_before_changes_nothing(
-        said in prop::collection::vec(
+    fn earlier_searches_do_not_change_the_result(
+        texts in prop::collection::vec(
             "(4111 1111 1111 1111|078-05-1120|a@b\\.com|\\+14155552671|a|b|ssn |1|\\[CARD\\]|\n|\\{\"k\":1\\}| ){0,6}",
             1..5,
         ),
         redactions in prop::collection::vec(prop::collection::vec(0..8_usize, 0..5), 1..6),
-        looks in prop::collection::vec((0..5_usize, 0..6_usize, 0..8_usize), 1..30),
+        searches in prop::collection::vec((0..5_usize, 0..6_usize, 0..8_usize), 1..30),
     ) {
-        let item = |(at, said): (usize, &String)| match at % 3 {
-            0 => Item::user(said),
-            1 => Item::function_call("c", "f", said),
-            _ => Item::function_call_output("c", said),
+        let item = |(index, text): (usize, &String)| match index % 3 {
+            0 => Item::user(text),
+            1 => Item::function_call("c", "f", text),
+            _ => Item::function_call_output("c", text),
         };
-        let mut items: Vec<Item> = said.iter().enumerate().map(item).collect();
+        let mut items: Vec<Item> = texts.iter().enumerate().map(item).collect();
         let redactions: Vec<Redaction> = redactions.iter().map(|rules| redaction_of(rules)).collect();
-        for (at, redaction, change) in looks {
-            let mut escaped = String::new();
-            json::quote_into(&mut escaped, &said[redaction % said.len()]);
-            let said = escaped.replace('4', "\\u0034").replace('@', "\\u0040");
-            let at = at % items.len();
-            let item = &mut items[at];
+        for (index, redaction, change) in searches {
+            let mut quoted = String::new();
+            json::quote_into(&mut quoted, &texts[redaction % texts.len()]);
+            let text = quoted.replace('4', "\\u0034").replace('@', "\\u0040");
+            let index = index % items.len();
+            let item = &mut items[index];
             match change {
                 0 => *item = item.clone(),
-                1 => *item = item.with_json_field("content", &said).unwrap(),
-                2 => *item = item.with_json_field("x", &format!("[{{{said}:{said}}}]")).unwrap(),
+                1 => *item = item.with_json_field("content", &text).unwrap(),
+                2 => *item = item.with_json_field("x", &format!("[{{{text}:{text}}}]")).unwrap(),
                 3 => *item = item.without_fields(&["type", "arguments"]),
                 _ => {}
             }
@@ -457,14 +398,12 @@ proptest! {
     }
 
     #[test]
-    fn what_a_text_has_no_signs_of_is_not_in_it(
+    fn the_prefilter_rules_out_nothing_that_matches(
         text in "([0-9]{1,7}|[０-９]{1,4}|[-+. @＠]|\\(|\\)|ssn |a|b\\.com|\u{200b}){0,14}",
     ) {
-        let signs = Signs::of(&text);
+        let counts = CharCounts::of(&text);
         for rule in &all().rules {
-            if !rule.what.may_be_among(signs) {
-                prop_assert!(rule.what.places(&text, 0).is_empty());
-            }
+            prop_assert!(rule.may_match(counts) || rule.matches(&text, 0).is_empty());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Guardrails, and the end of a run, which is theirs to allow.
+//! Guardrails on the input and the output, and the end of a run.
 
 use std::sync::Arc;
 
@@ -6,128 +6,120 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::Value;
 
-use super::hooks::Told;
-use super::{Driver, Soon, at_once, later};
+use super::Driver;
+use super::hooks::HookCall;
 use crate::callback::{BoxError, Outcome, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{
-    GuardrailOutcome, GuardrailResult, InputGuardrail, InputKind, OutputGuardrail, OutputKind,
-    Said, Verdict,
+    Decision, GuardrailKind, GuardrailOutcome, GuardrailResult, InputGuardrail, InputMode,
+    OutputGuardrail, Verdict,
 };
 use crate::items::Input;
 use crate::output::FinalOutput;
-use crate::run::machine::{InputChecks, Step};
+use crate::run::guardrail_results::InputChecks;
+use crate::run::machine::Step;
+use crate::run::stream::EventKind;
 use crate::tool::ToolOutput;
 use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Tells hooks and asks guardrails about the final output, and ends the run.
+    /// Notifies hooks of the final output, checks it, and ends the run.
     pub(super) async fn conclude(&mut self) -> Result<(), Error> {
-        let Step::Conclude(output) = self.run.step() else {
-            return Ok(());
-        };
-        // Where nobody is to see the output it stays where it is.
-        if self.events.is_some() || self.has_hooks() {
-            let output = output.clone();
-            Box::pin(self.tell_of_end(output)).await?;
+        if let Some(turn) = self.run.turn() {
+            let (items, is_reported) = (turn.items.clone(), turn.end_reported);
+            self.report_items(&items).await;
+            if !is_reported && let Step::Conclude(output) = self.run.step() {
+                let output = output.clone();
+                self.call_hooks(HookCall::AgentEnd(&output)).await?;
+            }
         }
-        self.run.note_end_told();
-        self.trace.end([&mut self.turn_span]);
-        self.run.output_guardrails.begin_attempt();
+        self.run_mut().end_reported();
+        self.turn_span.end();
+        self.run_mut().guardrails.output.begin_attempt();
         if self.has_output_guardrails() {
             Box::pin(self.check_output()).await?;
         }
-        self.run.concluded();
-        self.told.clear();
+        self.run_mut().conclude();
+        self.reported.clear();
         Ok(())
     }
 
-    async fn tell_of_end(&mut self, output: FinalOutput) -> Result<(), Error> {
-        if self.events.is_some() {
-            let items = self.run.last_turn_items().to_vec();
-            self.tell_items(items).await;
-        }
-        if self.run.is_end_told() {
-            Ok(())
-        } else {
-            self.tell_hooks(Told::AgentEnd(&output)).await
-        }
-    }
-
     pub(super) fn has_output_guardrails(&self) -> bool {
-        self.all_output_guardrails().next().is_some()
+        self.output_guardrails().next().is_some()
     }
 
-    fn all_output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
+    fn output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
         let own = self.agent.output_guardrails().iter();
         own.chain(&self.config.output_guardrails)
     }
 
-    /// Asks the guardrails on the output: those that may replace it one after the other, and then
-    /// those that only check. A tripwire is an error.
+    /// Asks the guardrails on the output: first those that may replace it, in order, then those that
+    /// only check, concurrently.
     async fn check_output(&mut self) -> Result<(), Error> {
         let Step::Conclude(output) = self.run.step() else {
             return Ok(());
         };
         let mut output = output.clone();
-        let mut found = Vec::new();
         let mut is_replaced = false;
-        let all: Vec<_> = self.all_output_guardrails().cloned().collect();
-        for guardrail in &all {
-            let OutputKind::Replacing(check) = guardrail.kind() else {
-                continue;
-            };
-            let (ctx, agent, seen) = (self.ctx(), self.agent.clone(), output.clone());
-            let asked = self.ask_replacing(guardrail.name_arc(), || check(ctx, agent, seen));
+        let mut results = Vec::new();
+        let all: Vec<_> = self.output_guardrails().cloned().collect();
+        for guardrail in all.iter().filter(|guardrail| guardrail.may_replace()) {
+            let (ctx, agent, current) = (self.ctx(), self.agent.clone(), output.clone());
+            let check = || guardrail.check(ctx, agent, current);
+            let asked = self.ask(GuardrailKind::Output, guardrail.name_arc(), check);
             let (result, replacement) = asked.await?;
-            found.push(result);
+            let tripped = result.tripped();
+            results.push(result);
             if let Some(replacement) = replacement {
-                let who = format!("the guardrail \"{}\"", guardrail.name());
-                output = self.fitting(&who, replacement)?;
+                let what = format!("the guardrail \"{}\"", guardrail.name());
+                output = self.to_output_type(&what, replacement)?;
                 is_replaced = true;
             }
-            if has_tripped(&found) {
+            if tripped {
                 break;
             }
         }
-        if !has_tripped(&found) {
-            let checks = all.iter().filter_map(|guardrail| {
-                let OutputKind::Checking(check) = guardrail.kind() else {
-                    return None;
-                };
+        if !has_tripped(&results) {
+            let checks = all.iter().filter(|guardrail| !guardrail.may_replace());
+            let checks = checks.map(|guardrail| {
                 let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
-                let verdict = call(move || check(ctx, agent, output));
-                Some(self.run_guardrail(guardrail.name_arc(), verdict))
+                let check = move || guardrail.check(ctx, agent, output);
+                self.ask_without_replacement(GuardrailKind::Output, guardrail.name_arc(), check)
             });
-            found.extend(until_one_trips(checks.collect()).await?);
+            results.extend(until_one_trips(checks.collect()).await?);
         }
-        let error = self.trip(ErrorKind::OutputGuardrail, &found);
-        self.run.output_guardrails.attempted(found);
+        let error = self.trip_error(GuardrailKind::Output, &results).await;
+        self.run_mut().guardrails.output.add(results);
         if let Some(error) = error {
-            self.run.keep_withheld();
+            self.run_mut().save_withheld();
             self.save_or_warn().await;
             return Err(error);
         }
-        self.run.output_guardrails.settle();
+        self.run_mut().guardrails.output.settle();
         if is_replaced {
-            let (kind, name) = (self.agent.output_type(), self.agent.name_arc());
-            self.run.replace_output(output, kind, name);
+            let agent = self.agent.clone();
+            self.run_mut()
+                .replace_output(output, agent.output_type(), agent.name_arc());
         }
         Ok(())
     }
 
-    /// The application's output in the form the agent's has.
-    pub(super) fn fitting(&self, who: &str, output: FinalOutput) -> Result<FinalOutput, Error> {
-        let Some(kind) = self.agent.output_type() else {
+    /// An output of the application in the form of the agent's output type.
+    pub(super) fn to_output_type(
+        &self,
+        what: &str,
+        output: FinalOutput,
+    ) -> Result<FinalOutput, Error> {
+        let Some(output_type) = self.agent.output_type() else {
             return Ok(FinalOutput::Text(output.text().as_ref().into()));
         };
         if self.run.ends_at_tool() {
             return Ok(output);
         }
-        kind.accept(&output).map_err(|error| {
+        output_type.accept(&output).map_err(|error| {
             let message = format!(
-                "{who} gave an output that is not a {}, which the agent answers with: {error}",
-                kind.name()
+                "{what} gave an output that is not a {}, which the agent answers with: {error}",
+                output_type.name()
             );
             Error::new(ErrorKind::UserCode, message)
                 .caused_by(error)
@@ -135,188 +127,218 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })
     }
 
-    /// Lets the guardrails that come before the model see the input, and then the session have it.
-    pub(super) fn pass_input(&mut self) -> Soon<'_, Result<(), Error>> {
-        self.run.input_guardrails.begin_attempt();
-        if self.run.input_checks != InputChecks::Pending {
-            return at_once(Ok(()));
+    /// Asks the input guardrails that run before the model, and then saves the input.
+    pub(super) async fn check_input_before_model(&mut self) -> Result<(), Error> {
+        self.run_mut().guardrails.input.begin_attempt();
+        if self.run.guardrails.input_checks != InputChecks::Pending {
+            return Ok(());
         }
         if self.has_input_guardrails_before_model() {
-            return later(async {
-                self.check_input().await?;
-                self.run.input_checks = InputChecks::PassedBeforeModel;
-                self.save().await
-            });
+            Box::pin(self.check_input()).await?;
         }
-        self.run.input_checks = InputChecks::PassedBeforeModel;
-        self.save()
+        self.run_mut().input_passed_before_model();
+        self.save().await
     }
 
-    /// Runs the input guardrails that come before the model: those that may replace the words one
-    /// after the other, and then those that only check. A tripwire is an error.
+    /// Asks the guardrails before the model: first those that may replace the input, in order, then
+    /// those that only check, concurrently.
     async fn check_input(&mut self) -> Result<(), Error> {
         self.replace_input().await?;
-        let is_before = |kind: &_| matches!(kind, InputKind::BeforeModel(_));
-        let found = self.run_input_guardrails(&self.run.input, is_before);
-        let found = found.await?;
-        let error = self.trip(ErrorKind::InputGuardrail, &found);
-        self.run.input_guardrails.attempted(found);
+        let results = self
+            .ask_input_guardrails(&self.run.conversation.input, InputMode::BeforeModel)
+            .await?;
+        let error = self.trip_error(GuardrailKind::Input, &results).await;
+        self.run_mut().guardrails.input.add(results);
         if let Some(error) = error {
             self.save_or_warn().await;
             return Err(error);
         }
-        self.run.input_guardrails.settle();
+        self.run_mut().guardrails.input.settle();
         Ok(())
     }
 
-    /// Asks the guardrails that may replace the words, each given what the one before it made of
-    /// them. One that has had its say is not asked again when the run is resumed.
+    /// Asks the guardrails that may replace the input, each with what the one before it left. One
+    /// whose result is final is not asked again when the run is resumed.
     async fn replace_input(&mut self) -> Result<(), Error> {
-        let all: Vec<_> = self.all_input_guardrails().cloned().collect();
-        let replacing = all.iter().filter_map(|guardrail| match guardrail.kind() {
-            InputKind::Replacing(check) => Some((guardrail.name_arc(), check)),
-            _ => None,
-        });
-        for (name, check) in replacing.skip(self.run.input_guardrails.settled()) {
-            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input.clone());
-            let asked = self.ask_replacing(name, || check(ctx, agent, input));
-            let (result, words) = asked.await?;
-            let error = self.trip(ErrorKind::InputGuardrail, std::slice::from_ref(&result));
-            if error.is_none()
-                && let Some(words) = words
-                && !self.run.replace_input(&words)
+        let replacing = self.input_guardrails_of(InputMode::Replacing);
+        let replacing: Vec<_> = replacing.cloned().collect();
+        let asked = self.run.guardrails.input.settled();
+        for guardrail in replacing.iter().skip(asked) {
+            let input = self.run.conversation.input.clone();
+            let (ctx, agent, name) = (self.ctx(), self.agent.clone(), guardrail.name_arc());
+            let check = || guardrail.check(ctx, agent, input);
+            let (result, text) = self.ask(GuardrailKind::Input, name, check).await?;
+            let error = self
+                .trip_error(GuardrailKind::Input, std::slice::from_ref(&result))
+                .await;
+            if let Some(text) = text
+                && !self.run_mut().replace_input(&text)
             {
                 let message = format!(
-                    "the guardrail \"{name}\" put other words in place of the user's, and nothing \
-                     that is new in this run is of the user; allow such input, or trip"
+                    "the guardrail \"{name}\" replaced the user's message, and no new message in \
+                     this run is the user's; allow such input, or trip"
                 );
                 return Err(Error::new(ErrorKind::UserCode, message).at_agent(self.agent.name()));
             }
-            self.run.input_guardrails.attempted([result]);
+            self.run_mut().guardrails.input.add([result]);
             if let Some(error) = error {
                 return Err(error);
             }
-            self.run.input_guardrails.settle();
+            self.run_mut().guardrails.input.settle();
         }
         Ok(())
     }
 
-    /// Whether guardrails have yet to see the user's words before anybody keeps them.
-    pub(super) fn holds_input_back(&self) -> bool {
-        self.run.input_checks == InputChecks::Pending
-            && self.run.turns() == 0
-            && self.has_input_guardrails_before_model()
-    }
-
     pub(super) fn has_input_guardrails_before_model(&self) -> bool {
-        let mut kinds = self.all_input_guardrails().map(InputGuardrail::kind);
-        kinds.any(|kind| !matches!(kind, InputKind::BesideModel(_)))
+        self.input_guardrails()
+            .any(|guardrail| guardrail.mode() != InputMode::BesideModel)
     }
 
-    pub(super) fn has_input_guardrails_beside_model(&self) -> bool {
-        let mut kinds = self.all_input_guardrails().map(InputGuardrail::kind);
-        kinds.any(|kind| matches!(kind, InputKind::BesideModel(_)))
+    /// Returns `true` if input guardrails are to run beside the next model call.
+    pub(super) fn checks_input_beside_model(&self) -> bool {
+        self.run.guardrails.input_checks != InputChecks::Passed
+            && self
+                .input_guardrails_of(InputMode::BesideModel)
+                .next()
+                .is_some()
     }
 
-    fn all_input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
+    fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
         let own = self.agent.input_guardrails().iter();
         own.chain(&self.config.input_guardrails)
     }
 
-    /// Runs the guardrails that only check, side by side.
-    pub(super) async fn run_input_guardrails(
+    fn input_guardrails_of(&self, mode: InputMode) -> impl Iterator<Item = &InputGuardrail<C>> {
+        self.input_guardrails()
+            .filter(move |guardrail| guardrail.mode() == mode)
+    }
+
+    /// Asks the input guardrails of a mode that only check, concurrently.
+    pub(super) async fn ask_input_guardrails(
         &self,
         input: &Input,
-        is_meant: impl Fn(&InputKind<C>) -> bool,
+        mode: InputMode,
     ) -> Result<Vec<GuardrailResult>, Error> {
-        let checks = self.all_input_guardrails().filter_map(|guardrail| {
-            let (InputKind::BeforeModel(check) | InputKind::BesideModel(check)) = guardrail.kind()
-            else {
-                return None;
-            };
-            is_meant(guardrail.kind()).then(|| {
-                let (ctx, agent, input) = (self.ctx(), self.agent.clone(), input.clone());
-                let verdict = call(move || check(ctx, agent, input));
-                self.run_guardrail(guardrail.name_arc(), verdict)
-            })
+        let checks = self.input_guardrails_of(mode).map(|guardrail| {
+            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), input.clone());
+            let check = move || guardrail.check(ctx, agent, input);
+            self.ask_without_replacement(GuardrailKind::Input, guardrail.name_arc(), check)
         });
         until_one_trips(checks.collect()).await
     }
 
-    /// Asks one guardrail that may replace what it looks at. Returns what it found, and what to go
-    /// on with instead.
-    pub(super) async fn ask_replacing<T: AsText>(
+    /// Asks a guardrail that may replace what it checks. Returns its result and the replacement.
+    pub(super) async fn ask<T: AsText>(
         &self,
+        kind: GuardrailKind,
         name: &Arc<str>,
         check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
     ) -> Result<(GuardrailResult, Option<T>), Error> {
         let mut replacement = None;
-        let said = async {
+        let decision = async {
             Ok(match call(check).await? {
-                Verdict::Allow => Said::allowed(),
-                Verdict::Trip(info) => Said::tripped(info),
-                Verdict::Replace(instead) => {
-                    let text = instead.as_text();
-                    replacement = Some(instead);
-                    Said::replaced_by(text)
+                Verdict::Allow => Decision::Allowed,
+                Verdict::Trip(info) => Decision::Tripped(info),
+                Verdict::Replace(with) => {
+                    let text = with.as_text();
+                    replacement = Some(with);
+                    Decision::ReplacedBy(text)
                 }
             })
         };
-        let result = self.run_guardrail(name, said).await?;
+        let result = self.run_guardrail(kind, name, decision).await?;
         Ok((result, replacement))
     }
 
-    /// Runs one guardrail, in a span of its own.
-    pub(super) async fn run_guardrail<S: Into<Said>>(
+    /// Asks a guardrail that only checks.
+    async fn ask_without_replacement<T: AsText>(
         &self,
+        kind: GuardrailKind,
         name: &Arc<str>,
-        said: impl Future<Output = Result<S, BoxError>>,
+        check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
+    ) -> Result<GuardrailResult, Error> {
+        let decision = async {
+            match call(check).await? {
+                Verdict::Allow => Ok(Decision::Allowed),
+                Verdict::Trip(info) => Ok(Decision::Tripped(info)),
+                Verdict::Replace(_) => Err(BoxError::from(
+                    "it returned a replacement, and it only checks; create it with `replacing`",
+                )),
+            }
+        };
+        self.run_guardrail(kind, name, decision).await
+    }
+
+    /// Runs a guardrail in a span of its own, and reports its result.
+    pub(super) async fn run_guardrail(
+        &self,
+        kind: GuardrailKind,
+        name: &Arc<str>,
+        decision: impl Future<Output = Result<Decision, BoxError>>,
     ) -> Result<GuardrailResult, Error> {
         let mut span = self.trace.span(self.parent_span(), || SpanData::Guardrail {
             name: name.clone(),
             triggered: false,
             outcome: GuardrailOutcome::Allowed,
         });
-        self.trace.time_passes();
-        let said = said.await.map_err(|error| {
-            span.fail("the guardrail failed", Vec::new());
+        let decision = self.trace.within(span.id(), decision).await;
+        let decision = decision.map_err(|error| {
+            span.fail("the guardrail failed");
             self.user_error(&format!("the guardrail \"{name}\""), error)
         })?;
-        let agent = self.agent.name_arc().clone();
-        let result = said.into().by(name.clone(), agent);
+        let result = decision.into_result(name, self.agent.name_arc());
         span.update(|data| {
             if let SpanData::Guardrail {
                 triggered, outcome, ..
             } = data
             {
-                *triggered = result.verdict.tripped;
-                *outcome = result.outcome;
+                (*triggered, *outcome) = (result.tripped(), result.outcome);
             }
         });
+        span.end();
+        // A trip is reported with the error: what runs beside the guardrail is cancelled first.
+        if !result.tripped() {
+            self.report_guardrail(kind, &result).await;
+        }
         Ok(result)
     }
 
-    /// The error of what guardrails found, where one of them tripped.
-    pub(super) fn trip(&self, kind: ErrorKind, found: &[GuardrailResult]) -> Option<Error> {
-        let result = found.iter().find(|result| result.verdict.tripped)?;
-        let what = match kind {
-            ErrorKind::InputGuardrail => "input",
-            ErrorKind::OutputGuardrail => "output",
-            ErrorKind::HandoffGuardrail => "handoff",
-            _ => "tool",
+    async fn report_guardrail(&self, kind: GuardrailKind, result: &GuardrailResult) {
+        self.emit(|| EventKind::Guardrail {
+            on: kind,
+            result: result.clone(),
+        })
+        .await;
+    }
+
+    /// The error of the guardrail that tripped, if one did, which is reported.
+    pub(super) async fn trip_error(
+        &self,
+        kind: GuardrailKind,
+        results: &[GuardrailResult],
+    ) -> Option<Error> {
+        let result = results.iter().find(|result| result.tripped())?;
+        self.report_guardrail(kind, result).await;
+        let (error, what) = match kind {
+            GuardrailKind::Input => (ErrorKind::InputGuardrail, "input"),
+            GuardrailKind::Output => (ErrorKind::OutputGuardrail, "output"),
+            GuardrailKind::Handoff => (ErrorKind::HandoffGuardrail, "handoff"),
+            GuardrailKind::Tool => (ErrorKind::ToolGuardrail, "tool"),
         };
-        let because = match &result.verdict.info {
+        let reason = match &result.info {
             Value::Null => String::new(),
             info => format!(": {info}"),
         };
-        let name = &result.guardrail;
-        let message = format!("the {what} guardrail \"{name}\" tripped{because}");
-        let error = Error::new(kind, message).at_agent(self.agent.name());
+        let message = format!(
+            "the {what} guardrail \"{}\" tripped{reason}",
+            result.guardrail
+        );
+        let error = Error::new(error, message).at_agent(self.agent.name());
         Some(error.with_guardrail(result.clone()))
     }
 }
 
-/// What a guardrail may put in place of something, as its result tells it.
+/// The text of a replacement in a [`GuardrailResult`].
 pub(super) trait AsText {
     fn as_text(&self) -> String;
 }
@@ -339,25 +361,25 @@ impl AsText for ToolOutput {
     }
 }
 
-/// Waits for all checks, or for the first that trips; the others are then cancelled.
+/// Awaits all checks, or the first that trips; the others are then cancelled.
 async fn until_one_trips<F>(mut checks: FuturesUnordered<F>) -> Result<Vec<GuardrailResult>, Error>
 where
     F: Future<Output = Result<GuardrailResult, Error>>,
 {
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     while let Some(result) = checks.next().await {
         let result = result?;
-        let tripped = result.verdict.tripped;
-        found.push(result);
+        let tripped = result.tripped();
+        results.push(result);
         if tripped {
-            // Those that are done as well say so in their spans.
+            // Let those that are ready end their spans.
             while let Some(Some(_)) = checks.next().now_or_never() {}
             break;
         }
     }
-    Ok(found)
+    Ok(results)
 }
 
-pub(super) fn has_tripped(found: &[GuardrailResult]) -> bool {
-    found.iter().any(|result| result.verdict.tripped)
+pub(super) fn has_tripped(results: &[GuardrailResult]) -> bool {
+    results.iter().any(GuardrailResult::tripped)
 }

@@ -1,4 +1,4 @@
-//! Asking the model, and what its answer leads to.
+//! Asking the model, and passing its response to the machine.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -6,148 +6,131 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
+use super::Driver;
 use super::guardrails::has_tripped;
-use super::hooks::Told;
-use super::{Driver, Soon, at_once, later};
-use crate::callback::{BoxError, BoxFuture, call, caught, no_panic};
+use super::hooks::HookCall;
+use crate::callback::{BoxError, BoxFuture, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::InputKind;
-use crate::items::RunItem;
-use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ModelSettings, Usage};
+use crate::guardrail::{GuardrailKind, InputMode};
+use crate::items::{ItemKind, RunItem};
+use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, Usage};
 use crate::offer::Offer;
 use crate::prompt::naming_colleagues;
-use crate::run::config::{NameCollision, ServerHistory};
-use crate::run::events::StreamEvent;
-use crate::run::machine::{InputChecks, Rejected, Step};
-use crate::run::model_filter::ModelFilter;
+use crate::run::config::NameCollision;
+use crate::run::machine::{RejectedResponse, Step};
 use crate::run::model_input;
 use crate::run::recovery::RunProblem;
-use crate::trace::{OpenSpan, SpanData};
+use crate::run::server_history::ServerHistory;
+use crate::run::stream::EventKind;
+use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Asks the model, and lets the machine decide what its answer means.
+    /// Takes a turn: asks the model, and lets the machine decide what follows from the response.
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
-        self.trace.end([&mut self.turn_span]);
+        self.turn_span.end();
         self.open_agent_span();
-        let turn = match self.run.next_turn(self.config.max_turns) {
+        self.turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
-            Err(error) => {
-                let recovery = async {
-                    // What the run ends with is stored, and so is the input then.
-                    if self.config.recovery.is_some() {
-                        self.pass_input().await?;
-                    }
-                    self.recover(RunProblem::MaxTurns, error, Vec::new()).await
-                };
-                return Box::pin(recovery).await;
-            }
+            Err(error) => return Box::pin(self.recover_from_max_turns(error)).await,
         };
-        let name = self.agent.name_arc();
-        let data = || SpanData::Turn {
-            turn,
-            agent: name.clone(),
-        };
-        let parent = self.agent_span.id();
-        self.trace.begin(&mut self.turn_span, parent, data);
-        self.pass_input().await?;
+        self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
+            turn: self.turn,
+            agent: self.agent.name_arc().clone(),
+        });
+        self.emit(|| EventKind::TurnStarted {}).await;
+        self.check_input_before_model().await?;
         self.offer = None;
-        if !self.run.agent_started {
-            self.tell_hooks(Told::AgentStart).await?;
-            self.run.agent_started = true;
+        if !self.run.position.agent_started {
+            self.call_hooks(HookCall::AgentStart).await?;
+            self.run_mut().agent_started();
         }
         let offer = self.offer().await?;
-        self.expect_no_problem(&offer)?;
-        let model = self.config.model.as_ref();
-        let model = model.or_else(|| self.agent.own_model()).cloned();
-        let model = model.ok_or_else(|| {
-            self.configuration(
+        self.check_offer(&offer)?;
+        let model = self.model().cloned().ok_or_else(|| {
+            self.configuration_error(
                 "there is no model to answer; give the agent one with Agent::model, or the whole \
                  run with Runner::model",
             )
         })?;
-        let instructions = match self.agent.fixed_instructions() {
-            Some(fixed) => fixed.cloned(),
-            None => {
-                let made = Box::pin(self.agent.make_instructions(self.ctx())).await;
-                made.map_err(|error| {
-                    self.user_error("the function that makes the instructions", error)
-                })?
-            }
-        };
-        let mut span = std::mem::take(&mut self.spare_span);
-        // A request is passed on at once, as this would otherwise keep room for it.
-        let response = if self.asks_plainly() {
-            let request = self.request(&offer, instructions);
-            self.generate(&model, request, &mut span).await?
-        } else {
-            let request = self.request(&offer, instructions);
-            Box::pin(self.ask_with_care(&model, request, &mut span)).await?
-        };
-        self.spare_span = span;
-        self.run.input_checks = InputChecks::Passed;
-        self.can_be_followed(&response)?;
-        self.take_answer(response, &offer).await
+        let instructions = self.instructions().await?;
+        let request = self.request(&offer, instructions);
+        let response = self.ask_model(&model, request).await?;
+        self.run_mut().input_passed();
+        self.check_response_id(&response)?;
+        self.accept_response(response, &offer).await
     }
 
-    /// Whether the next request can go on from a response, where the provider keeps it.
-    fn can_be_followed(&self, response: &ModelResponse) -> Result<(), Error> {
-        let history = &self.config.server_history;
-        let follows = matches!(history, Some(ServerHistory::Responses { .. }));
-        if follows && response.response_id.is_none() {
-            Err(self.configuration(
-                "the provider keeps the conversation, and its response has no identifier to go on \
-                 from; use a model that gives one (over Responses, not Chat Completions)",
-            ))
-        } else {
-            Ok(())
+    /// The model of the current agent: the run's, or its own.
+    pub(super) fn model(&self) -> Option<&ModelHandle> {
+        let run = self.config.model.as_ref();
+        run.or_else(|| self.agent.own_model())
+    }
+
+    async fn instructions(&self) -> Result<Option<Arc<str>>, Error> {
+        match self.agent.fixed_instructions() {
+            Some(fixed) => Ok(fixed.cloned()),
+            None => {
+                let made = self.agent.make_instructions(self.ctx());
+                let made = Box::pin(self.trace.within(self.parent_span(), made)).await;
+                made.map_err(|error| {
+                    self.user_error("the function that makes the instructions", error)
+                })
+            }
         }
     }
 
-    fn take_answer(
+    /// The next response follows this one at the provider, by its identifier.
+    fn check_response_id(&self, response: &ModelResponse) -> Result<(), Error> {
+        let history = &self.config.server_history;
+        let follows = matches!(history, Some(ServerHistory::Responses { .. }));
+        if !follows || response.response_id.is_some() {
+            return Ok(());
+        }
+        Err(self.configuration_error(
+            "the provider keeps the conversation, and its response has no identifier to go on \
+             from; use a model that gives one (over Responses, not Chat Completions)",
+        ))
+    }
+
+    async fn accept_response(
         &mut self,
         response: ModelResponse,
         offer: &Offer,
-    ) -> Soon<'_, Result<(), Error>> {
-        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
-        let recorded = self.run.record.len();
-        let seen = self.has_hooks().then(|| response.clone());
-        let answered = match &self.config.server_history {
-            None => self.run.answered(response, offer, facts),
-            Some(history) => {
-                let sent = self.run.sent(&response, history);
-                let answered = self.run.answered(response, offer, facts);
-                // A response that was not taken is not gone on from; in a conversation it stays.
-                if answered.is_ok() || matches!(history, ServerHistory::Conversation(_)) {
-                    self.run.delivered = Some(Box::new(sent));
-                }
-                answered
-            }
-        };
-        match answered {
-            Ok(_) if seen.is_none() && self.events.is_none() => at_once(Ok(())),
-            answered => later(self.tell_of_answer(answered, seen, recorded)),
+    ) -> Result<(), Error> {
+        let recorded = self.run.new_items().len();
+        let for_hooks = self.has_hooks().then(|| response.clone());
+        let history = self.config.server_history.clone();
+        let delivered = history
+            .as_ref()
+            .map(|history| self.run.delivered_with(&response, history));
+        let agent = self.agent.clone();
+        let rules = Self::rules(&agent, &self.config);
+        let run = Arc::make_mut(&mut self.run);
+        let accepted = run.accept_response(response, offer, rules);
+        if let (Some(delivered), Some(history)) = (delivered, &history) {
+            run.set_delivered(delivered, history, accepted.is_ok());
         }
+        if accepted.is_ok() && for_hooks.is_none() && self.events.is_none() {
+            return Ok(());
+        }
+        Box::pin(self.report_response(accepted, for_hooks, recorded)).await
     }
 
-    /// Tells of an answer, and goes on where it could not be taken.
-    async fn tell_of_answer(
+    /// Reports a response, and recovers from one that was rejected.
+    async fn report_response(
         &mut self,
-        answered: Result<Vec<RunItem>, Rejected>,
-        seen: Option<ModelResponse>,
+        accepted: Result<(), RejectedResponse>,
+        for_hooks: Option<ModelResponse>,
         recorded: usize,
     ) -> Result<(), Error> {
-        let (items, rejection) = match answered {
-            Ok(items) => (items, None),
-            Err(Rejected {
-                error,
-                is_answer: false,
-                ..
-            }) => return Err(error),
-            Err(Rejected { error, items, .. }) => (items, Some(error)),
+        let (items, rejection) = match accepted {
+            Ok(()) => (self.run.response_items(recorded), None),
+            Err(rejected) if !rejected.is_reported => return Err(rejected.error),
+            Err(rejected) => (rejected.items, Some(rejected.error)),
         };
-        self.tell_items(items.clone()).await;
-        if let Some(response) = &seen {
-            self.tell_hooks(Told::ModelEnd(response)).await?;
+        self.report_items(&items).await;
+        if let Some(response) = &for_hooks {
+            self.call_hooks(HookCall::ModelEnd(response)).await?;
         }
         if let Some(error) = rejection {
             let problem = match error.kind() {
@@ -158,12 +141,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return self.recover(problem, error, items).await;
         }
         if let Step::CallModel = self.run.step() {
-            self.tell_recorded_since(recorded).await;
+            self.report_recorded(recorded).await;
         }
         Ok(())
     }
 
-    /// Asks the application whether a run that cannot go on has an output all the same.
+    async fn recover_from_max_turns(&mut self, error: Error) -> Result<(), Error> {
+        // The fallback output is saved, so the input must be saved before it.
+        if self.config.recovery.is_some() {
+            self.check_input_before_model().await?;
+        }
+        self.recover(RunProblem::MaxTurns, error, Vec::new()).await
+    }
+
+    /// Asks the application for a fallback output.
     async fn recover(
         &mut self,
         problem: RunProblem,
@@ -173,45 +164,42 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(recovery) = &self.config.recovery else {
             return Err(error);
         };
-        let message = error.to_string();
-        let output = call(|| recovery.ask(self.ctx(), problem, message)).await;
-        match output.map_err(|error| self.user_error("the recovery", error))? {
-            None => Err(error),
-            Some(output) => {
-                let kind = self.agent.output_type();
-                let output = match kind {
-                    Some(_) => self.fitting("the recovery", output)?,
-                    None => output,
-                };
-                let agent = self.agent.name_arc();
-                self.run.recovered(output, kind, items, agent);
-                Ok(())
-            }
+        let ask = || recovery.ask(self.ctx(), problem, error.to_string());
+        let output = self.call(self.parent_span(), ask).await;
+        let Some(mut output) = output.map_err(|error| self.user_error("the recovery", error))?
+        else {
+            return Err(error);
+        };
+        let agent = self.agent.clone();
+        if agent.output_type().is_some() {
+            output = self.to_output_type("the recovery", output)?;
         }
+        self.run_mut()
+            .recover(output, agent.output_type(), items, agent.name_arc());
+        Ok(())
     }
 
-    /// Whether what is offered can be offered; where it can, a trace is told of it.
-    fn expect_no_problem(&mut self, offer: &Offer) -> Result<(), Error> {
+    /// Checks the tools and handoffs of the turn, and adds them to the trace.
+    fn check_offer(&mut self, offer: &Offer) -> Result<(), Error> {
         if let Some(problem) = offer.problem() {
-            return Err(self.configuration(problem));
+            return Err(self.configuration_error(problem));
         }
         if let (NameCollision::Fail, Some(collision)) =
             (self.config.name_collision, offer.collision())
         {
-            return Err(self.configuration(collision));
+            return Err(self.configuration_error(collision));
         }
         self.agent_span.update(|data| {
             if let SpanData::Agent {
                 handoffs, tools, ..
             } = data
             {
-                (*handoffs, *tools) = offer.told().clone();
+                (*handoffs, *tools) = offer.names();
             }
         });
         Ok(())
     }
 
-    /// What the model is asked.
     fn request(&mut self, offer: &Offer, instructions: Option<Arc<str>>) -> ModelRequest {
         let instructions = if self.agent.explains_handoffs() {
             Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into())
@@ -219,14 +207,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
             instructions
         };
         let (input, server) = match &self.config.server_history {
-            None => (self.run.model_input(), None),
+            None => (self.run_mut().model_input(), None),
             Some(history) => self.run.undelivered(history),
         };
+        let settings = self.run.model_settings(
+            self.agent.settings(),
+            self.config.model_settings.as_ref(),
+            self.agent.keeps_tool_choice(),
+        );
         ModelRequest {
             agent: Some(self.agent.name_arc().clone()),
             instructions,
             input,
-            settings: self.settings(),
+            settings,
             tools: offer.tools.clone(),
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
@@ -236,163 +229,116 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// Whether nothing comes between a request and its model, and nothing runs beside it.
-    fn asks_plainly(&self) -> bool {
-        self.config.model_filter.is_none()
-            && !self.config.drop_orphaned_calls
-            && !self.has_hooks()
-            && !self.is_checked_beside_model()
-    }
-
-    fn is_checked_beside_model(&self) -> bool {
-        self.run.input_checks != InputChecks::Passed && self.has_input_guardrails_beside_model()
-    }
-
-    /// The answer to a request that others see first, and with it what the guardrails beside the model
-    /// say.
-    async fn ask_with_care(
+    /// Asks the model, after the filter on model calls and the hooks, and with the guardrails that
+    /// run beside it.
+    async fn ask_model(
         &mut self,
         model: &ModelHandle,
         mut request: ModelRequest,
-        span: &mut OpenSpan,
     ) -> Result<ModelResponse, Error> {
-        if let Some(filter) = &self.config.model_filter {
-            request = self.filtered(filter, request).await?;
+        if self.config.model_filter.is_some() {
+            request = Box::pin(self.filter_request(request)).await?;
         }
-        // What the provider keeps holds the calls that outputs here belong to.
+        // With a server history, the calls of the outputs are at the provider.
         if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
-            request.input = model_input::paired(&request.input);
+            request.input = model_input::without_orphans(&request.input);
         }
-        self.tell_hooks(Told::ModelStart(&request)).await?;
-        if self.is_checked_beside_model() {
-            self.ask_beside_guardrails(model, request, span).await
+        self.call_hooks(HookCall::ModelStart(&request)).await?;
+        let response = if self.checks_input_beside_model() {
+            Box::pin(self.ask_beside_guardrails(model, request)).await?
         } else {
-            self.generate(model, request, span).await
-        }
+            self.generate(model, request).await?
+        };
+        self.emit(|| EventKind::Usage {
+            response: response.usage,
+            run: *self.run.usage() + self.added_usage.get(),
+        })
+        .await;
+        Ok(response)
     }
 
-    /// A request as the filter on model calls leaves it.
-    async fn filtered(
-        &self,
-        filter: &ModelFilter<C>,
-        request: ModelRequest,
-    ) -> Result<ModelRequest, Error> {
+    async fn filter_request(&self, request: ModelRequest) -> Result<ModelRequest, Error> {
+        let Some(filter) = &self.config.model_filter else {
+            return Ok(request);
+        };
         let (ctx, agent) = (self.ctx(), self.agent.clone());
-        let filtered = call(|| filter.apply(ctx, agent, request)).await;
+        let apply = || filter.apply(ctx, agent, request);
+        let filtered = self.call(self.parent_span(), apply).await;
         let mut request =
             filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
-        // A filter may have begun anew, and who asks is not its to say.
+        // A filter may return a new request, which has no agent.
         request.agent = Some(self.agent.name_arc().clone());
-        request.input = model_input::latest_only(request.input.into_iter().collect()).into();
+        request.input = model_input::deduplicated(request.input.into_iter().collect()).into();
         Ok(request)
     }
 
-    /// The agent's settings, overridden by the run's, with a forced tool choice taken back once
-    /// the agent has used a tool.
-    fn settings(&self) -> Arc<ModelSettings> {
-        let own = self.agent.settings();
-        let merged = match &self.config.model_settings {
-            Some(run) => Arc::new(own.overridden_by(run)),
-            None => own.clone(),
-        };
-        let reset = merged.tool_choice.is_some()
-            && !self.agent.keeps_tool_choice()
-            && self.run.has_used_tools();
-        if !reset {
-            return merged;
-        }
-        let mut settings = (*merged).clone();
-        settings.tool_choice = None;
-        Arc::new(settings)
-    }
-
-    /// The model's answer, with the guardrails that run beside it.
     async fn ask_beside_guardrails(
         &mut self,
         model: &ModelHandle,
         request: ModelRequest,
-        span: &mut OpenSpan,
     ) -> Result<ModelResponse, Error> {
-        let (found, answer) = {
-            let is_beside = |kind: &_| matches!(kind, InputKind::BesideModel(_));
-            let checks = Box::pin(self.run_input_guardrails(&self.run.input, is_beside));
-            // The model is asked once the guardrails have begun.
-            let answer = Box::pin(async { self.generate(model, request, span).await });
-            match select(checks, answer).await {
-                // A tripwire cancels the call, which is dropped unanswered.
-                Either::Left((found, answer)) => {
-                    let found = found?;
-                    if has_tripped(&found) {
-                        (found, None)
+        let (results, response) = {
+            let input = &self.run.conversation.input;
+            let checks = Box::pin(self.ask_input_guardrails(input, InputMode::BesideModel));
+            let response = Box::pin(self.generate(model, request));
+            match select(checks, response).await {
+                // When a guardrail trips, the model call is dropped, which cancels it.
+                Either::Left((results, response)) => {
+                    let results = results?;
+                    if has_tripped(&results) {
+                        (results, None)
                     } else {
-                        (found, Some(answer.await))
+                        (results, Some(response.await))
                     }
                 }
-                Either::Right((answer, checks)) => (checks.await?, Some(answer)),
+                Either::Right((response, checks)) => (checks.await?, Some(response)),
             }
         };
-        // The guardrails had the floor after the model as well.
-        self.trace.time_passes();
-        let error = self.trip(ErrorKind::InputGuardrail, &found);
-        self.run.input_guardrails.attempted(found);
+        let error = self.trip_error(GuardrailKind::Input, &results).await;
+        self.run_mut().guardrails.input.add(results);
         if let Some(error) = error {
             return Err(error);
         }
-        self.run.input_guardrails.settle();
-        self.run.input_checks = InputChecks::Passed;
-        match answer {
-            Some(answer) => answer,
-            None => Err(self.configuration("the model was not waited for")),
-        }
+        self.run_mut().guardrails.input.settle();
+        self.run_mut().input_passed();
+        response.unwrap_or_else(|| Err(self.configuration_error("the model was not awaited")))
     }
 
-    /// Not an `async fn`: that would keep room for the request as long as it waits for the answer.
-    fn generate<'a>(
-        &'a self,
-        model: &'a ModelHandle,
-        request: ModelRequest,
-        span: &'a mut OpenSpan,
-    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send + 'a {
-        let data = || SpanData::Generation {
-            model: model.shared_name(),
-            input_items: request.input.len(),
-            usage: Usage::default(),
-            output: None,
-        };
-        self.trace.begin(span, self.parent_span(), data);
-        self.trace.time_passes();
-        let answer: BoxFuture<'a, Result<ModelResponse, BoxError>> = match &self.events {
-            None => caught(|| model.respond(request))
-                .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
-            Some(_) => Box::pin(self.listen(model, request)),
-        };
-        self.answered(answer, span)
-    }
-
-    async fn answered(
+    async fn generate(
         &self,
-        answer: BoxFuture<'_, Result<ModelResponse, BoxError>>,
-        span: &mut OpenSpan,
+        model: &ModelHandle,
+        request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
-        let answer = no_panic(answer).await;
-        match answer {
+        let mut span = self
+            .trace
+            .span(self.parent_span(), || SpanData::Generation {
+                model: model.shared_name(),
+                input_items: request.input.len(),
+                usage: Usage::default(),
+                output: None,
+            });
+        let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
+            None => catch_panic_sync(|| model.respond(request))
+                .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
+            Some(_) => Box::pin(self.stream_response(model, request)),
+        };
+        let response = self.trace.within(span.id(), catch_panic(response)).await;
+        match response {
             Ok(response) => {
-                // Counted at once: whatever comes of the answer, it has cost something.
+                // Counted at once: it was used, whatever follows from the response.
                 self.added_usage.add(response.usage);
-                let sensitive = self.config.trace_sensitive_data;
+                let include_output = self.config.trace_sensitive_data;
                 span.update(|data| {
                     if let SpanData::Generation { usage, output, .. } = data {
                         *usage = response.usage;
-                        *output = sensitive.then(|| response.output.clone());
+                        *output = include_output.then(|| response.output.clone());
                     }
                 });
-                self.trace.end([span]);
                 Ok(response)
             }
             Err(error) => {
-                span.fail("the model failed", Vec::new());
-                self.trace.end([span]);
-                Err(match error.downcast::<NoFinalResponse>() {
+                span.fail("the model failed");
+                Err(match error.downcast::<IncompleteStream>() {
                     Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
                     Err(error) => {
                         let message = format!("the model could not answer: {error}");
@@ -403,36 +349,53 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// The model's answer, piece by piece. What comes after the complete answer is not waited for.
-    async fn listen(
+    /// Reports the response piece by piece. Nothing is read after the complete response.
+    async fn stream_response(
         &self,
         model: &ModelHandle,
         request: ModelRequest,
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
+        let mut has_text = false;
         while let Some(event) = stream.next().await {
-            let event = event?;
-            let answer = match &event {
-                ModelEvent::Completed(answer) => Some(answer.clone()),
-                _ => None,
-            };
-            self.tell(|_| StreamEvent::Model(event)).await;
-            if let Some(answer) = answer {
-                return Ok(answer);
+            match event? {
+                ModelEvent::Completed(response) => {
+                    if !has_text {
+                        self.report_whole_text(&response).await;
+                    }
+                    return Ok(response);
+                }
+                event => {
+                    has_text |= matches!(event, ModelEvent::TextDelta { .. });
+                    if let Some(event) = EventKind::of_model(event) {
+                        self.emit(|| event).await;
+                    }
+                }
             }
         }
-        Err(NoFinalResponse.into())
+        Err(IncompleteStream.into())
+    }
+
+    /// Reports the text of a response that was not streamed as one delta per message.
+    async fn report_whole_text(&self, response: &ModelResponse) {
+        let messages = response.output.iter();
+        for message in messages.filter(|item| item.kind() == ItemKind::Message) {
+            if let Some(text) = message.text().filter(|text| !text.is_empty()) {
+                let (item, text) = (message.id().unwrap_or_default().into(), text.into_owned());
+                self.emit(|| EventKind::TextDelta { item, text }).await;
+            }
+        }
     }
 }
 
-/// A stream of a model that ended before the answer did.
+/// The stream of a model ended before its response was complete.
 #[derive(Debug)]
-struct NoFinalResponse;
+struct IncompleteStream;
 
-impl std::fmt::Display for NoFinalResponse {
+impl std::fmt::Display for IncompleteStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the model's stream ended without a complete answer")
     }
 }
 
-impl std::error::Error for NoFinalResponse {}
+impl std::error::Error for IncompleteStream {}

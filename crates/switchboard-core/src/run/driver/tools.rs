@@ -1,153 +1,146 @@
-//! Running tools, and asking what their outputs mean.
+//! Running tools, and deciding what follows from their results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
 
 use super::Driver;
-use super::hooks::Told;
+use super::hooks::HookCall;
 use crate::agent::{ToolResult, ToolUseBehaviorKind};
-use crate::callback::{BoxFuture, Outcome, call};
-use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::callback::{BoxFuture, Outcome};
+use crate::error::Error;
+use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::json;
 use crate::offer::Offer;
 use crate::run::machine::Step;
+use crate::run::stream::EventKind;
 use crate::run::turn::{RanTool, ToolCall, ToolStage};
-use crate::tool::{ThisCall, TimedOut, Tool, ToolContext, ToolOutput};
-use crate::trace::SpanData;
+use crate::tool::{CallInfo, ProgressReporter, TimedOut, Tool, ToolContext, ToolOutput};
+use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Runs the tools of a response side by side. When one of them fails, those under way are waited
-    /// for and no other begins; none that ran does so again when the run is resumed.
+    /// Runs the tools of a response concurrently. When one of them fails, those in progress are
+    /// awaited and no other starts; none that ran runs again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
-        self.run.tool_guardrails.begin_attempt();
-        let Step::RunTools(calls) = self.run.step() else {
+        self.run_mut().guardrails.tool.begin_attempt();
+        let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
             return Ok(());
         };
-        let runs = (0..calls.len()).map(|at| RunOfTool {
+        let attempts = (0..tools.calls.len()).map(|at| ToolAttempt {
             at,
-            is_started: self.run.tools_started().contains(&at),
-            ran: self
-                .run
-                .tools_done()
-                .iter()
-                .find(|ran| ran.at == at)
-                .cloned(),
-            ..RunOfTool::default()
+            is_started: tools.started.contains(&at),
+            ran: tools.done.iter().find(|ran| ran.at == at).cloned(),
+            ..ToolAttempt::default()
         });
-        let runs: Vec<RunOfTool> = runs.collect();
-        let this = &*self;
-        let ended = match (calls, runs) {
-            ([call], mut runs) => {
-                for run in &mut runs {
-                    this.run_tool(call, run, &offer).await;
-                }
-                runs
-            }
-            (calls, runs) => this.run_side_by_side(calls, runs, &offer).await,
-        };
-        self.tools_ended(ended).await
+        let attempts = self
+            .run_concurrently(&tools.calls, attempts.collect(), &offer)
+            .await;
+        self.tools_ended(attempts, &tools.unknown).await
     }
 
-    async fn run_side_by_side(
+    async fn run_concurrently(
         &self,
         calls: &[ToolCall],
-        runs: Vec<RunOfTool>,
+        attempts: Vec<ToolAttempt>,
         offer: &Offer,
-    ) -> Vec<RunOfTool> {
+    ) -> Vec<ToolAttempt> {
         let limit = self.config.tool_concurrency;
         let limit = limit.map_or(calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
-        // Boxed: otherwise every run would carry room for a list of these futures.
-        let mut waiting: Vec<BoxFuture<'_, RunOfTool>> = Vec::new();
-        for (call, mut run) in calls.iter().zip(runs) {
-            waiting.push(Box::pin(async move {
-                if run.ran.is_some() || !has_failed.load(Ordering::Relaxed) {
-                    self.run_tool(call, &mut run, offer).await;
-                    has_failed.fetch_or(run.failure.is_some(), Ordering::Relaxed);
+        let attempts = calls.iter().zip(attempts).map(|(call, mut attempt)| {
+            let attempt: BoxFuture<'_, ToolAttempt> = Box::pin(async move {
+                if attempt.ran.is_some() || !has_failed.load(Ordering::Relaxed) {
+                    attempt.failure = self.run_tool(call, &mut attempt, offer).await.err();
+                    has_failed.fetch_or(attempt.failure.is_some(), Ordering::Relaxed);
                 }
-                run
-            }));
-        }
-        stream::iter(waiting)
+                attempt
+            });
+            attempt
+        });
+        stream::iter(attempts.collect::<Vec<_>>())
             .buffer_unordered(limit)
             .collect()
             .await
     }
 
-    /// Notes what came of the tools. Where one of them failed, the run stays before them.
-    async fn tools_ended(&mut self, mut runs: Vec<RunOfTool>) -> Result<(), Error> {
-        for run in &mut runs {
-            self.run.tool_guardrails.attempted(run.passed.drain(..));
+    /// Passes the results to the machine. If a tool failed, the run stays before its tools.
+    async fn tools_ended(
+        &mut self,
+        mut attempts: Vec<ToolAttempt>,
+        unknown: &[ToolCall],
+    ) -> Result<(), Error> {
+        let results = &mut self.run_mut().guardrails.tool;
+        for attempt in &mut attempts {
+            results.add(attempt.final_results.drain(..));
         }
-        self.run.tool_guardrails.settle();
-        for run in &mut runs {
-            self.run.tool_guardrails.attempted(run.asked.drain(..));
+        results.settle();
+        for attempt in &mut attempts {
+            results.add(attempt.results.drain(..));
         }
-        let failure = runs.iter_mut().find_map(|run| run.failure.take());
+        let failure = attempts
+            .iter_mut()
+            .find_map(|attempt| attempt.failure.take());
         if let Some(error) = failure {
-            let started = runs.iter().filter(|run| run.is_started);
-            let started = started.map(|run| run.at).collect();
-            let done = runs.into_iter().filter_map(|run| run.ran).collect();
-            self.run.tools_partly_ran(done, started);
+            let started = attempts.iter().filter(|attempt| attempt.is_started);
+            let started = started.map(|attempt| attempt.at).collect();
+            let finished = attempts.into_iter().filter_map(|attempt| attempt.ran);
+            self.run_mut().tools_failed(finished.collect(), started);
             return Err(error);
         }
-        runs.sort_by_key(|run| run.at);
-        let ran = runs.into_iter().filter_map(|run| run.ran);
+        attempts.sort_by_key(|attempt| attempt.at);
+        let ran = attempts.into_iter().filter_map(|attempt| attempt.ran);
         let results = ran.map(|ran| ran.result).collect();
-        let facts = Self::facts(&self.agent, &self.config, self.events.is_some());
-        let recorded = self.run.record.len();
-        self.run.tools_ran(results, facts);
+        for call in unknown {
+            let output = Value::from(format!("Tool '{}' not found.", call.tool));
+            self.report_tool_end(call, output, true, Duration::ZERO)
+                .await;
+        }
+        let recorded = self.run.new_items().len();
+        let agent = self.agent.clone();
+        let rules = Self::rules(&agent, &self.config);
+        self.run_mut().tools_ran(results, rules);
         if let Step::CallModel = self.run.step() {
-            self.tell_recorded_since(recorded).await;
+            self.report_recorded(recorded).await;
         }
         Ok(())
     }
 
-    /// Runs one tool, or what is left to do after it where it ran before the run was resumed.
-    async fn run_tool(&self, call: &ToolCall, run: &mut RunOfTool, offer: &Offer) {
-        let is_told = |ran: &RanTool| ran.stage == ToolStage::Told;
-        if !run.ran.as_ref().is_some_and(is_told) {
-            run.failure = self.run_tool_in_span(call, run, offer).await.err();
-        }
-    }
-
-    async fn run_tool_in_span(
+    /// Runs one tool, or the stages that are left where it ran before the run was resumed.
+    async fn run_tool(
         &self,
         call: &ToolCall,
-        run: &mut RunOfTool,
+        attempt: &mut ToolAttempt,
         offer: &Offer,
     ) -> Result<(), Error> {
-        let agent = &self.agent;
-        let Some(tool) = offer.tool(agent, &call.tool) else {
-            return Err(self.configuration(format!(
+        if matches!(&attempt.ran, Some(ran) if ran.stage == ToolStage::Reported) {
+            return Ok(());
+        }
+        let Some(tool) = offer.tool(&self.agent, &call.tool) else {
+            return Err(self.configuration_error(format!(
                 "the model called the tool \"{}\", and the agent the run was resumed with has none \
                  of that name",
                 call.tool
             )));
         };
         let arguments: Arc<str> = call.call.arguments().unwrap_or_default().into();
-        let call_id = call.call.call_id().unwrap_or_default();
-        let sensitive = self.config.trace_sensitive_data;
+        let is_traced = self.config.trace_sensitive_data;
         let mut span = self.trace.span(self.parent_span(), || SpanData::Function {
             name: call.tool.clone(),
-            input: sensitive.then(|| arguments.clone()),
+            input: is_traced.then(|| arguments.clone()),
             output: None,
             failed: false,
         });
-        let this_call = ThisCall {
-            agent: agent.name_arc().clone(),
-            tool: call.tool.clone(),
-            call_id: call_id.as_ref().into(),
-            arguments,
-        };
-        let (config, team) = (self.config.clone(), self.agent.team());
-        let ctx = ToolContext::new(self.ctx(), this_call, config, team);
-        let ran = self.ran(tool, &ctx, run).await?;
+        let ctx = self.tool_context(call, arguments);
+        let mut took = Duration::ZERO;
+        let ran = self
+            .run_stages(tool, &ctx, call, attempt, &span, &mut took)
+            .await?;
         let output = &ran.result.output;
         span.update(|data| {
             if let SpanData::Function {
@@ -156,46 +149,83 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 ..
             } = data
             {
-                *text = sensitive.then(|| output.text().into_owned());
+                *text = is_traced.then(|| output.text().into_owned());
                 *failed = ran.failed;
             }
         });
-        self.tell_hooks(Told::ToolEnd(tool, &ctx, output)).await?;
-        ran.stage = ToolStage::Told;
+        let value = output.clone().into_value();
+        self.report_tool_end(call, value, ran.failed, took).await;
+        self.call_hooks(HookCall::ToolEnd(tool, &ctx, output))
+            .await?;
+        ran.stage = ToolStage::Reported;
         Ok(())
     }
 
-    /// What the tool returned, or returned before the run was resumed, once guardrails have passed
-    /// it.
-    async fn ran<'a>(
+    fn tool_context(&self, call: &ToolCall, arguments: Arc<str>) -> ToolContext<C> {
+        let call_id: Arc<str> = call.call.call_id().unwrap_or_default().into();
+        let progress = self.events.as_ref().map(|events| ProgressReporter {
+            events: events.clone(),
+            turn: self.turn,
+            run: Arc::downgrade(&self.run),
+        });
+        let info = CallInfo {
+            agent: self.agent.name_arc().clone(),
+            tool: call.tool.clone(),
+            call_id,
+            arguments,
+            progress,
+        };
+        ToolContext::new(self.ctx(), info, self.config.clone(), self.agent.team())
+    }
+
+    async fn report_tool_end(&self, call: &ToolCall, output: Value, failed: bool, took: Duration) {
+        self.emit(|| EventKind::ToolEnded {
+            call_id: call.call.call_id().unwrap_or_default().into(),
+            tool: call.tool.clone(),
+            arguments: json::arguments_value(&call.call.arguments().unwrap_or_default()),
+            output,
+            failed,
+            seconds: took.as_secs_f64(),
+        })
+        .await;
+    }
+
+    /// Runs the tool, unless it ran before, and passes its output through the guardrails.
+    async fn run_stages<'a>(
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-        run: &'a mut RunOfTool,
+        call: &ToolCall,
+        attempt: &'a mut ToolAttempt,
+        span: &OpenSpan,
+        took: &mut Duration,
     ) -> Result<&'a mut RanTool, Error> {
-        let ran = match &mut run.ran {
+        let ran = match &mut attempt.ran {
             Some(ran) => ran,
             none => {
-                if !run.is_started {
-                    self.tell_hooks(Told::ToolStart(tool, ctx)).await?;
-                    run.is_started = true;
+                self.emit(|| EventKind::ToolStarted {
+                    call_id: ctx.call_id().into(),
+                    tool: call.tool.clone(),
+                    arguments: json::arguments_value(ctx.arguments()),
+                })
+                .await;
+                if !attempt.is_started {
+                    self.call_hooks(HookCall::ToolStart(tool, ctx)).await?;
+                    attempt.is_started = true;
                 }
-                let mut instead = None;
-                if self.has_tool_guardrails(tool) {
-                    // Boxed, as below: every run would otherwise carry room for it.
-                    let asking = self.instead_of_call(tool, ctx, &mut run.asked);
-                    instead = Box::pin(asking).await?;
-                    run.passed.append(&mut run.asked);
-                }
-                let (output, failed, stage) = match instead {
-                    Some(instead) => (instead, false, ToolStage::Checked),
+                let replacement = self.check_call(tool, ctx, &mut attempt.results).await?;
+                attempt.final_results.append(&mut attempt.results);
+                let (output, failed, stage) = match replacement {
+                    Some(output) => (output, false, ToolStage::Checked),
                     None => {
-                        let (output, failed) = self.invoke(tool, ctx).await;
+                        let start = Instant::now();
+                        let (output, failed) = self.invoke(tool, ctx, span).await;
+                        *took = start.elapsed();
                         (output, failed, ToolStage::Ran)
                     }
                 };
                 none.insert(RanTool {
-                    at: run.at,
+                    at: attempt.at,
                     result: ToolResult {
                         tool: tool.spec().name.clone(),
                         output,
@@ -206,88 +236,90 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         if ran.stage == ToolStage::Ran {
-            if self.has_tool_guardrails(tool) {
-                let output = &mut ran.result.output;
-                let asking = self.checked_output(tool, ctx, output, &mut run.asked);
-                *output = Box::pin(asking).await?;
-                run.passed.append(&mut run.asked);
-            }
+            self.check_tool_output(tool, ctx, &mut ran.result.output, &mut attempt.results)
+                .await?;
+            attempt.final_results.append(&mut attempt.results);
             ran.stage = ToolStage::Checked;
         }
         Ok(ran)
     }
 
-    fn has_tool_guardrails(&self, tool: &Tool<C>) -> bool {
-        !(tool.guardrails().is_empty()
-            && self.agent.tool_guardrails().is_empty()
-            && self.config.tool_guardrails.is_empty())
-    }
-
     /// The guardrails on a tool: its own, the agent's, the run's.
     fn tool_guardrails(&self, tool: &Tool<C>) -> Vec<ToolGuardrail<C>> {
         let own = tool.guardrails().iter();
-        let all = own.chain(self.agent.tool_guardrails());
-        all.chain(&self.config.tool_guardrails).cloned().collect()
+        own.chain(self.agent.tool_guardrails())
+            .chain(&self.config.tool_guardrails)
+            .cloned()
+            .collect()
     }
 
-    /// What the model is told instead of running the tool.
-    async fn instead_of_call(
+    /// Asks the guardrails on the call. Returns the output for the model if the tool must not run.
+    async fn check_call(
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-        asked: &mut Vec<GuardrailResult>,
+        results: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Call(check) = guardrail.tool_check() {
-                let instead = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), asked);
-                if let Some(instead) = instead.await? {
-                    return Ok(Some(instead));
+                let asked = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), results);
+                if let Some(output) = asked.await? {
+                    return Ok(Some(output));
                 }
             }
         }
         Ok(None)
     }
 
-    /// What guardrails make of a tool's output, each given what the one before it made of it.
-    async fn checked_output(
+    /// Asks the guardrails on the output, each with what the one before it left.
+    async fn check_tool_output(
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-        output: &ToolOutput,
-        asked: &mut Vec<GuardrailResult>,
-    ) -> Result<ToolOutput, Error> {
-        let mut output = output.clone();
+        output: &mut ToolOutput,
+        results: &mut Vec<GuardrailResult>,
+    ) -> Result<(), Error> {
+        let mut checked = output.clone();
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = guardrail.tool_check() {
-                let check = || check(ctx.clone(), output.clone());
-                let instead = self.ask_tool_guardrail(&guardrail, check, asked);
-                output = instead.await?.unwrap_or(output);
+                let check = || check(ctx.clone(), checked.clone());
+                let asked = self.ask_tool_guardrail(&guardrail, check, results);
+                checked = asked.await?.unwrap_or(checked);
             }
         }
-        Ok(output)
+        *output = checked;
+        Ok(())
     }
 
-    /// What the model is told instead; a tripwire is an error.
+    /// Returns the replacement of a guardrail on a tool. A tripwire is an error.
     async fn ask_tool_guardrail(
         &self,
         guardrail: &ToolGuardrail<C>,
         check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
-        asked: &mut Vec<GuardrailResult>,
+        results: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
-        let (result, instead) = self.ask_replacing(guardrail.name_arc(), check).await?;
-        let error = self.trip(ErrorKind::ToolGuardrail, std::slice::from_ref(&result));
-        asked.push(result);
-        error.map_or(Ok(instead), Err)
+        let asked = self.ask(GuardrailKind::Tool, guardrail.name_arc(), check);
+        let (result, replacement) = Box::pin(asked).await?;
+        let error = self
+            .trip_error(GuardrailKind::Tool, std::slice::from_ref(&result))
+            .await;
+        results.push(result);
+        error.map_or(Ok(replacement), Err)
     }
 
-    /// What the tool returned, or what the model is told of its failure.
-    async fn invoke(&self, tool: &Tool<C>, ctx: &ToolContext<C>) -> (ToolOutput, bool) {
-        let work = call(|| tool.invoke(ctx.clone()));
+    /// Returns the tool's output, or the failure text for the model, and `true` if it failed.
+    async fn invoke(
+        &self,
+        tool: &Tool<C>,
+        ctx: &ToolContext<C>,
+        span: &OpenSpan,
+    ) -> (ToolOutput, bool) {
+        let work = self.call(span.id(), || tool.invoke(ctx.clone()));
         let outcome = match tool.timeout() {
             None => work.await,
             Some(after) => match select(Box::pin(work), Delay::new(after)).await {
                 Either::Left((outcome, _)) => outcome,
-                // What is left of the work is dropped, which cancels it.
+                // Dropping the work cancels it.
                 Either::Right(((), _)) => {
                     let tool = tool.spec().name.clone();
                     Err(TimedOut { tool, after }.into())
@@ -298,52 +330,53 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Ok(output) => (output, false),
             Err(error) => {
                 let name = tool.name();
-                // The error may quote what the tool was given.
+                // The error may quote the arguments.
                 if self.config.trace_sensitive_data {
-                    tracing::warn!(tool = name, %error, "a tool failed; the model is told")
+                    tracing::warn!(tool = name, %error, "a tool failed; the model is told");
                 } else {
-                    tracing::warn!(tool = name, "a tool failed; the model is told")
+                    tracing::warn!(tool = name, "a tool failed; the model is told");
                 }
                 (tool.failure_text(ctx, &error).into(), true)
             }
         }
     }
 
-    /// Asks the agent's own function whether what the tools returned is the final output.
-    pub(super) async fn judge_tools(&mut self) -> Result<(), Error> {
-        let Step::JudgeTools(results) = self.run.step() else {
+    /// Asks the agent's function whether the tools' results are the final output.
+    pub(super) async fn decide_tool_use(&mut self) -> Result<(), Error> {
+        let Step::DecideToolUse(results) = self.run.step() else {
             return Ok(());
         };
-        let verdict = match self.agent.tool_use_kind() {
+        let decision = match self.agent.tool_use_kind() {
             ToolUseBehaviorKind::Function(decide) => {
-                call(|| decide(self.ctx(), results.to_vec())).await
+                let ask = || decide(self.ctx(), results.to_vec());
+                self.call(self.parent_span(), ask).await
             }
             _ => Ok(None),
         };
-        let verdict = verdict
+        let output = decision
             .map_err(|error| self.user_error("the function that decides after tools", error))?;
-        let recorded = self.run.record.len();
-        self.run.tools_judged(verdict);
+        let recorded = self.run.new_items().len();
+        self.run_mut().tool_use_decided(output);
         if let Step::CallModel = self.run.step() {
-            self.tell_recorded_since(recorded).await;
+            self.report_recorded(recorded).await;
         }
         Ok(())
     }
 }
 
-/// How far running a tool got.
+/// An attempt to run a tool.
 #[derive(Default)]
-struct RunOfTool {
-    /// The place of its call.
+struct ToolAttempt {
+    /// The index of its call.
     at: usize,
-    /// Whether hooks were told of its start.
+    /// Set once hooks were notified of its start.
     is_started: bool,
-    /// Where it ran: what it returned.
+    /// The result, once it ran.
     ran: Option<RanTool>,
-    /// What guardrails found that are not asked again.
-    passed: Vec<GuardrailResult>,
-    /// What guardrails found before something came in the way.
-    asked: Vec<GuardrailResult>,
-    /// What came in the way of its output.
+    /// Results of guardrails that are not asked again.
+    final_results: Vec<GuardrailResult>,
+    /// Results of guardrails that are asked again if the attempt fails.
+    results: Vec<GuardrailResult>,
+    /// The error that ended the attempt.
     failure: Option<Error>,
 }

@@ -1,198 +1,263 @@
-//! A completion and a piece of one, as servers usually write them.
+//! A completion, or a chunk of a streamed one.
 
 use std::borrow::Cow;
 
-use switchboard_core::__private::{Scanner, detail, fill, keep, object};
-use switchboard_core::Usage;
+use serde::de::{IgnoredAny, MapAccess};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_core::__private::unquote;
+use switchboard_core::model::Usage;
 
-use super::answer::Call;
+use crate::wire::lenient::{
+    Lenient, ReadParts, count, fields_or_none, list, text, value, value_or_null,
+};
 
-type Text<'a> = Option<Cow<'a, str>>;
+/// The JSON of a field; `None` if it is missing or null.
+type Json<'a> = Option<&'a RawValue>;
 
-/// A completion, or a chunk of a streamed one. One answer is asked for, so there is one choice.
+/// A completion, or a chunk of a streamed one.
 #[derive(Default)]
 pub(super) struct Completion<'a> {
-    pub(super) id: Text<'a>,
-    choice: Option<Choice<'a>>,
-    pub(super) usage: Option<Usage>,
+    id: Json<'a>,
+    choices: Lenient<Vec<Lenient<Choice<'a>>>>,
+    usage: Lenient<UsageFields<'a>>,
+    error: Json<'a>,
+}
+
+#[derive(Default)]
+struct UsageFields<'a> {
+    prompt_tokens: Json<'a>,
+    prompt_tokens_details: Lenient<PromptDetails<'a>>,
+    completion_tokens: Json<'a>,
+    completion_tokens_details: Lenient<CompletionDetails<'a>>,
+}
+
+#[derive(Default)]
+struct PromptDetails<'a> {
+    cached_tokens: Json<'a>,
+}
+
+#[derive(Default)]
+struct CompletionDetails<'a> {
+    reasoning_tokens: Json<'a>,
 }
 
 #[derive(Default)]
 pub(super) struct Choice<'a> {
-    index: Option<u64>,
-    pub(super) message: Option<Message<'a>>,
-    pub(super) delta: Option<Message<'a>>,
-    pub(super) finish_reason: Text<'a>,
+    index: Json<'a>,
+    /// The whole message of a completion.
+    pub(super) message: Lenient<Message<'a>>,
+    /// The new part of the message of a chunk.
+    pub(super) delta: Lenient<Message<'a>>,
+    finish_reason: Json<'a>,
+    error: Json<'a>,
 }
 
-/// What the model said and called, or a piece of it.
+/// A message of the model, or a part of one.
 #[derive(Default)]
 pub(super) struct Message<'a> {
-    pub(super) content: Text<'a>,
-    pub(super) refusal: Text<'a>,
-    pub(super) reasoning_content: Text<'a>,
-    pub(super) reasoning: Text<'a>,
-    pub(super) tool_calls: Option<Vec<ToolCall<'a>>>,
+    content: Json<'a>,
+    refusal: Json<'a>,
+    reasoning_content: Json<'a>,
+    reasoning: Json<'a>,
+    tool_calls: Lenient<Vec<Lenient<ToolCall<'a>>>>,
+    /// The older form of the protocol, of one call.
+    function_call: Lenient<Function<'a>>,
 }
 
 #[derive(Default)]
-pub(super) struct ToolCall<'a> {
-    pub(super) index: Option<u64>,
-    id: Text<'a>,
-    function: Option<Function<'a>>,
+struct ToolCall<'a> {
+    index: Json<'a>,
+    id: Json<'a>,
+    function: Lenient<Function<'a>>,
 }
 
 #[derive(Default)]
 struct Function<'a> {
-    name: Text<'a>,
-    arguments: Text<'a>,
+    name: Json<'a>,
+    arguments: Json<'a>,
+}
+
+/// Implements [`ReadParts`] for a struct whose fields are those of an object.
+macro_rules! read_fields {
+    ($type:ident: $($field:ident),*) => {
+        impl<'de> ReadParts<'de> for $type<'de> {
+            fn read_field<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+                $(if key == concat!('"', stringify!($field), '"') {
+                    self.$field = map.next_value()?;
+                    return Ok(());
+                })*
+                map.next_value::<IgnoredAny>().map(drop)
+            }
+        }
+    };
+}
+
+read_fields!(Completion: id, choices, usage, error);
+read_fields!(UsageFields: prompt_tokens, prompt_tokens_details, completion_tokens, completion_tokens_details);
+read_fields!(PromptDetails: cached_tokens);
+read_fields!(CompletionDetails: reasoning_tokens);
+read_fields!(Choice: index, message, delta, finish_reason, error);
+read_fields!(Message: content, refusal, reasoning_content, reasoning, tool_calls, function_call);
+read_fields!(ToolCall: index, id, function);
+read_fields!(Function: name, arguments);
+
+/// A tool call of the model.
+#[derive(Default)]
+pub(super) struct Call<'a> {
+    pub(super) index: Option<u64>,
+    pub(super) id: Cow<'a, str>,
+    pub(super) name: Cow<'a, str>,
+    pub(super) arguments: Cow<'a, str>,
 }
 
 impl<'a> Completion<'a> {
-    /// `None` where it must be read with more care.
-    pub(super) fn of(json: &'a str) -> Option<Self> {
-        let mut read = Self::default();
-        object(json, |scanner, key| match key {
-            b"id" => keep(&mut read.id, scanner.text()),
-            b"choices" if read.choice.is_none() => scanner.list(|scanner| match &mut read.choice {
-                Some(_) => None,
-                none => none.insert(Choice::default()).read(scanner),
-            }),
-            b"choices" => None,
-            b"usage" => keep(&mut read.usage, scanner.nullable(usage)),
-            b"error" => scanner.null(),
-            _ => scanner.ignore(),
-        })?;
-        Some(read)
+    /// Reads a completion or a chunk; `None` if `json` is not one object.
+    pub(super) fn parse(json: &'a str) -> Option<Self> {
+        let completion: Lenient<Self> = serde_json::from_str(json).ok()?;
+        completion.0
     }
 
-    /// The choice that was asked for.
-    pub(super) fn choice(self) -> Option<Choice<'a>> {
-        self.choice.filter(Choice::is_asked_for)
+    pub(super) fn id(&self) -> Cow<'a, str> {
+        string(self.id)
     }
 
-    /// The words of a chunk that says nothing else, where they stand in it as they are meant.
-    pub(super) fn only_words(&self) -> Option<&'a str> {
-        let choice = self.choice.as_ref().filter(|choice| choice.is_asked_for());
-        let (Some(choice), None) = (choice, &self.usage) else {
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let usage = self.usage.0.as_ref()?;
+        let count = |tokens: Json<'_>| count(tokens.map(RawValue::get));
+        let prompt = usage.prompt_tokens_details.0.as_ref();
+        let completion = usage.completion_tokens_details.0.as_ref();
+        Some(Usage {
+            requests: 1,
+            input_tokens: count(usage.prompt_tokens),
+            cached_tokens: count(prompt.and_then(|details| details.cached_tokens)),
+            output_tokens: count(usage.completion_tokens),
+            reasoning_tokens: count(completion.and_then(|details| details.reasoning_tokens)),
+        })
+    }
+
+    /// The `error` field; null if there is none.
+    pub(super) fn error(&self) -> Value {
+        value_or_null(self.error.map(RawValue::get))
+    }
+
+    /// Takes the choices.
+    pub(super) fn take_choices(&mut self) -> impl Iterator<Item = Choice<'a>> {
+        let choices = self.choices.0.take().unwrap_or_default().into_iter();
+        choices.map(|choice| choice.0.unwrap_or_default())
+    }
+
+    /// The text of a chunk that holds nothing else, if it needs no unescaping.
+    pub(super) fn only_text(&self) -> Option<&'a str> {
+        let ([Lenient(Some(choice))], None, None) =
+            (self.choices.0.as_deref()?, &self.usage.0, self.error)
+        else {
             return None;
         };
-        match choice {
-            Choice {
-                delta:
-                    Some(Message {
-                        content: Some(Cow::Borrowed(words)),
-                        refusal: None,
-                        reasoning_content: None,
-                        reasoning: None,
-                        tool_calls: None,
-                    }),
-                finish_reason: None,
-                ..
-            } => Some(words),
+        match (&choice.delta.0, choice.finish_reason, choice.error) {
+            (Some(delta), None, None) if choice.index() == 0 => delta.only_text(),
             _ => None,
         }
     }
 }
 
 impl<'a> Choice<'a> {
-    fn is_asked_for(&self) -> bool {
-        self.index.unwrap_or_default() == 0
+    pub(super) fn index(&self) -> u64 {
+        number(self.index).unwrap_or_default()
     }
 
-    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
-        scanner.object(|scanner, key| match key {
-            b"index" => keep(&mut self.index, scanner.count()),
-            b"message" => fill(&mut self.message, scanner, Message::read),
-            b"delta" => fill(&mut self.delta, scanner, Message::read),
-            b"finish_reason" => keep(&mut self.finish_reason, scanner.text()),
-            b"error" => scanner.null(),
-            _ => scanner.ignore(),
-        })
+    pub(super) fn finish_reason(&self) -> Option<Cow<'a, str>> {
+        unquote(self.finish_reason?.get())
+    }
+
+    /// The `error` field; null if there is none.
+    pub(super) fn error(&self) -> Value {
+        value_or_null(self.error.map(RawValue::get))
     }
 }
 
 impl<'a> Message<'a> {
-    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
-        scanner.object(|scanner, key| match key {
-            b"content" => keep(&mut self.content, scanner.text()),
-            b"refusal" => keep(&mut self.refusal, scanner.text()),
-            b"reasoning_content" => keep(&mut self.reasoning_content, scanner.text()),
-            b"reasoning" => keep(&mut self.reasoning, scanner.text()),
-            b"tool_calls" => fill(&mut self.tool_calls, scanner, ToolCall::all),
-            b"function_call" => scanner.null(),
-            _ => scanner.ignore(),
-        })
-    }
-}
-
-impl<'a> ToolCall<'a> {
-    fn all(calls: &mut Vec<Self>, scanner: &mut Scanner<'a>) -> Option<()> {
-        scanner.list(|scanner| {
-            let mut call = Self::default();
-            scanner.object(|scanner, key| match key {
-                b"index" => keep(&mut call.index, scanner.count()),
-                b"id" => keep(&mut call.id, scanner.text()),
-                b"function" => fill(&mut call.function, scanner, Function::read),
-                _ => scanner.ignore(),
-            })?;
-            calls.push(call);
-            Some(())
-        })
+    /// The text. Some servers send it in parts.
+    pub(super) fn text(&self) -> Cow<'a, str> {
+        let content = self.content.map(RawValue::get);
+        if let Some(text) = content.and_then(unquote) {
+            return text;
+        }
+        let parts = content.and_then(list).unwrap_or_default().into_iter();
+        let texts = parts.map(|part| {
+            let [part] = fields_or_none(Some(part), &["text"]);
+            text(part)
+        });
+        texts.fold(Cow::default(), |text, more| text + more)
     }
 
-    pub(super) fn id(&self) -> &str {
-        self.id.as_deref().unwrap_or_default()
+    pub(super) fn refusal(&self) -> Cow<'a, str> {
+        string(self.refusal)
     }
 
-    pub(super) fn name(&self) -> &str {
-        let function = self.function.as_ref();
-        let name = function.and_then(|function| function.name.as_deref());
-        name.unwrap_or_default()
+    pub(super) fn reasoning(&self) -> Cow<'a, str> {
+        let reasoning = self.reasoning_content.and_then(|json| unquote(json.get()));
+        reasoning.unwrap_or_else(|| string(self.reasoning))
     }
 
-    pub(super) fn arguments(&self) -> &str {
-        let function = self.function.as_ref();
-        let arguments = function.and_then(|function| function.arguments.as_deref());
-        arguments.unwrap_or_default()
+    /// Takes the calls.
+    pub(super) fn take_calls(&mut self) -> Vec<Call<'a>> {
+        let calls = self.tool_calls.0.take().unwrap_or_default();
+        if calls.is_empty() {
+            let function = self.function_call.0.take();
+            return function
+                .map(|function| function.into_call(Some(0), None))
+                .into_iter()
+                .collect();
+        }
+        let calls = calls.into_iter().map(|call| call.0.unwrap_or_default());
+        calls
+            .map(|call| {
+                call.function
+                    .0
+                    .unwrap_or_default()
+                    .into_call(number(call.index), call.id)
+            })
+            .collect()
     }
 
-    pub(super) fn into_call(self) -> Call<'a> {
-        let function = self.function.unwrap_or_default();
-        Call {
-            index: None,
-            id: self.id.unwrap_or_default(),
-            name: function.name.unwrap_or_default(),
-            arguments: function.arguments.unwrap_or_default(),
+    fn only_text(&self) -> Option<&'a str> {
+        let others = [self.refusal, self.reasoning_content, self.reasoning];
+        let has_calls = self.tool_calls.0.is_some() || self.function_call.0.is_some();
+        match unquote(self.content?.get())? {
+            Cow::Borrowed(text) if !has_calls && others.iter().all(Option::is_none) => Some(text),
+            _ => None,
         }
     }
 }
 
 impl<'a> Function<'a> {
-    fn read(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
-        scanner.object(|scanner, key| match key {
-            b"name" => keep(&mut self.name, scanner.text()),
-            b"arguments" => keep(&mut self.arguments, scanner.text()),
-            _ => scanner.ignore(),
-        })
+    fn into_call(self, index: Option<u64>, id: Json<'a>) -> Call<'a> {
+        Call {
+            index,
+            id: string(id),
+            name: string(self.name),
+            arguments: self
+                .arguments
+                .map(RawValue::get)
+                .map(arguments)
+                .unwrap_or_default(),
+        }
     }
 }
 
-/// What an answer cost.
-fn usage(scanner: &mut Scanner<'_>) -> Option<Usage> {
-    let [mut input, mut cached, mut output, mut reasoning] = [None; 4];
-    scanner.object(|scanner, key| match key {
-        b"prompt_tokens" => keep(&mut input, scanner.count()),
-        b"completion_tokens" => keep(&mut output, scanner.count()),
-        b"prompt_tokens_details" => detail(scanner, b"cached_tokens", &mut cached),
-        b"completion_tokens_details" => detail(scanner, b"reasoning_tokens", &mut reasoning),
-        _ => scanner.ignore(),
-    })?;
-    Some(Usage {
-        requests: 1,
-        input_tokens: input.unwrap_or_default(),
-        cached_tokens: cached.unwrap_or_default(),
-        output_tokens: output.unwrap_or_default(),
-        reasoning_tokens: reasoning.unwrap_or_default(),
+fn string(json: Json<'_>) -> Cow<'_, str> {
+    text(json.map(RawValue::get))
+}
+
+fn number(json: Json<'_>) -> Option<u64> {
+    json?.get().parse().ok()
+}
+
+/// The arguments of a call, which are a string of JSON. Some servers send the JSON itself.
+fn arguments(json: &str) -> Cow<'_, str> {
+    unquote(json).unwrap_or_else(|| match value(json) {
+        Some(value) => value.to_string().into(),
+        None => json.into(),
     })
 }

@@ -1,159 +1,122 @@
-//! The messages that most of a conversation consists of: items whose parts can be taken as they stand.
+//! Messages whose parts are copied from the JSON of their items. Most of a conversation consists of
+//! these.
 
-use switchboard_core::__private::Fact;
-use switchboard_core::{Item, ItemKind};
+use std::borrow::Cow;
 
-use crate::wire::lenient::has_halves;
-use crate::wire::payload::{fitting, is_full};
+use switchboard_core::__private::replace_lone_surrogates;
+use switchboard_core::Item;
+use switchboard_core::items::ItemKind;
 
-const USER: &str = r#"{"role":"user","content":"#;
-const ASSISTANT: &str = r#"{"role":"assistant","content":"#;
-const END: &str = "}";
-const CALLER: &str = r#"{"role":"assistant","content":null"#;
+use crate::wire::has_role;
 
-/// What stands before the parts of a call and its output, which are its identifier, its name, its
-/// arguments, its identifier again, and the output.
-const AROUND: [&str; 5] = [
-    r#","tool_calls":[{"id":"#,
-    r#","type":"function","function":{"name":"#,
-    r#","arguments":"#,
-    r#"}}]},{"role":"tool","tool_call_id":"#,
-    r#","content":"#,
-];
-
-/// The length of all that stands around a call and its output.
-const AROUND_LENGTH: usize = {
-    let mut length = CALLER.len() + END.len();
-    let mut at = 0;
-    while at < AROUND.len() {
-        length += AROUND[at].len();
-        at += 1;
-    }
-    length
-};
-
-/// How many bytes the message takes that an item is, and with a call its output too, which is the next
-/// item; and how many items these are, one message each. `None` where there is more to them.
-///
-/// Nothing may be pending that an item could belong to.
-#[inline]
-pub(super) fn length(item: &Item, next: Option<&Item>) -> Option<(usize, usize)> {
-    if !item.fact(Fact::IsUsual, is_usual) {
-        return None;
-    }
-    match item.kind() {
-        ItemKind::FunctionCall => {
-            let next = next.filter(|next| is_usual_output(next))?;
-            let [id, name, arguments] = item.usual_call_lens();
-            let output = next.answer_len(item)?;
-            // The messages stand with the comma between them.
-            Some((AROUND_LENGTH + 2 * id + name + arguments + output, 2))
-        }
-        ItemKind::Message if item.is_of_user() => {
-            Some((USER.len() + item.only_text_len() + END.len(), 1))
-        }
-        ItemKind::Message if next.is_none_or(begins_another) => {
-            Some((ASSISTANT.len() + item.only_text_len() + END.len(), 1))
-        }
-        _ => None,
-    }
+/// A message, or a call and its output, in pieces of JSON.
+pub(super) struct CopiedMessage<'a> {
+    pieces: [&'a str; 12],
+    /// The number of items it is made of.
+    pub(super) items: usize,
 }
 
-/// Writes the messages that items are, and with a call its output too, until the block is full, but at least
-/// one; how many items these are. There must be a [`length`] of each.
-pub(super) fn write(block: &mut Vec<u8>, items: &[Item], after: Option<&Item>) -> usize {
-    let (mut at, mut end) = (0, 0);
-    while at < items.len() && (at == 0 || !is_full(block)) {
-        if at >= end {
-            end = at + fitting(block, &items[at..]);
+impl<'a> CopiedMessage<'a> {
+    /// The message of an item that does not continue the message before it. A call is written together
+    /// with its output, which must be `next`. `None` if the message cannot be copied.
+    pub(super) fn new(item: &'a Item, next: Option<&'a Item>) -> Option<Self> {
+        let message = Self::unchecked(item, next)?;
+        // What an assistant says and calls in one go is one message.
+        let may_go_on = item.kind() == ItemKind::Message && has_role(item, "assistant");
+        if may_go_on && !next.is_none_or(begins_message) {
+            return None;
         }
-        if at > 0 {
-            block.push(b',');
+        let mut items = [Some(item), next].into_iter().flatten().take(message.items);
+        (!items.any(has_lone_surrogates)).then_some(message)
+    }
+
+    /// The same without the checks, for items that have passed them.
+    fn unchecked(item: &'a Item, next: Option<&'a Item>) -> Option<Self> {
+        match (item.kind(), item.field("role")) {
+            (ItemKind::FunctionCall, _) => Self::answered_call(item, next?),
+            (ItemKind::Message, Some(r#""user""#)) => {
+                let content = item
+                    .field("content")
+                    .filter(|content| content.starts_with('"'))?;
+                Some(Self::text(r#"{"role":"user","content":"#, content))
+            }
+            (ItemKind::Message, Some(r#""assistant""#)) => Some(Self::text(
+                r#"{"role":"assistant","content":"#,
+                item.text_json()?,
+            )),
+            _ => None,
         }
-        at += write_one(block, &items[at], items.get(at + 1).or(after));
     }
-    at
-}
 
-#[inline]
-fn write_one(block: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
-    let mut put = |json: &str| block.extend_from_slice(json.as_bytes());
-    if let Some(answered) = Answered::of(item, next) {
-        put(CALLER);
-        answered.write(block);
-        return 2;
+    fn text(prefix: &'static str, text: &'a str) -> Self {
+        let mut pieces = [""; 12];
+        pieces[..3].copy_from_slice(&[prefix, text, "}"]);
+        Self { pieces, items: 1 }
     }
-    put(if item.is_of_user() { USER } else { ASSISTANT });
-    put(item.only_text().unwrap_or_default());
-    put(END);
-    1
-}
 
-/// A call and the output right after it, both written as usual; parts are JSON.
-pub(super) struct Answered<'a> {
-    id: &'a str,
-    name: &'a str,
-    arguments: &'a str,
-    output: &'a str,
-}
-
-impl<'a> Answered<'a> {
-    #[inline]
-    pub(super) fn of(call: &'a Item, next: Option<&'a Item>) -> Option<Self> {
-        let [id, name, arguments] = call.usual_call()?;
-        let [_, output] = next?.usual_output()?;
-        Some(Self {
+    fn answered_call(call: &'a Item, output: &'a Item) -> Option<Self> {
+        if output.kind() != ItemKind::FunctionCallOutput {
+            return None;
+        }
+        let id = text_field(call, "call_id")?;
+        let pieces = [
+            r#"{"role":"assistant","content":null"#,
+            r#","tool_calls":[{"id":"#,
             id,
-            name,
-            arguments,
-            output,
-        })
+            r#","type":"function","function":{"name":"#,
+            text_field(call, "name")?,
+            r#","arguments":"#,
+            text_field(call, "arguments")?,
+            r#"}}]},{"role":"tool","tool_call_id":"#,
+            id,
+            r#","content":"#,
+            text_field(output, "output")?,
+            "}",
+        ];
+        let is_answered = output.field("call_id") == Some(id);
+        is_answered.then_some(Self { pieces, items: 2 })
     }
 
-    /// Writes the rest of a message that calls, and the message of what came of it.
-    #[inline]
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        // Not in a loop: what is always the same is then written in a few large moves.
-        let mut put = |json: &str| out.extend_from_slice(json.as_bytes());
-        put(AROUND[0]);
-        put(self.id);
-        put(AROUND[1]);
-        put(self.name);
-        put(AROUND[2]);
-        put(self.arguments);
-        put(AROUND[3]);
-        put(self.id);
-        put(AROUND[4]);
-        put(self.output);
-        put(END);
+    /// The serialized length.
+    pub(super) fn length(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Writes the message.
+    fn write(&self, out: &mut Vec<u8>) {
+        for piece in self.pieces.iter().filter(|piece| !piece.is_empty()) {
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+
+    /// Writes a call and its output without the beginning of the message that calls.
+    pub(super) fn write_call(&self, out: &mut Vec<u8>) {
+        for piece in &self.pieces[1..] {
+            out.extend_from_slice(piece.as_bytes());
+        }
     }
 }
 
-/// Whether an item, seen on its own, can be taken as it stands.
-fn is_usual(item: &Item) -> bool {
-    let has_parts = match item.kind() {
-        ItemKind::FunctionCall => item.usual_call().is_some(),
-        ItemKind::FunctionCallOutput => item.usual_output().is_some(),
-        ItemKind::Message if item.is_of_user() => item
-            .content_json()
-            .is_some_and(|json| json.starts_with('"')),
-        ItemKind::Message => item.is_of_assistant() && item.only_text().is_some(),
-        _ => false,
-    };
-    has_parts && is_sound(item)
+/// Writes the message of an item that has a [`CopiedMessage`].
+pub(super) fn write_message(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
+    CopiedMessage::unchecked(item, next).map_or(1, |message| {
+        message.write(out);
+        message.items
+    })
 }
 
-fn is_usual_output(item: &Item) -> bool {
-    item.kind() == ItemKind::FunctionCallOutput && item.fact(Fact::IsUsual, is_usual)
+/// The JSON of a field that is a string and not empty.
+fn text_field<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    let json = item.field(name)?;
+    (json.starts_with('"') && json != r#""""#).then_some(json)
 }
 
-/// Whether no half of a character is in an item. Items mostly have none, and say so once.
-#[inline]
-pub(super) fn is_sound(item: &Item) -> bool {
-    item.fact(Fact::IsSound, |item| !has_halves(item.as_json()))
+/// Returns `true` if the JSON of an item holds a lone surrogate, which servers reject.
+fn has_lone_surrogates(item: &Item) -> bool {
+    matches!(replace_lone_surrogates(item.as_json()), Cow::Owned(_))
 }
 
-/// Whether an item begins another message than the one before it, whoever speaks.
-fn begins_another(item: &Item) -> bool {
-    item.kind() == ItemKind::Message && !item.is_of_tool()
+/// Returns `true` for an item that begins a message of its own.
+fn begins_message(item: &Item) -> bool {
+    item.kind() == ItemKind::Message && !has_role(item, "tool")
 }

@@ -1,4 +1,4 @@
-//! What messages and outputs hold beside plain text, in the protocol's form.
+//! Contents and outputs that are not plain text, in the form of the protocol.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,9 @@ use super::messages::unsupported;
 use crate::wire::error::ModelError;
 use crate::wire::lenient::value;
 
-/// The output of a tool that is no text, as one, in JSON. What has no text is told as JSON.
-#[inline(never)]
+/// The JSON string of a tool's output that is not text. Parts without text are sent as JSON.
 pub(super) fn output(json: &str) -> String {
-    let told = match value(json) {
+    let text = match value(json) {
         Some(Value::Null) => String::new(),
         Some(Value::Array(parts)) => {
             let parts: Vec<String> = parts.iter().map(part_text).collect();
@@ -18,10 +17,10 @@ pub(super) fn output(json: &str) -> String {
         Some(other) => part_text(&other),
         None => json.to_owned(),
     };
-    json!(told).to_string()
+    json!(text).to_string()
 }
 
-/// A part of an output as text. The protocol cannot carry pictures and the like there.
+/// A part of an output as text. The protocol cannot carry images and the like there.
 fn part_text(part: &Value) -> String {
     match (part["type"].as_str(), part) {
         (Some("input_text" | "output_text" | "text") | None, _) if part["text"].is_string() => {
@@ -37,9 +36,8 @@ fn part_text(part: &Value) -> String {
     }
 }
 
-/// The content of a message that is no text, in JSON. Only users may say more than text.
-#[inline(never)]
-pub(super) fn content(json: &str, is_users: bool) -> Result<String, ModelError> {
+/// The JSON of a message's content that is not text. Only the content of users may be more than text.
+pub(super) fn content(json: &str, is_user: bool) -> Result<String, ModelError> {
     let content =
         value(json).ok_or_else(|| unsupported("a message is nested too deeply".to_owned()))?;
     let parts = match content {
@@ -48,18 +46,18 @@ pub(super) fn content(json: &str, is_users: bool) -> Result<String, ModelError> 
         other => vec![other],
     };
     let text = |part: &Value| json!({"type": "text", "text": part_text(part)});
-    let parts: Vec<Value> = match is_users {
-        true => parts.iter().map(part).collect::<Result<_, _>>()?,
-        false => parts.iter().map(text).collect(),
-    };
-    Ok(if parts.is_empty() {
-        "\"\"".to_owned()
+    let parts: Vec<Value> = if is_user {
+        parts.iter().map(part).collect::<Result<_, _>>()?
     } else {
-        Value::from(parts).to_string()
-    })
+        parts.iter().map(text).collect()
+    };
+    if parts.is_empty() {
+        return Ok("\"\"".to_owned());
+    }
+    Ok(Value::from(parts).to_string())
 }
 
-/// A part of a message in the protocol's form.
+/// A part of a message in the form of the protocol.
 fn part(part: &Value) -> Result<Value, ModelError> {
     let kind = part["type"].as_str().unwrap_or_default();
     match kind {
@@ -71,8 +69,7 @@ fn part(part: &Value) -> Result<Value, ModelError> {
         "input_image" => {
             let Some(url) = part["image_url"].as_str() else {
                 return Err(unsupported(
-                    "a picture is given by a file's identifier; give its address or data"
-                        .to_owned(),
+                    "an image is given by a file's identifier; give its URL or data".to_owned(),
                 ));
             };
             let detail = match part["detail"].as_str() {
@@ -94,11 +91,11 @@ fn part(part: &Value) -> Result<Value, ModelError> {
                 Ok(json!({"type": "file", "file": file}))
             } else {
                 Err(unsupported(
-                    "a file is given by its address; give its data".to_owned(),
+                    "a file is given by its URL; give its data".to_owned(),
                 ))
             }
         }
-        // The protocol's own.
+        // Parts in the form of the protocol already.
         "image_url" | "file" | "video_url" => Ok(part.clone()),
         other => Err(unsupported(format!(
             "a message has a part of type \"{other}\""

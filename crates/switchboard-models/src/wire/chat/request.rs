@@ -1,19 +1,20 @@
-//! What is sent.
+//! The body of a request.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::{ModelRequest, ModelSettings, ToolChoice};
+use switchboard_core::model::ToolChoice;
+use switchboard_core::{ModelRequest, ModelSettings};
 
 use super::ChatModel;
 use super::{fast_path, messages};
-use crate::wire::body::{Body, Offered, offered};
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::payload::Payload;
+use crate::wire::request_object::{FunctionSpec, RequestBody, functions};
 
-/// A tool or a handoff in the protocol's form.
+/// A tool or a handoff in the form of the protocol.
 #[derive(Serialize)]
-struct Declared<'a> {
+struct Tool<'a> {
     r#type: &'static str,
     function: Function<'a>,
 }
@@ -27,6 +28,20 @@ struct Function<'a> {
     strict: bool,
 }
 
+impl<'a> From<FunctionSpec<'a>> for Tool<'a> {
+    fn from(spec: FunctionSpec<'a>) -> Self {
+        Self {
+            r#type: "function",
+            function: Function {
+                name: spec.name,
+                description: spec.description,
+                parameters: spec.parameters,
+                strict: spec.strict,
+            },
+        }
+    }
+}
+
 /// The body of a request.
 pub(super) fn body(
     model: &ChatModel,
@@ -36,29 +51,29 @@ pub(super) fn body(
     if request.server.is_some() {
         return Err(ModelError::new(
             ModelErrorKind::Unsupported,
-            "servers keep no conversations over Chat Completions; use a ResponsesModel, or leave \
-             the conversation and the previous response out",
+            "Chat Completions has no server-side conversations; use a ResponsesModel, or leave the \
+             conversation and the previous response out",
         ));
     }
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
-    let mut body = Body::around(
+    let mut body = RequestBody::new(
         &request.input,
-        fast_path::write,
+        fast_path::write_message,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);
-    let written = body.written("messages", |draft| {
-        messages::write(draft, request, is_openai)
-    });
-    if written? == 0 && !settings.extra_body.contains_key("messages") {
+    let count = body.written("messages", |payload| {
+        messages::write(payload, request, is_openai)
+    })?;
+    if count == 0 && !settings.extra_body.contains_key("messages") {
         return Err(ModelError::new(
             ModelErrorKind::Unsupported,
-            "nothing of the conversation can be said over Chat Completions; begin it with a \
-             message or give the agent instructions",
+            "no item of the conversation can be sent over Chat Completions; begin it with a message \
+             or give the agent instructions",
         ));
     }
-    let tools = functions(request);
+    let tools: Vec<_> = functions(request).map(Tool::from).collect();
     if !tools.is_empty() {
         body.field("tools", &tools);
         body.optional(
@@ -83,20 +98,7 @@ pub(super) fn body(
         body.field("stream", &true);
         body.field("stream_options", &json!({"include_usage": true}));
     }
-    Ok(body.finish())
-}
-
-fn functions<'a>(request: &'a ModelRequest) -> Vec<Declared<'a>> {
-    let declared = |offered: Offered<'a>| Declared {
-        r#type: "function",
-        function: Function {
-            name: offered.name,
-            description: offered.description,
-            parameters: offered.parameters,
-            strict: offered.strict,
-        },
-    };
-    offered(request).map(declared).collect()
+    Ok(body.build())
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -108,14 +110,14 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, is_openai: bool) {
-    // OpenAI's newer models refuse the old name, other servers do not know the new one.
-    let longest = if is_openai {
+fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, is_openai: bool) {
+    // OpenAI's newer models reject the old name, and other servers do not know the new one.
+    let max_tokens = if is_openai {
         "max_completion_tokens"
     } else {
         "max_tokens"
     };
-    body.optional(longest, settings.max_tokens.as_ref());
+    body.optional(max_tokens, settings.max_tokens.as_ref());
     body.number("temperature", settings.temperature);
     body.number("top_p", settings.top_p);
     body.number("frequency_penalty", settings.frequency_penalty);

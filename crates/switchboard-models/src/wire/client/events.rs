@@ -1,55 +1,47 @@
-//! An answer event by event.
+//! The events of a streamed answer.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use reqwest::Response;
+use serde::de::IgnoredAny;
 
-use super::{Client, Head, too_large, transport};
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::secret::Secret;
+use super::{ResponseHeaders, too_large, transport_error};
+use crate::wire::error::ModelError;
 use crate::wire::sse::{Event, Splitter};
 
-/// How long a server may take to end a stream whose answer has ended.
-const LONGEST_DRAIN: Duration = Duration::from_secs(2);
+/// The longest wait for a server to end its stream after the answer is complete.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The events of an answer under way. Dropping it closes the connection.
+/// The events of an answer in progress. Dropping it closes the connection.
 pub(crate) struct Events {
     response: Response,
+    pub(crate) headers: ResponseHeaders,
     splitter: Splitter,
     ready: VecDeque<Event>,
-    /// How many bytes may still come.
-    left: usize,
+    limit: usize,
+    received: usize,
     has_ended: bool,
-    head: Head,
-    client: Client,
-    /// What the request's own headers hold.
-    secrets: Arc<[Secret]>,
 }
 
 impl Events {
-    /// The events of an answer whose first bytes were read already.
+    /// The events of a response whose first bytes have been read; at most `limit` bytes.
     pub(super) fn new(
         response: Response,
-        begun: &[u8],
-        head: Head,
-        client: &Client,
-        secrets: Arc<[Secret]>,
+        headers: ResponseHeaders,
+        first_bytes: &[u8],
+        limit: usize,
     ) -> Result<Self, ModelError> {
-        let limit = client.0.max_response_bytes;
         let mut events = Self {
             response,
+            headers,
             splitter: Splitter::new(limit),
             ready: VecDeque::new(),
-            left: limit,
+            limit,
+            received: 0,
             has_ended: false,
-            head,
-            client: client.clone(),
-            secrets,
         };
-        events.push(begun)?;
+        events.push(first_bytes)?;
         Ok(events)
     }
 
@@ -62,66 +54,47 @@ impl Events {
             if self.has_ended {
                 return Ok(None);
             }
-            let part: Option<Bytes> = match self.response.chunk().await {
-                Ok(part) => part,
-                Err(error) => return Err(self.at(transport(error, true))),
-            };
-            match part {
-                Some(part) => self.push(&part)?,
-                None => {
+            match self.response.chunk().await {
+                Ok(Some(bytes)) => self.push(&bytes)?,
+                Ok(None) => {
                     self.has_ended = true;
-                    self.ready.extend(self.splitter.finish().filter(is_whole));
+                    self.ready
+                        .extend(self.splitter.finish().filter(is_complete));
+                }
+                Err(error) => {
+                    return Err(transport_error(error, true).with_headers(&self.headers));
                 }
             }
         }
     }
 
-    /// Puts back an event that was looked at.
+    /// Puts an event back to the front.
     pub(super) fn put_back(&mut self, event: Event) {
         self.ready.push_front(event);
     }
 
-    fn push(&mut self, part: &[u8]) -> Result<(), ModelError> {
-        let left = self.left.checked_sub(part.len());
-        let pushed = self.splitter.push(part, &mut self.ready);
-        let (Some(left), Ok(())) = (left, pushed) else {
-            return Err(self.at(too_large(self.client.0.max_response_bytes)));
-        };
-        self.left = left;
+    fn push(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        self.received += bytes.len();
+        let split = self.splitter.push(bytes, &mut self.ready);
+        if self.received > self.limit || split.is_err() {
+            return Err(too_large(self.limit).with_headers(&self.headers));
+        }
         Ok(())
     }
 
-    /// The answer has ended. What is left of the stream is read, so that the connection can be used
-    /// again; nobody waits for it.
+    /// Reads the rest of the stream in the background, so that the connection can be reused.
     pub(crate) fn drain(mut self) {
         let rest = async move { while let Ok(Some(_)) = self.next().await {} };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(LONGEST_DRAIN, rest));
+            runtime.spawn(tokio::time::timeout(DRAIN_TIMEOUT, rest));
         }
-    }
-
-    /// The stream ended, and the answer had not.
-    pub(crate) fn broken(&self, how: &str) -> ModelError {
-        self.at(ModelError::new(ModelErrorKind::Interrupted, how))
-    }
-
-    /// An error of this stream.
-    pub(crate) fn at(&self, error: ModelError) -> ModelError {
-        let error = error.with_head(&self.head);
-        self.client.finished(error, &self.secrets)
-    }
-
-    pub(crate) fn head(&self) -> &Head {
-        &self.head
     }
 }
 
-/// Whether an event that the end of the stream cut short, as far as one can tell, is all there.
-fn is_whole(event: &Event) -> bool {
+/// Returns `true` if an event that the end of the stream terminated does not seem to be cut short.
+fn is_complete(event: &Event) -> bool {
     match event {
         Event::Data(data) if data.starts_with("[DONE]") => true,
-        Event::Data(data) | Event::Error(data) => {
-            serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
-        }
+        Event::Data(data) | Event::Error(data) => serde_json::from_str::<IgnoredAny>(data).is_ok(),
     }
 }

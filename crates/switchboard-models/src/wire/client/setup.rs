@@ -1,16 +1,14 @@
-//! What a client is made from: the address, headers and the proxy, looked over before anything is
-//! sent.
-
-use std::collections::BTreeMap;
+//! Checks the address, the headers and the proxy of an endpoint, and collects its secrets.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Proxy, Url};
+use switchboard_core::ModelSettings;
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::secret::Secret;
 
-/// Headers that say how a request is framed and passed on; another value breaks it.
-const FRAMING: [&str; 9] = [
+/// Headers that cannot be set: the HTTP client needs its own values of them.
+const CONNECTION_HEADERS: [&str; 9] = [
     "host",
     "content-length",
     "transfer-encoding",
@@ -22,21 +20,22 @@ const FRAMING: [&str; 9] = [
     "keep-alive",
 ];
 
-/// An address as it may be shown: without names, passwords and parameters.
-pub(crate) fn shown(address: &str) -> String {
+/// An address without user name, password, path and parameters, as errors show it.
+pub(crate) fn display_address(address: &str) -> String {
     match Url::parse(address.trim()) {
         Ok(url) if url.has_host() => url.origin().ascii_serialization(),
         _ => "(no address)".to_owned(),
     }
 }
 
-/// Whether this is OpenAI's own server.
+/// Returns `true` for OpenAI's own server.
 pub(crate) fn is_openai(url: &Url) -> bool {
     url.scheme() == "https" && url.host_str() == Some("api.openai.com")
 }
 
-/// The address that paths are put behind. What cannot be used is not shown: it may hold a password.
-pub(super) fn address(address: &str) -> Result<Url, String> {
+/// Parses a server's address and removes the path of a request from its end. Errors do not quote
+/// the address: it may hold a password.
+pub(super) fn parse_address(address: &str) -> Result<Url, String> {
     let mut url = Url::parse(address.trim()).map_err(|error| {
         format!(
             "the address of the server cannot be read ({error}); it looks like \
@@ -50,17 +49,16 @@ pub(super) fn address(address: &str) -> Result<Url, String> {
                 .to_owned(),
         );
     }
-    // Addresses are often copied with the path of a request.
     let path = url.path().trim_end_matches('/');
     let base = ["/chat/completions", "/responses"]
         .iter()
-        .find_map(|request| path.strip_suffix(request));
-    let base = base.unwrap_or(path).trim_end_matches('/').to_owned();
+        .find_map(|request| path.strip_suffix(request))
+        .unwrap_or(path);
+    let base = base.trim_end_matches('/').to_owned();
     url.set_path(&base);
     Ok(url)
 }
 
-/// The proxy of the endpoint.
 pub(super) fn proxy(address: &str) -> Result<Proxy, String> {
     let address = address.trim();
     let scheme = address
@@ -87,29 +85,28 @@ pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, String> {
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
-    let named = [
+    for (name, value) in [
         ("OpenAI-Organization", &endpoint.organization),
         ("OpenAI-Project", &endpoint.project),
-    ];
-    for (name, value) in named {
+    ] {
         if let Some(value) = value {
-            add(&mut headers, name, value)?;
+            add_header(&mut headers, name, value)?;
         }
     }
     for (name, value) in &endpoint.headers {
-        add(&mut headers, name, value.expose())?;
+        add_header(&mut headers, name, value.expose())?;
     }
     Ok(headers)
 }
 
-/// Adds a header, whose value is a secret.
-pub(super) fn add(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
-    // A name that is none may be a whole line, with the value in it.
+/// Adds a header and marks its value as sensitive.
+pub(super) fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
+    // An invalid name is not quoted: it may be a whole header line with its value.
     let name = HeaderName::try_from(name).map_err(|_| {
         "the name of a header has characters that no name has; it is what comes before the colon"
             .to_owned()
     })?;
-    if FRAMING.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+    if CONNECTION_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
         return Err(format!(
             "the header {name} cannot be set: it belongs to the connection"
         ));
@@ -121,74 +118,66 @@ pub(super) fn add(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()
     Ok(())
 }
 
-/// All that must not be shown.
-pub(super) fn secrets(endpoint: &Endpoint, base: &Url) -> Vec<Secret> {
-    let mut secrets: Vec<Secret> = endpoint.key.iter().cloned().collect();
-    for (_, value) in &endpoint.headers {
-        secrets.extend(in_header(value.expose()));
-    }
-    secrets.extend(in_url(base));
-    let proxy = endpoint.proxy.as_ref().map(|proxy| proxy.expose().trim());
-    let proxy = proxy.and_then(|proxy| match proxy.contains("://") {
-        true => Url::parse(proxy).ok(),
-        false => Url::parse(&format!("http://{proxy}")).ok(),
+/// The secrets of an endpoint: its key, and those in its headers, its address and its proxy's.
+pub(super) fn endpoint_secrets(endpoint: &Endpoint, base: &Url) -> Vec<Secret> {
+    let headers = endpoint.headers.iter().map(|(_, value)| value.expose());
+    let proxy = endpoint.proxy.as_ref().and_then(|proxy| {
+        let proxy = proxy.expose().trim();
+        let scheme = if proxy.contains("://") { "" } else { "http://" };
+        Url::parse(&format!("{scheme}{proxy}")).ok()
     });
-    secrets.extend(proxy.iter().flat_map(in_url));
+    let mut secrets: Vec<Secret> = endpoint.key.iter().cloned().collect();
+    secrets.extend(headers.flat_map(value_secrets));
+    secrets.extend([base].into_iter().chain(&proxy).flat_map(url_secrets));
     secrets
 }
 
 /// The values of a request's own headers.
-pub(super) fn of_call(headers: &BTreeMap<String, String>) -> Vec<Secret> {
-    headers
-        .values()
-        .flat_map(|value| in_header(value))
-        .collect()
+pub(super) fn header_secrets(settings: &ModelSettings) -> Vec<Secret> {
+    let values = settings.extra_headers.values();
+    values.flat_map(|value| value_secrets(value)).collect()
 }
 
-/// A header's value, and what is behind a word such as `Bearer`.
-fn in_header(value: &str) -> Vec<Secret> {
+/// A header's value, and the credentials after a scheme such as `Bearer`.
+fn value_secrets(value: &str) -> Vec<Secret> {
     let value = value.trim();
-    let last = value.rsplit_once(char::is_whitespace);
-    let parts = [value, last.map_or("", |(_, last)| last)];
-    let parts = parts.into_iter().filter(|part| may_be_secret(part));
-    parts.map(Secret::new).collect()
-}
-
-/// The name, the password and the parameters of an address, as written and as meant.
-fn in_url(url: &Url) -> Vec<Secret> {
-    let parameters = url.query().unwrap_or_default().split('&');
-    let values = parameters.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
-    let open = values.chain([url.username()]);
-    let written = open
-        .filter(|text| may_be_secret(text))
-        .chain(url.password());
-    written
-        .flat_map(|text| [Secret::new(text), Secret::new(decoded(text))])
+    let credentials = value.rsplit_once(char::is_whitespace).map(|(_, last)| last);
+    [Some(value), credentials]
+        .into_iter()
+        .flatten()
+        .filter(|text| is_long_enough(text))
+        .map(Secret::new)
         .collect()
 }
 
-/// Shorter ones are names and numbers, which an error may well speak of.
-fn may_be_secret(text: &str) -> bool {
+/// The user name, the password and the parameters of an address, as written and decoded.
+fn url_secrets(url: &Url) -> Vec<Secret> {
+    let parameters = url.query().unwrap_or_default().split('&');
+    parameters
+        .map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value))
+        .chain([url.username()])
+        .filter(|text| is_long_enough(text))
+        .chain(url.password())
+        .flat_map(|text| [Secret::new(text), Secret::new(percent_decode(text))])
+        .collect()
+}
+
+/// Shorter values are names and numbers, which errors may mention.
+fn is_long_enough(text: &str) -> bool {
     text.len() >= 6
 }
 
-/// Text of an address with what stands behind `%` put in place.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let hex = behind.get(..2).filter(|_| *first == b'%');
-        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
+    while let Some((first, tail)) = rest.split_first() {
+        let escaped = tail
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -198,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_what_comes_before_a_requests_path() {
+    fn the_path_of_a_request_is_removed_from_an_parse_address() {
         for (given, base) in [
             ("http://h/v1", "http://h/v1"),
             (" http://h/v1/ ", "http://h/v1"),
@@ -207,56 +196,56 @@ mod tests {
             ("http://h/v1/responses/", "http://h/v1"),
             ("http://h/responses?a=b", "http://h/?a=b"),
         ] {
-            assert_eq!(address(given).unwrap().as_str(), base, "{given}");
+            assert_eq!(parse_address(given).unwrap().as_str(), base, "{given}");
         }
     }
 
     #[test]
-    fn an_address_that_cannot_be_used_is_not_shown() {
+    fn an_invalid_address_is_not_quoted() {
         for given in [
             "user:hunter2@host/v1?key=hunter3",
             "ftp://user:hunter2@host/v1?key=hunter3",
             "http://user:hunter2@host:port/v1",
             "hunter2",
         ] {
-            let told = address(given).unwrap_err();
-            assert!(!told.contains("hunter"), "{told}");
-            assert!(told.contains("http://localhost:11434/v1"), "{told}");
+            let error = parse_address(given).unwrap_err();
+            assert!(!error.contains("hunter"), "{error}");
+            assert!(error.contains("http://localhost:11434/v1"), "{error}");
         }
     }
 
     #[test]
-    fn only_proxies_that_work_are_taken() {
-        for works in ["http://u:p@h:1", "https://h", "HTTP://h:1", "h:8080"] {
-            assert!(proxy(works).is_ok(), "{works}");
+    fn only_http_proxies_are_accepted() {
+        for valid in ["http://u:p@h:1", "https://h", "HTTP://h:1", "h:8080"] {
+            assert!(proxy(valid).is_ok(), "{valid}");
         }
-        for fails in ["socks5://u:hunter2@h:1", "socks5h://h", "hunter2:// bad"] {
-            let told = proxy(fails).unwrap_err();
-            assert!(!told.contains("hunter"), "{told}");
+        for invalid in ["socks5://u:hunter2@h:1", "socks5h://h", "hunter2:// bad"] {
+            let error = proxy(invalid).unwrap_err();
+            assert!(!error.contains("hunter"), "{error}");
         }
     }
 
     #[test]
-    fn headers_of_the_connection_are_refused() {
+    fn headers_of_the_connection_are_rejected() {
         let mut headers = HeaderMap::new();
         for name in ["Host", "content-length", "TE", "Proxy-Authorization"] {
-            let told = add(&mut headers, name, "5").unwrap_err();
-            assert!(told.contains("belongs to the connection"), "{told}");
+            let error = add_header(&mut headers, name, "5").unwrap_err();
+            assert!(error.contains("belongs to the connection"), "{error}");
         }
-        let told = add(&mut headers, "x: hunter2\r\ny", "v").unwrap_err();
-        assert!(!told.contains("hunter"), "{told}");
-        add(&mut headers, "api-key", "hunter2").unwrap();
+        let error = add_header(&mut headers, "x: hunter2\r\ny", "v").unwrap_err();
+        assert!(!error.contains("hunter"), "{error}");
+        add_header(&mut headers, "api-key", "hunter2").unwrap();
         assert!(!format!("{headers:?}").contains("hunter"));
     }
 
     #[test]
-    fn all_that_is_secret_is_known() {
+    fn secrets_are_found_in_all_settings() {
         let endpoint = Endpoint::at("http://robert:p%40ss1@h/v1?token=q%2Fsec1&plain1&v=1")
             .key("key1")
             .header("authorization", "Basic header1")
             .proxy("u:prox1@h:8080");
-        let base = address(&endpoint.base_url).unwrap();
-        let secrets = secrets(&endpoint, &base);
+        let base = parse_address(&endpoint.base_url).unwrap();
+        let secrets = endpoint_secrets(&endpoint, &base);
         let known: Vec<&str> = secrets.iter().map(Secret::expose).collect();
         for secret in [
             "robert", "p%40ss1", "p@ss1", "q%2Fsec1", "q/sec1", "plain1", "key1", "header1",
@@ -264,7 +253,7 @@ mod tests {
         ] {
             assert!(known.contains(&secret), "{secret}: {known:?}");
         }
-        assert_eq!(decoded("100%"), "100%");
-        assert_eq!(decoded("%zz%e4%b8%ad"), "%zz中");
+        assert_eq!(percent_decode("100%"), "100%");
+        assert_eq!(percent_decode("%zz%e4%b8%ad"), "%zz中");
     }
 }

@@ -1,214 +1,178 @@
-//! What comes back as a whole.
+//! Turning a response of the API into a model's response.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
-use switchboard_core::__private::{Scanner, detail, fill, keep, object};
-use switchboard_core::{Item, ModelResponse, Usage};
+use switchboard_core::__private::unquote;
+use switchboard_core::model::Usage;
+use switchboard_core::{Item, ModelResponse};
 
 use super::ResponsesModel;
-use crate::wire::client::Head;
+use super::input::mark_origin;
+use crate::wire::client::ResponseHeaders;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::error_body;
-use crate::wire::history::marked;
-use crate::wire::lenient::{Object, bad, count, is_error};
+use crate::wire::lenient::{
+    bad, count, fields, fields_or_none, is_error, list, text, value_or_null,
+};
 
-/// How a response ended, as far as the server said so beside the response itself.
+/// The outcome of a response, as far as the event that carries it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Completed,
     Incomplete,
     Failed,
-    /// Only the response can tell.
+    /// The response itself must say.
     Unknown,
 }
 
-/// Reads a response that came as a whole.
+/// The fields of a response. Each is the JSON of its value.
+#[derive(Default)]
+pub(super) struct ResponseFields<'a> {
+    id: Option<&'a str>,
+    status: Option<&'a str>,
+    output: Option<&'a str>,
+    usage: Option<&'a str>,
+    error: Option<&'a str>,
+    incomplete_details: Option<&'a str>,
+}
+
+impl<'a> ResponseFields<'a> {
+    /// `None` if `json` is not one object.
+    pub(super) fn of(json: &'a str) -> Option<Self> {
+        let names = &[
+            "id",
+            "status",
+            "output",
+            "usage",
+            "error",
+            "incomplete_details",
+        ];
+        let [id, status, output, usage, error, incomplete_details] = fields(json, names)?;
+        Some(Self {
+            id,
+            status,
+            output,
+            usage,
+            error,
+            incomplete_details,
+        })
+    }
+
+    /// The JSON of the items.
+    fn items(&self) -> Result<Vec<&'a str>, ModelError> {
+        let Some(output) = self.output else {
+            return Ok(Vec::new());
+        };
+        list(output).ok_or_else(|| bad(&"its output is not a list"))
+    }
+
+    /// The outcome of the response. A failure counts wherever it is reported; then the event counts,
+    /// then the status. A response without a status has ended. One with an unknown status has ended if
+    /// it holds items and none of them is in progress.
+    fn outcome(&self, ended: Ended) -> Ended {
+        let status = text(self.status);
+        let has_failed = matches!(&*status, "failed" | "cancelled");
+        if has_failed || ended == Ended::Failed || is_error(&value_or_null(self.error)) {
+            return Ended::Failed;
+        }
+        match &*status {
+            "incomplete" => Ended::Incomplete,
+            _ if ended != Ended::Unknown => ended,
+            "" | "completed" => Ended::Completed,
+            "queued" | "in_progress" => Ended::Unknown,
+            _ => match self.items() {
+                Ok(items) if !items.is_empty() && items.iter().all(has_ended) => Ended::Completed,
+                _ => Ended::Unknown,
+            },
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let names = &[
+            "input_tokens",
+            "input_tokens_details",
+            "output_tokens",
+            "output_tokens_details",
+        ];
+        let [input, input_details, output, output_details] = fields_or_none(self.usage, names);
+        let [cached] = fields_or_none(input_details, &["cached_tokens"]);
+        let [reasoning] = fields_or_none(output_details, &["reasoning_tokens"]);
+        Usage {
+            requests: 1,
+            input_tokens: count(input),
+            cached_tokens: count(cached),
+            output_tokens: count(output),
+            reasoning_tokens: count(reasoning),
+        }
+    }
+}
+
+/// Reads a response that was not streamed.
 pub(in crate::wire) fn read(
     model: &ResponsesModel,
     body: &[u8],
-    head: &Head,
+    headers: &ResponseHeaders,
 ) -> Result<ModelResponse, ModelError> {
     let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
-    if let Some(response) = Response::of(text) {
-        return Ok(response.settle(model, head));
+    let response = ResponseFields::of(text).ok_or_else(|| bad(&"it is not a JSON object"))?;
+    if response.output.is_none() && response.status.is_none() {
+        return Err(error_body::from_body(body).unwrap_or_else(|| bad(&"it is not a response")));
     }
-    let response = Object::of(text).ok_or_else(|| bad(&"it is no JSON object"))?;
-    if response.get("output").is_none() && response.get("status").is_none() {
-        return Err(match error_body::said(body) {
-            Some((message, code)) => model.client.told(&message, code),
-            None => bad(&"it is no response"),
-        });
-    }
-    settle(model, &response, Ended::Unknown, Vec::new(), head)
+    settle(model, &response, Ended::Unknown, Vec::new(), headers)
 }
 
-/// What a response is when all went well.
-#[derive(Default)]
-struct Response<'a> {
-    id: Option<Cow<'a, str>>,
-    status: Option<Cow<'a, str>>,
-    output: Option<Vec<Item>>,
-    usage: Option<Counts>,
-}
-
-#[derive(Default)]
-struct Counts {
-    input: Option<u64>,
-    cached: Option<u64>,
-    output: Option<u64>,
-    reasoning: Option<u64>,
-}
-
-impl<'a> Response<'a> {
-    /// `None` where there is more to be said of it, or it must be read with more care.
-    fn of(json: &'a str) -> Option<Self> {
-        let mut read = Self::default();
-        object(json, |scanner, key| match key {
-            b"id" => keep(&mut read.id, scanner.text()),
-            b"status" => keep(&mut read.status, scanner.text()),
-            b"output" => keep(&mut read.output, items(scanner).map(Some)),
-            b"usage" => fill(&mut read.usage, scanner, Counts::read),
-            b"error" => scanner.null(),
-            _ => scanner.ignore(),
-        })?;
-        let is_usual = read.status.as_deref() == Some("completed") && read.output.is_some();
-        is_usual.then_some(read)
-    }
-
-    fn settle(self, model: &ResponsesModel, head: &Head) -> ModelResponse {
-        let counts = self.usage.unwrap_or_default();
-        let mut answer = ModelResponse::default().usage(Usage {
-            requests: 1,
-            input_tokens: counts.input.unwrap_or_default(),
-            cached_tokens: counts.cached.unwrap_or_default(),
-            output_tokens: counts.output.unwrap_or_default(),
-            reasoning_tokens: counts.reasoning.unwrap_or_default(),
-        });
-        let output = self.output.unwrap_or_default().into_iter();
-        answer.output = output.map(|item| marked(item, &model.origin)).collect();
-        answer.response_id = self.id.map(Into::into);
-        answer.request_id = head.request_id.as_deref().map(Into::into);
-        answer
-    }
-}
-
-impl Counts {
-    fn read(&mut self, scanner: &mut Scanner<'_>) -> Option<()> {
-        scanner.object(|scanner, key| match key {
-            b"input_tokens" => keep(&mut self.input, scanner.count()),
-            b"output_tokens" => keep(&mut self.output, scanner.count()),
-            b"input_tokens_details" => detail(scanner, b"cached_tokens", &mut self.cached),
-            b"output_tokens_details" => detail(scanner, b"reasoning_tokens", &mut self.reasoning),
-            _ => scanner.ignore(),
-        })
-    }
-}
-
-fn items(scanner: &mut Scanner<'_>) -> Option<Vec<Item>> {
-    let mut items = Vec::with_capacity(4);
-    scanner.list(|scanner| Item::scan(scanner).map(|item| items.push(item)))?;
-    Some(items)
-}
-
-/// A response that has ended, as the run takes it. Servers that leave its output out told of its
-/// items before.
+/// Converts a response that has ended. `streamed` are the items of earlier events, for servers that
+/// leave the output out of the last one.
 pub(super) fn settle(
     model: &ResponsesModel,
-    response: &Object<'_>,
+    response: &ResponseFields<'_>,
     ended: Ended,
-    told: Vec<Item>,
-    head: &Head,
+    streamed: Vec<Item>,
+    headers: &ResponseHeaders,
 ) -> Result<ModelResponse, ModelError> {
-    let used = usage(&response.value("usage"));
-    match how_it_ended(response, ended) {
+    let usage = response.usage();
+    match response.outcome(ended) {
         Ended::Failed => {
-            let said = error_body::told(&response.value("error"));
-            let (message, code) = said.unwrap_or(("the model failed".to_owned(), None));
-            return Err(model.client.told(&message, code).used(used));
+            let error = value_or_null(response.error);
+            return Err(error_body::failure(&error).with_usage(usage));
         }
         Ended::Incomplete => {
-            let details = response.value("incomplete_details");
-            return Err(incomplete(details["reason"].as_str()).used(used));
+            let [reason] = fields_or_none(response.incomplete_details, &["reason"]);
+            return Err(incomplete(reason.and_then(unquote).as_deref()).with_usage(usage));
         }
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}
     }
-    let mut output = Vec::new();
-    for raw in outputs(response)? {
-        output.push(item(model, raw.get())?);
-    }
+    let items = response.items()?.into_iter().map(|json| item(model, json));
+    let mut output: Vec<Item> = items.collect::<Result<_, _>>()?;
     if output.is_empty() {
-        output = told;
+        output = streamed;
     }
-    let mut answer = ModelResponse::new(output).usage(used);
-    answer.response_id = id(response).map(Into::into);
-    answer.request_id = head.request_id.as_deref().map(Into::into);
+    let mut answer = ModelResponse::new(output).usage(usage);
+    answer.response_id = response.id.and_then(identifier);
+    answer.request_id = headers.request_id.as_deref().map(Into::into);
     Ok(answer)
 }
 
-/// How a response ended: a failure is one whoever tells of it; else what the event said counts,
-/// then the status. A response without a status has ended; one whose status nobody knows has
-/// where it holds items and none of them is under way.
-fn how_it_ended(response: &Object<'_>, ended: Ended) -> Ended {
-    let status = response.text("status").unwrap_or_default();
-    let has_failed = matches!(&*status, "failed" | "cancelled");
-    if has_failed || ended == Ended::Failed || is_error(&response.value("error")) {
-        return Ended::Failed;
+/// An identifier, which some servers send as a number.
+fn identifier(json: &str) -> Option<Arc<str>> {
+    if json.starts_with(['"', '-']) || json.starts_with(|first: char| first.is_ascii_digit()) {
+        return Some(unquote(json).unwrap_or(json.into()).into());
     }
-    match &*status {
-        "incomplete" => Ended::Incomplete,
-        _ if ended != Ended::Unknown => ended,
-        "" | "completed" => Ended::Completed,
-        "queued" | "in_progress" => Ended::Unknown,
-        _ => match outputs(response) {
-            Ok(items) if !items.is_empty() && items.iter().all(has_ended) => Ended::Completed,
-            _ => Ended::Unknown,
-        },
-    }
+    None
 }
 
-fn has_ended(item: &&RawValue) -> bool {
-    let status = Object::of(item.get()).and_then(|item| item.text("status"));
-    !matches!(status.as_deref(), Some("in_progress" | "incomplete"))
-}
-
-fn outputs<'a>(response: &Object<'a>) -> Result<Vec<&'a RawValue>, ModelError> {
-    match response.get("output") {
-        None => Ok(Vec::new()),
-        Some(_) => {
-            let items = response.list("output");
-            items.ok_or_else(|| bad(&"its output is no list"))
-        }
-    }
-}
-
-fn id(response: &Object<'_>) -> Option<String> {
-    match response.value("id") {
-        Value::String(id) => Some(id),
-        Value::Number(id) => Some(id.to_string()),
-        _ => None,
-    }
-}
-
-fn usage(told: &Value) -> Usage {
-    let counted = |path: &str| told.pointer(path).map(count).unwrap_or_default();
-    Usage {
-        requests: 1,
-        input_tokens: counted("/input_tokens"),
-        cached_tokens: counted("/input_tokens_details/cached_tokens"),
-        output_tokens: counted("/output_tokens"),
-        reasoning_tokens: counted("/output_tokens_details/reasoning_tokens"),
-    }
+fn has_ended(item: &&str) -> bool {
+    let [status] = fields_or_none(Some(item), &["status"]);
+    !matches!(&*text(status), "in_progress" | "incomplete")
 }
 
 pub(super) fn item(model: &ResponsesModel, json: &str) -> Result<Item, ModelError> {
     let item = Item::from_json(json).map_err(|error| bad(&error))?;
-    Ok(marked(item, &model.origin))
+    Ok(mark_origin(item, &model.origin))
 }
 
-/// The model stopped before it was done.
+/// The error for a response that the model did not complete.
 pub(super) fn incomplete(reason: Option<&str>) -> ModelError {
     let (message, code) = match reason {
         Some("max_output_tokens" | "max_tokens") => (
@@ -242,7 +206,7 @@ mod tests {
     }
 
     fn kind(body: &str) -> Result<usize, ModelErrorKind> {
-        let read = read(model(), body.as_bytes(), &Head::default());
+        let read = read(model(), body.as_bytes(), &ResponseHeaders::default());
         read.map(|answer| answer.output.len())
             .map_err(|error| error.kind())
     }
@@ -291,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn all_that_an_answer_costs_is_counted() {
+    fn the_usage_of_an_answer_is_read() {
         let body = r#"{"id":"r","output":[],"usage":{"input_tokens":9,"output_tokens":5,
             "input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":3}}}"#;
-        let answer = read(model(), body.as_bytes(), &Head::default()).unwrap();
+        let answer = read(model(), body.as_bytes(), &ResponseHeaders::default()).unwrap();
         let usage = answer.usage;
         assert_eq!((usage.input_tokens, usage.cached_tokens), (9, 4));
         assert_eq!((usage.output_tokens, usage.reasoning_tokens), (5, 3));
@@ -315,7 +279,7 @@ mod tests {
             let body = format!(
                 r#"{{"output":[{{"type":"a","x":"\ud800"}}],{fields},"output":[{{"type":"a","x":"\ud800"}}]}}"#
             );
-            let answer = read(model(), body.as_bytes(), &Head::default()).unwrap();
+            let answer = read(model(), body.as_bytes(), &ResponseHeaders::default()).unwrap();
             assert_eq!(
                 answer.output[0].as_json(),
                 r#"{"type":"a","x":"\ud800"}"#,
@@ -323,14 +287,19 @@ mod tests {
             );
             assert_eq!(answer.usage.input_tokens, input_tokens, "{fields}");
         }
-        let answer = read(model(), br#"{"id":7,"output":[]}"#, &Head::default()).unwrap();
+        let answer = read(
+            model(),
+            br#"{"id":7,"output":[]}"#,
+            &ResponseHeaders::default(),
+        )
+        .unwrap();
         assert_eq!(answer.response_id.as_deref(), Some("7"));
     }
 
     proptest! {
-        /// A field that is there twice is not usual; the rest of the answer is the same.
+        /// The position and repetition of other fields do not matter.
         #[test]
-        fn usual_answers_mean_what_they_mean_to_the_lenient_reader(
+        fn a_repeated_field_does_not_change_an_answer(
             id in "(\"r\\\\u00e9\"|\"r\"|null|7)",
             error in "(null|false|\\{\"message\":\"m\"\\})",
             status in "(completed|failed|incomplete|queued)",
@@ -344,21 +313,21 @@ mod tests {
                 items.join(","), counts[0], counts[1], counts[2], counts[3],
             );
             let read = |body: String| {
-                read(model(), body.as_bytes(), &Head::default()).map_err(|error| error.to_string())
+                read(model(), body.as_bytes(), &ResponseHeaders::default()).map_err(|error| error.to_string())
             };
             prop_assert_eq!(read(body("")), read(body(r#""id":0,"#)));
         }
 
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(model(), &bytes, &Head::default());
+            let _ = read(model(), &bytes, &ResponseHeaders::default());
         }
 
         #[test]
         fn any_json_is_an_answer_or_an_error(
             body in "\\{(\"(id|status|output|usage|error|type|item)\":(\"x\"|null|1|\\[\\]|\\{\\}|\\[\\{\\}\\]|true),){0,5}\"z\":0\\}"
         ) {
-            let _ = read(model(), body.as_bytes(), &Head::default());
+            let _ = read(model(), body.as_bytes(), &ResponseHeaders::default());
         }
     }
 }

@@ -1,17 +1,18 @@
-//! What is sent.
+//! The body of a request.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::{ModelRequest, ModelSettings, ServerState, ToolChoice};
+use switchboard_core::model::{ServerState, ToolChoice};
+use switchboard_core::{ModelRequest, ModelSettings};
 
 use super::ResponsesModel;
-use crate::wire::body::{Body, Offered, offered};
+use super::input::{InputSanitizer, serialized_length};
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::history::InputSanitizer;
-use crate::wire::payload::{self, Draft, Payload};
+use crate::wire::payload::{Payload, write_unchanged};
+use crate::wire::request_object::{FunctionSpec, RequestBody, functions};
 
-/// A tool or a handoff in the protocol's form.
+/// A tool or a handoff in the form of the protocol.
 #[derive(Serialize)]
 struct Function<'a> {
     r#type: &'static str,
@@ -22,32 +23,44 @@ struct Function<'a> {
     strict: bool,
 }
 
+impl<'a> From<FunctionSpec<'a>> for Function<'a> {
+    fn from(spec: FunctionSpec<'a>) -> Self {
+        Self {
+            r#type: "function",
+            name: spec.name,
+            description: spec.description,
+            parameters: spec.parameters,
+            strict: spec.strict,
+        }
+    }
+}
+
 /// The body of a request.
 ///
 /// # Errors
-/// Where the conversation holds what the API refuses and nobody can mend.
+/// If the conversation holds an item that the API rejects and that cannot be repaired.
 pub(super) fn body(
     model: &ResponsesModel,
     request: &ModelRequest,
     streams: bool,
 ) -> Result<Payload, ModelError> {
     let settings = &*request.settings;
-    let taker = InputSanitizer {
+    let sanitizer = InputSanitizer {
         origin: &model.origin,
-        takes_reasoning: !model.client.is_openai() || thinks(&model.name),
+        takes_reasoning: !model.client.is_openai() || is_reasoning_model(&model.name),
         is_stateless: settings.store == Some(false),
     };
-    let items = taker.take(&request.input)?;
+    let items = sanitizer.sanitize(&request.input)?;
     let has_prompt = settings.extra_body.contains_key("prompt");
     if items.is_empty() && request.server.is_none() && !has_prompt {
         return Err(ModelError::new(
             ModelErrorKind::Unsupported,
-            "there is nothing to send: the conversation is empty, or all of it is for other models",
+            "there is nothing to send: the conversation is empty, or all of its items are for other models",
         ));
     }
-    let mut body = Body::around(
+    let mut body = RequestBody::new(
         &items,
-        payload::as_they_are,
+        write_unchanged,
         [model.client.body_fields(), &settings.extra_body],
     );
     body.field("model", &*model.name);
@@ -56,8 +69,14 @@ pub(super) fn body(
         "instructions",
         instructions.as_deref().filter(|text| !text.is_empty()),
     );
-    body.written("input", Draft::all);
-    let tools = functions(request);
+    body.written("input", |payload| {
+        payload.begin_list();
+        if !items.is_empty() {
+            payload.add_items(0, items.len(), serialized_length(&items));
+        }
+        payload.json.push(b']');
+    });
+    let tools: Vec<_> = functions(request).map(Function::from).collect();
     if !tools.is_empty() {
         body.field("tools", &tools);
         body.optional(
@@ -71,23 +90,12 @@ pub(super) fn body(
         Some(ServerState::PreviousResponse(id)) => body.field("previous_response_id", id),
         _ => {}
     }
-    write_settings(&mut body, settings, taker.takes_reasoning);
+    write_settings(&mut body, settings, sanitizer.takes_reasoning);
     body.optional("text", text(request).as_ref());
     if streams {
         body.field("stream", &true);
     }
-    Ok(body.finish())
-}
-
-fn functions<'a>(request: &'a ModelRequest) -> Vec<Function<'a>> {
-    let declared = |offered: Offered<'a>| Function {
-        r#type: "function",
-        name: offered.name,
-        description: offered.description,
-        parameters: offered.parameters,
-        strict: offered.strict,
-    };
-    offered(request).map(declared).collect()
+    Ok(body.build())
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -99,7 +107,7 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, takes_reasoning: bool) {
+fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_reasoning: bool) {
     body.number("temperature", settings.temperature);
     body.number("top_p", settings.top_p);
     body.optional("max_output_tokens", settings.max_tokens.as_ref());
@@ -107,17 +115,17 @@ fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, takes_reasoning
     body.optional("top_logprobs", settings.top_logprobs.as_ref());
     body.optional("store", settings.store.as_ref());
     if let Some(reasoning) = &settings.reasoning {
-        let mut told = serde_json::Map::new();
+        let mut object = serde_json::Map::new();
         let fields = [
             ("effort", &reasoning.effort),
             ("summary", &reasoning.summary),
         ];
         for (name, value) in fields {
             if let Some(value) = value {
-                told.insert(name.to_owned(), json!(value));
+                object.insert(name.to_owned(), json!(value));
             }
         }
-        body.field("reasoning", &told);
+        body.field("reasoning", &object);
     }
     if !settings.metadata.is_empty() {
         body.field("metadata", &settings.metadata);
@@ -127,7 +135,7 @@ fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, takes_reasoning
         include.push("message.output_text.logprobs");
     }
     if settings.store == Some(false) && takes_reasoning {
-        // Without it, the reasoning of this answer could not be sent back.
+        // Without it, the reasoning of this answer cannot be sent back.
         include.push("reasoning.encrypted_content");
     }
     if !include.is_empty() {
@@ -135,7 +143,7 @@ fn write_settings(body: &mut Body<'_>, settings: &ModelSettings, takes_reasoning
     }
 }
 
-/// The form of the answer.
+/// The `text` field: the format and the verbosity of the answer.
 fn text(request: &ModelRequest) -> Option<Value> {
     let mut text = serde_json::Map::new();
     if let Some(output) = &request.output {
@@ -153,15 +161,15 @@ fn text(request: &ModelRequest) -> Option<Value> {
     (!text.is_empty()).then_some(Value::Object(text))
 }
 
-/// Whether OpenAI's model of this name reasons. Others refuse reasoning in their input.
-fn thinks(name: &str) -> bool {
-    // A tuned model does what the one below it does: `ft:<base>:<organisation>::<id>`.
+/// Returns `true` if OpenAI's model of this name reasons. Others reject reasoning in their input.
+fn is_reasoning_model(name: &str) -> bool {
+    // A fine-tuned model does what its base model does: `ft:<base>:<organisation>::<id>`.
     let base = name.strip_prefix("ft:").unwrap_or(name);
     let base = base.split(':').next().unwrap_or(base);
-    let is_talker = ["gpt-3", "gpt-4", "chatgpt-"]
+    let is_chat_model = ["gpt-3", "gpt-4", "chatgpt-"]
         .iter()
         .any(|start| base.starts_with(start));
-    !is_talker && !base.ends_with("-chat-latest")
+    !is_chat_model && !base.ends_with("-chat-latest")
 }
 
 #[cfg(test)]
@@ -173,7 +181,7 @@ mod tests {
     use switchboard_core::Item;
 
     #[test]
-    fn a_name_tells_whether_a_model_reasons() {
+    fn reasoning_models_are_known_by_name() {
         for name in [
             "gpt-5.2",
             "gpt-5-mini-2025-08-07",
@@ -182,7 +190,7 @@ mod tests {
             "ft:o4-mini-2025-04-16:acme:gpt-4-like:id",
             "codex-mini-latest",
         ] {
-            assert!(thinks(name), "{name}");
+            assert!(is_reasoning_model(name), "{name}");
         }
         for name in [
             "gpt-3.5-turbo",
@@ -194,12 +202,12 @@ mod tests {
             "ft:gpt-4o-mini-2024-07-18:acme::id",
             "ft:gpt-4.1:acme:o3:id",
         ] {
-            assert!(!thinks(name), "{name}");
+            assert!(!is_reasoning_model(name), "{name}");
         }
     }
 
     #[test]
-    fn reasoning_is_asked_for_only_where_there_is_some() {
+    fn encrypted_reasoning_is_requested_only_from_reasoning_models() {
         let client = Endpoint::openai().key("k").connect().unwrap();
         let mut request = ModelRequest::new(vec![Item::user("Hello")]);
         request.settings = Arc::new(ModelSettings {

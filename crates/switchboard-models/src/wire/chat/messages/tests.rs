@@ -1,27 +1,27 @@
-//! That messages are what they would be were nothing copied or noted, and as long as was noted.
+//! Messages are the same whether they are copied, cached or built.
 
 use super::*;
+use crate::wire::chat::fast_path::write_message;
 use proptest::prelude::*;
 use serde_json::Value;
-use switchboard_core::Items;
+use switchboard_core::items::Items;
 
 fn written(items: impl Into<Items>) -> Result<Value, String> {
     let request = ModelRequest::new(items);
     let write = || {
-        let mut draft = Draft::of(&request.input, fast_path::write);
-        write(&mut draft, &request, true).map_err(|error| error.to_string())?;
-        let payload = draft.finish();
+        let mut payload = PayloadBuilder::new(&request.input, write_message);
+        write(&mut payload, &request, true).map_err(|error| error.to_string())?;
+        let payload = payload.build();
         let json = payload.json();
         assert_eq!(json.len(), payload.length());
         Ok::<_, String>(json)
     };
-    // What items noted the first time is used the second time.
+    // The second time uses the cache.
     write()?;
     Ok(serde_json::from_slice(&write()?).unwrap())
 }
 
-/// The same JSON with every letter of its strings escaped, keys excepted: nothing in it can be
-/// taken as it stands.
+/// The same JSON with every letter of its strings escaped, except keys and types.
 fn escaped(item: &Item) -> Item {
     fn write(value: &Value) -> String {
         match value {
@@ -66,8 +66,8 @@ fn any_item() -> impl Strategy<Value = Item> {
             Item::from_value(&message).unwrap()
         }),
         (id, text).prop_map(|(id, text)| {
-            let said = json!({"role": "tool", "tool_call_id": id, "content": text});
-            Item::from_value(&said).unwrap()
+            let message = json!({"role": "tool", "tool_call_id": id, "content": text});
+            Item::from_value(&message).unwrap()
         }),
     ]
 }
@@ -85,8 +85,7 @@ fn any_items() -> impl Strategy<Value = Vec<Item>> {
     proptest::collection::vec(some, 0..12).prop_map(|items| items.concat())
 }
 
-/// Items as nobody makes them: fields that are empty, null, twice or of another type, and halves
-/// of characters.
+/// Unusual items: fields that are empty, null, repeated or of another type, and lone surrogates.
 fn odd_item() -> impl Strategy<Value = Item> {
     let text = r#""(|a|b|\\n\\"é|\\ud800|\\ud83d\\ude00|x{300})""#;
     let id = || prop_oneof![4 => r#""[ab]""#, 1 => r#""(|\\u0061|\\ud800|cé)"|null|7"#];
@@ -143,13 +142,13 @@ fn odd_items() -> impl Strategy<Value = Vec<Item>> {
     prop::collection::vec(some, 0..12).prop_map(|items| items.concat())
 }
 
-/// The same item without halves of characters and with no field twice, escaped.
-fn mended(item: &Item) -> Item {
+/// The same item without lone surrogates and repeated fields, escaped.
+fn repaired(item: &Item) -> Item {
     let value = crate::wire::lenient::value(item.as_json()).unwrap();
     escaped(&Item::from_value(&value).unwrap())
 }
 
-/// Wherever a block ends, also right before the comma between two stretches.
+/// A block may end anywhere, also before the comma between two chunks.
 #[test]
 fn blocks_may_end_anywhere() {
     for length in 0..150 {
@@ -160,9 +159,9 @@ fn blocks_may_end_anywhere() {
         let list = [first.clone(), second.clone(), third.clone()].concat();
         let mut grown: Items = first.into();
         let mut shared = Vec::new();
-        for stretch in [second, third] {
+        for chunk in [second, third] {
             shared.push(grown.clone());
-            grown.extend(stretch);
+            grown.extend(chunk);
         }
         assert_eq!(written(grown), written(list), "{length}");
     }
@@ -170,18 +169,18 @@ fn blocks_may_end_anywhere() {
 
 proptest! {
     #[test]
-    fn odd_items_are_written_as_long_as_was_noted(items in odd_items()) {
-        let mended: Vec<Item> = items.iter().map(mended).collect();
+    fn odd_items_are_written_like_repaired_ones(items in odd_items()) {
+        let repaired: Vec<Item> = items.iter().map(repaired).collect();
         let stray = vec![Item::function_call_output("none", "")];
-        let looked_for = [stray, items.clone()].concat();
+        let indexed = [stray, items.clone()].concat();
         let written = written(items);
-        prop_assert_eq!(&written, &self::written(mended));
-        prop_assert_eq!(&written, &self::written(looked_for));
+        prop_assert_eq!(&written, &self::written(repaired));
+        prop_assert_eq!(&written, &self::written(indexed));
     }
 
-    /// What is noted as a conversation grows holds for what it grows to.
+    /// The cache stays true while a conversation grows.
     #[test]
-    fn it_is_the_same_in_stretches(
+    fn messages_do_not_depend_on_chunks(
         items in prop_oneof![any_items(), odd_items()],
         cuts in prop::collection::vec((any::<bool>(), any::<bool>()), 24),
     ) {
@@ -199,16 +198,16 @@ proptest! {
         prop_assert_eq!(written(grown), written(items));
     }
 
-    /// An output of no call is left out; for its sake all the others are looked for.
+    /// An output without a call is left out; because of it, all others are looked up in the index.
     #[test]
-    fn outputs_are_found_in_both_ways(items in any_items()) {
+    fn outputs_are_matched_with_and_without_an_index(items in any_items()) {
         let stray = Item::function_call_output("none", "");
-        let looked_for = [vec![stray], items.clone()].concat();
-        prop_assert_eq!(written(items), written(looked_for));
+        let indexed = [vec![stray], items.clone()].concat();
+        prop_assert_eq!(written(items), written(indexed));
     }
 
     #[test]
-    fn what_is_copied_is_what_would_be_written(items in any_items()) {
+    fn copied_messages_are_equal_to_built_ones(items in any_items()) {
         let other: Items = items.iter().map(escaped).collect();
         prop_assert_eq!(written(items), written(other));
     }

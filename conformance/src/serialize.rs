@@ -1,0 +1,156 @@
+//! Serializes the outcome of a run in the format of the corpus.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use switchboard_core::handoff::HandoffInputData;
+use switchboard_core::items::{Items, RunItem, RunItemKind, RunItems};
+use switchboard_core::trace::{Span, SpanData};
+use switchboard_core::{ErrorKind, Input, Item, ModelRequest};
+
+pub(crate) fn items(items: &Items) -> Value {
+    items.iter().map(raw).collect()
+}
+
+fn raw(item: &Item) -> Value {
+    item.to_value().unwrap_or_default()
+}
+
+pub(crate) fn input(input: &Input) -> Value {
+    match input {
+        Input::Text(text) => Value::from(&**text),
+        Input::Items(list) => items(list),
+    }
+}
+
+pub(crate) fn run_items(items: &RunItems) -> Value {
+    items.iter().map(run_item).collect()
+}
+
+fn run_item(item: &RunItem) -> Value {
+    let mut json = json!({
+        "type": item.kind().as_str(),
+        "agent": item.agent(),
+        "raw": raw(item.item()),
+    });
+    match item.kind() {
+        RunItemKind::HandoffOutput { from, to } => {
+            json["source_agent"] = Value::from(&**from);
+            json["target_agent"] = Value::from(&**to);
+        }
+        RunItemKind::ToolCallOutput { output } => json["output"] = output.clone(),
+        _ => {}
+    }
+    json
+}
+
+pub(crate) fn handoff_data<C>(data: &HandoffInputData<C>) -> Value {
+    json!({
+        "input_history": input(data.input_history()),
+        "pre_handoff_items": run_items(data.pre_handoff_items()),
+        "new_items": run_items(data.new_items()),
+        "input_items": data.input_items().map(run_items),
+    })
+}
+
+pub(crate) fn model_call(request: &ModelRequest) -> Value {
+    let schema = |schema: &serde_json::value::RawValue| {
+        serde_json::from_str::<Value>(schema.get()).unwrap_or_default()
+    };
+    json!({
+        "system": request.instructions.as_deref(),
+        "input": items(&request.input),
+        "tools": request.tools.iter().map(|tool| json!({
+            "name": &*tool.name,
+            "description": &*tool.description,
+        })).collect::<Value>(),
+        "handoffs": request.handoffs.iter().map(|handoff| json!({
+            "tool_name": &*handoff.tool_name,
+            "tool_description": &*handoff.tool_description,
+            "input_json_schema": schema(&handoff.input_json_schema),
+            "strict": handoff.strict,
+        })).collect::<Value>(),
+    })
+}
+
+pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::ModelBehavior => "ModelBehaviorError",
+        ErrorKind::Configuration => "UserError",
+        ErrorKind::MaxTurns => "MaxTurnsExceeded",
+        ErrorKind::InputGuardrail => "InputGuardrailTripwireTriggered",
+        ErrorKind::OutputGuardrail => "OutputGuardrailTripwireTriggered",
+        ErrorKind::ModelRefusal => "ModelRefusalError",
+        ErrorKind::UserCode | ErrorKind::Model => "RuntimeError",
+        _ => "another kind of error",
+    }
+}
+
+/// Serializes spans as trees, without the kinds that the corpus leaves out.
+pub(crate) fn spans(spans: &[Span]) -> Value {
+    let by_id: HashMap<u64, &Span> = spans.iter().map(|span| (span.id, span)).collect();
+    let kept: Vec<&Span> = spans.iter().filter(|span| is_kept(span)).collect();
+    trees(None, &kept, &by_id)
+}
+
+fn trees(parent: Option<u64>, kept: &[&Span], by_id: &HashMap<u64, &Span>) -> Value {
+    kept.iter()
+        .filter(|span| kept_parent(span, by_id) == parent)
+        .map(|span| {
+            let mut json = span_fields(span);
+            json["children"] = trees(Some(span.id), kept, by_id);
+            json
+        })
+        .collect()
+}
+
+fn is_kept(span: &Span) -> bool {
+    !matches!(
+        span.data,
+        SpanData::Turn { .. } | SpanData::Generation { .. }
+    )
+}
+
+fn kept_parent(span: &Span, by_id: &HashMap<u64, &Span>) -> Option<u64> {
+    let mut parent = by_id.get(&span.parent?).copied()?;
+    while !is_kept(parent) {
+        parent = by_id.get(&parent.parent?).copied()?;
+    }
+    Some(parent.id)
+}
+
+fn span_fields(span: &Span) -> Value {
+    let mut json = match &span.data {
+        SpanData::Agent {
+            name,
+            handoffs,
+            tools,
+            output_type,
+            ..
+        } => json!({
+            "type": "agent", "name": &**name, "output_type": output_type,
+            "handoffs": names(handoffs), "tools": names(tools),
+        }),
+        SpanData::Handoff { from, to, .. } => {
+            json!({"type": "handoff", "from_agent": &**from, "to_agent": to.as_deref()})
+        }
+        SpanData::Function { name, .. } => json!({"type": "function", "name": &**name}),
+        SpanData::Guardrail {
+            name, triggered, ..
+        } => {
+            json!({"type": "guardrail", "name": &**name, "triggered": triggered})
+        }
+        other => json!({"type": other.kind()}),
+    };
+    if let Some(error) = &span.error {
+        json["error"] = Value::from(error.message.as_str());
+        if !error.requested_agents.is_empty() {
+            json["requested_agents"] = names(&error.requested_agents);
+        }
+    }
+    json
+}
+
+fn names(names: &[std::sync::Arc<str>]) -> Value {
+    names.iter().map(|name| Value::from(&**name)).collect()
+}

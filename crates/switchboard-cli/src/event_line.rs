@@ -1,0 +1,148 @@
+//! The lines of `--json`, `/save` and `replay`: the events of a run's stream, each with its time.
+
+use serde::Deserialize;
+use switchboard_core::StreamEvent;
+
+/// An event and its time. `docs/program.md` describes the JSON form.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EventLine {
+    /// The event.
+    pub(crate) event: StreamEvent,
+    /// Seconds since the conversation began.
+    pub(crate) at: f64,
+}
+
+impl EventLine {
+    /// Returns the event's JSON with a field `at`.
+    pub(crate) fn to_json(&self) -> serde_json::Result<String> {
+        let event = serde_json::to_string(&self.event)?;
+        let at = serde_json::to_string(&self.at)?;
+        let fields = event.strip_suffix('}').unwrap_or(&event);
+        Ok(format!("{fields},\"at\":{at}}}"))
+    }
+
+    /// Parses a line. A missing `at` is 0.
+    pub(crate) fn parse(json: &[u8]) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Time {
+            #[serde(default)]
+            at: f64,
+        }
+        let Time { at } = serde_json::from_slice(json)?;
+        let event = serde_json::from_slice(json)?;
+        Ok(Self { event, at })
+    }
+}
+
+/// Rounds seconds to milliseconds.
+pub(crate) fn rounded(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use switchboard_core::stream::ItemEvent;
+    use switchboard_core::{ErrorKind, EventKind};
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_the_json_of_the_event_with_a_time() {
+        let json =
+            r#"{"type":"text_delta","agent":"Billing","turn":1,"item":"m1","text":"Hi","at":1.5}"#;
+        let line = EventLine::parse(json.as_bytes()).unwrap();
+        assert_eq!(line.at, 1.5);
+        assert!(matches!(&line.event.kind, EventKind::TextDelta { text, .. } if text == "Hi"));
+        assert_eq!(line.to_json().unwrap(), json);
+    }
+
+    #[test]
+    fn types_and_fields_of_a_later_version_are_ignored() {
+        let later = br#"{"type":"telepathy","agent":"Billing","turn":1,"at":3}"#;
+        let line = EventLine::parse(later).unwrap();
+        assert!(matches!(line.event.kind, EventKind::Unknown(_)));
+        assert_eq!(line.at, 3.0);
+        let later = br#"{"type":"turn_started","agent":"A","turn":1,"mood":"good","at":0}"#;
+        let line = EventLine::parse(later).unwrap();
+        assert_eq!(line.event.kind, EventKind::TurnStarted {});
+    }
+
+    /// One event of each type with all its fields.
+    const EVENTS: &[&str] = &[
+        r#"{"type":"run_started","agent":"A","turn":0,"version":1,"agents":["A"],"input":"Hi"}"#,
+        r#"{"type":"agent_updated","agent":"A","turn":0,"model":"m"}"#,
+        r#"{"type":"turn_started","agent":"A","turn":1}"#,
+        r#"{"type":"text_delta","agent":"A","turn":1,"item":"i","text":"t"}"#,
+        r#"{"type":"reasoning_delta","agent":"A","turn":1,"item":"i","text":"t"}"#,
+        r#"{"type":"arguments_delta","agent":"A","turn":1,"item":"i","call_id":"c","tool":"t","text":"x"}"#,
+        r#"{"type":"raw","agent":"A","turn":1,"event":{}}"#,
+        r#"{"type":"model_retry","agent":"A","turn":1,"attempt":2,"delay_seconds":1.0,"reason":"busy"}"#,
+        r#"{"type":"usage","agent":"A","turn":1,"response":{},"run":{}}"#,
+        r#"{"type":"item","agent":"A","turn":1,"name":"message_output_created","text":"t","item":{"type":"message_output_item","raw_item":{"role":"assistant","content":"t"},"agent":{"name":"A"}}}"#,
+        r#"{"type":"tool_started","agent":"A","turn":1,"call_id":"c","tool":"t","arguments":{}}"#,
+        r#"{"type":"tool_progress","agent":"A","turn":1,"call_id":"c","tool":"t","progress":1,"dropped":2}"#,
+        r#"{"type":"tool_ended","agent":"A","turn":1,"call_id":"c","tool":"t","arguments":{},"output":1,"failed":true,"seconds":1.0}"#,
+        r#"{"type":"handoff","agent":"A","turn":1,"from":"A","to":"B","tool":"t","call_id":"c","payload":{},"status":"taken","reason":"r","carried_items":1,"of_items":2}"#,
+        r#"{"type":"guardrail","agent":"A","turn":1,"on":"input","result":{"guardrail":"g","agent":"A","outcome":"replaced","info":null,"replaced_by":"x"}}"#,
+        r#"{"type":"run_finished","agent":"A","turn":1,"output":"o","turns":1,"usage":{}}"#,
+        r#"{"type":"run_stopped","agent":"A","turn":1,"turns":1,"usage":{}}"#,
+        r#"{"type":"run_failed","agent":"A","turn":1,"error":"model","message":"m","guardrail":{"guardrail":"g","agent":"A","outcome":"tripped","info":"i"},"turns":1,"usage":{}}"#,
+    ];
+
+    #[test]
+    fn the_guide_describes_every_type_and_every_field() {
+        let guide = include_str!("../../../docs/program.md");
+        for json in EVENTS {
+            let line = EventLine::parse(json.as_bytes()).unwrap();
+            assert!(!matches!(line.event.kind, EventKind::Unknown(_)), "{json}");
+            let written: Value = serde_json::from_str(&line.to_json().unwrap()).unwrap();
+            let fields = written.as_object().unwrap();
+            let name = fields["type"].as_str().unwrap();
+            let row = guide
+                .lines()
+                .find(|row| row.starts_with(&format!("| `{name}` |")))
+                .unwrap_or_else(|| panic!("{name} is not in the guide"));
+            let common = ["type", "agent", "turn", "at"];
+            for field in fields
+                .keys()
+                .filter(|field| !common.contains(&field.as_str()))
+            {
+                assert!(row.contains(&format!("`{field}`")), "{name} {field}: {row}");
+            }
+            for object in ["result", "usage"] {
+                for field in fields
+                    .get(object)
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flatten()
+                {
+                    assert!(
+                        guide.contains(&format!("`{}`", field.0)),
+                        "{object} {}",
+                        field.0
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_guide_names_every_kind_of_error_and_item() {
+        let guide = include_str!("../../../docs/program.md");
+        let errors = "model_behavior model_refusal model configuration max_turns input_guardrail \
+                      output_guardrail handoff_guardrail tool_guardrail user_code session";
+        let items = "message_output_created handoff_requested handoff_occured tool_called \
+                     tool_output reasoning_item_created tool_search_called \
+                     tool_search_output_created mcp_approval_requested mcp_approval_response \
+                     mcp_list_tools";
+        for name in errors.split(' ') {
+            serde_json::from_value::<ErrorKind>(name.into()).unwrap();
+            assert!(guide.contains(&format!("`{name}`")), "{name}");
+        }
+        for name in items.split(' ') {
+            serde_json::from_value::<ItemEvent>(name.into()).unwrap();
+            assert!(guide.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Destinations of a conversation's events.
+
+use std::io::{self, Write};
+
+use crate::event_line::EventLine;
+
+/// Receives the events of a conversation as they happen.
+pub(crate) trait EventSink {
+    /// Writes an event.
+    fn write(&mut self, line: &EventLine) -> io::Result<()>;
+
+    /// Writes advice on the failure that was written last.
+    fn write_help(&mut self, _help: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Called several times a second while no event comes.
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes each event as a line of JSON, and advice to standard error.
+pub(crate) struct JsonLines<W>(pub(crate) W);
+
+impl<W: Write> EventSink for JsonLines<W> {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        writeln!(self.0, "{}", line.to_json()?)?;
+        self.0.flush()
+    }
+
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(anstream::stderr(), "help: {help}");
+        Ok(())
+    }
+}
+
+/// Collects the events.
+impl EventSink for Vec<EventLine> {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        self.push(line.clone());
+        Ok(())
+    }
+}
+
+/// Writes to both.
+impl<A: EventSink, B: EventSink> EventSink for (&mut A, &mut B) {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        self.0.write(line)?;
+        self.1.write(line)
+    }
+
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
+        self.0.write_help(help)?;
+        self.1.write_help(help)
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        self.0.tick()?;
+        self.1.tick()
+    }
+}

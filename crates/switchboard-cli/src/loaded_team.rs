@@ -1,0 +1,101 @@
+//! The team of a conversation, loaded as the command line asks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use switchboard_core::{Agent, Runner};
+use switchboard_teamfile::{Context, OpenTeam, TeamFile, closest};
+
+use crate::args;
+use crate::failure::Failure;
+
+/// A team that is ready to run.
+#[derive(Clone)]
+pub(crate) struct LoadedTeam {
+    /// The path of the team file, for display.
+    pub(crate) name: String,
+    /// The agents, their models and settings.
+    pub(crate) open: OpenTeam,
+    max_turns: Option<u32>,
+}
+
+impl LoadedTeam {
+    /// Wraps a team that is open already.
+    pub(crate) fn new(path: &Path, open: OpenTeam) -> Self {
+        Self {
+            name: path.display().to_string(),
+            open,
+            max_turns: None,
+        }
+    }
+
+    /// Reads the team file of the command line.
+    pub(crate) fn read(args: &args::Team) -> Result<Self, Failure> {
+        Self::load(&TeamFile::read(&args.team)?, args, &[])
+    }
+
+    /// Opens a team file with the options of the command line and more values for its context.
+    pub(crate) fn load(
+        file: &TeamFile,
+        args: &args::Team,
+        context: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let mut options = file.open_options();
+        if let Some(model) = &args.model {
+            options = options.model(model);
+        }
+        if let Some(url) = &args.base_url {
+            options = options.base_url(url);
+        }
+        for (key, value) in args.context.iter().chain(context) {
+            options = options.context(key, value).map_err(|problem| {
+                Failure::usage(
+                    format!("the context cannot have {key}={value}: {problem}"),
+                    "keys and their types are those of [context] in the team file",
+                )
+            })?;
+        }
+        Ok(Self {
+            max_turns: args.max_turns.map(Into::into),
+            ..Self::new(file.path(), options.open()?)
+        })
+    }
+
+    /// All agents.
+    pub(crate) fn agents(&self) -> &[Agent<Context>] {
+        self.open.team().agents()
+    }
+
+    /// The names of all agents.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.agents().iter().map(Agent::name)
+    }
+
+    /// The agent of this name, if the team has one.
+    pub(crate) fn get(&self, name: &str) -> Option<&Agent<Context>> {
+        self.open.team().get(name)
+    }
+
+    /// The agent of a name that the user typed.
+    pub(crate) fn agent(&self, name: &str) -> Result<&Agent<Context>, Failure> {
+        self.get(name).ok_or_else(|| {
+            let help = match closest(name, self.names()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => {
+                    let names: Vec<&str> = self.names().collect();
+                    format!("the agents of {} are: {}", self.name, names.join(", "))
+                }
+            };
+            Failure::usage(format!("there is no agent \"{name}\""), help)
+        })
+    }
+
+    /// A runner that starts with this agent.
+    pub(crate) fn runner(&self, agent: &Agent<Context>) -> Runner<Context, Arc<Context>> {
+        let runner = self.open.runner_from(agent);
+        match self.max_turns {
+            Some(turns) => runner.max_turns(turns),
+            None => runner,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Full disks, files in the way, and input that is not text: errors have advice, and nothing is lost.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::support::{Folder, Ran};
+
+/// Runs the program with a limit on the size of files, as on a full disk.
+#[cfg(unix)]
+fn run_with_limit(folder: &Folder, blocks: usize, args: &[&str], input: &str) -> Ran {
+    let program = env!("CARGO_BIN_EXE_switchboard");
+    // Without the signal, which would end the program, writing fails.
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", &script, "sh", program])
+        .args(args)
+        .current_dir(folder.path(""))
+        .env("SWITCHBOARD_DATA", folder.path("data"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // The program may end before it has read everything.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    Ran::of(child)
+}
+
+#[cfg(unix)]
+#[test]
+fn init_writes_a_whole_team_or_nothing() {
+    let folder = Folder::new();
+    let ran = run_with_limit(&folder, 1, &["init", "team"], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: cannot write team/"));
+    assert_eq!(fs::read_dir(folder.path("team")).unwrap().count(), 0);
+    assert_eq!(folder.run(&["init", "team"]).code, Some(0));
+
+    let before = folder.read("team/team.toml");
+    folder.write("team/team.toml", &format!("{before}\n# mine\n"));
+    let ran = run_with_limit(&folder, 1, &["init", "team", "--force"], "");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(folder.read("team/team.toml").ends_with("# mine\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_chat_that_cannot_be_saved_leaves_what_was_saved_before() {
+    let folder = Folder::new();
+    let more = "My bill is wrong\n".repeat(60);
+    let save = "/save chat.jsonl\n";
+    let lines = format!("Hi\n{save}{more}{save}/save other.jsonl\n");
+    let ran = run_with_limit(&folder, 8, &["chat", "team.toml"], &lines);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let failed = ran.stdout.matches("error: cannot write ").count();
+    assert_eq!(failed, 2, "{}", ran.stdout);
+    let replayed = folder.run(&["replay", "chat.jsonl"]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    assert!(replayed.stdout.starts_with("You        Hi\n"));
+    // No temporary file is left.
+    let left = fs::read_dir(folder.path("")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name());
+    assert!(
+        !left
+            .into_iter()
+            .any(|name| name.to_string_lossy().contains("other"))
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_chat_continues_if_its_session_cannot_be_stored() {
+    let folder = Folder::new();
+    let args = ["chat", "team.toml", "--session", "tuesday"];
+    assert_eq!(folder.run_with_input(&args, "Hi\n").code, Some(0));
+    // Each message takes some space, until none is left.
+    let lines = format!("{}/history\n/agents\n", "Hi\n".repeat(100));
+    let ran = run_with_limit(&folder, 128, &args, &lines);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
+    assert!(ran.stdout.contains("* Triage"), "{}", ran.stdout);
+    let history = folder.run_with_input(&args, "/history\n");
+    assert!(history.stdout.starts_with("You        Hi\n"), "{history:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_session_that_cannot_be_stored_fails_the_run_in_json() {
+    let folder = Folder::new();
+    let args = ["run", "team.toml", "--session", "tuesday", "--json"];
+    assert_eq!(folder.run_with_input(&args, "Hi\n").code, Some(0));
+    let ran = run_with_limit(&folder, 128, &args, &"x".repeat(400_000));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let events = ran.events();
+    let last = events.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["error"]),
+        (&"run_failed".into(), &"session".into())
+    );
+}
+
+#[test]
+fn a_trace_overwrites_only_an_older_trace() {
+    let folder = Folder::new();
+    let team = folder.read("team.toml");
+    let ran = folder.run(&["run", "team.toml", "Hi", "--trace", "team.toml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(
+        ran.stderr
+            .contains("team.toml is there already and is no trace")
+    );
+    assert_eq!(folder.read("team.toml"), team);
+    for _ in 0..2 {
+        let ran = folder.run(&["run", "team.toml", "Hi", "--trace", "trace.jsonl"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_is_shown_also_if_its_trace_cannot_be_written() {
+    let folder = Folder::new();
+    let args = [
+        "run",
+        "team.toml",
+        "My bill is wrong",
+        "--trace",
+        "/dev/full",
+    ];
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stdout.contains("A second charge is reversed."));
+    assert!(
+        ran.stderr.contains("help: make room on the disk"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_file_in_place_of_a_folder_is_named() {
+    let folder = Folder::new();
+    folder.write("data", "not a folder");
+    for args in [
+        &["init", "data"][..],
+        &["init", "data/team"],
+        &["run", "team.toml", "Hi", "--session", "tuesday"],
+    ] {
+        let ran = folder.run(args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let help = "help: a file is where a folder should be: name another folder";
+        assert!(ran.stderr.contains(help), "{}", ran.stderr);
+    }
+    assert_eq!(folder.read("data"), "not a folder");
+}
+
+#[test]
+fn input_that_is_not_text_is_named() {
+    let folder = Folder::new();
+    let garbage = [0xff, 0xfe, 0x00, 0x9f, b'\n'];
+    fs::write(folder.path("garbage"), garbage).unwrap();
+    for (args, what) in [
+        (&["chat", "team.toml"][..], "standard input"),
+        (&["run", "team.toml"], "standard input"),
+        (&["run", "team.toml", "--input", "garbage"], "garbage"),
+        (&["test", "team.toml", "garbage"], "garbage"),
+    ] {
+        let input = fs::File::open(folder.path("garbage")).unwrap();
+        let ran = Ran::of(folder.command(args).stdin(input).spawn().unwrap());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        for text in [
+            format!(": {what} is not text in UTF-8\n"),
+            "help: save it as UTF-8\n".to_owned(),
+        ] {
+            assert!(ran.stderr.contains(&text), "{}", ran.stderr);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The strings and numbers of a JSON text, with their positions.
+
+use super::first_byte;
+
+/// An iterator over the strings and numbers of a JSON text.
+pub(crate) struct Scalars<'a> {
+    raw: &'a str,
+    at: usize,
+    /// For each open container: `true` for an object, and its current key.
+    open: Vec<(bool, Option<&'a str>)>,
+    expects_key: bool,
+}
+
+/// One string or number of a JSON text.
+pub(crate) struct Scalar<'a> {
+    pub(crate) token: &'a str,
+    /// The offset of the token.
+    pub(crate) at: usize,
+    pub(crate) is_key: bool,
+    /// The number of containers it is in.
+    pub(crate) depth: usize,
+    /// The JSON of its key, without the quotes.
+    pub(crate) key: Option<&'a str>,
+}
+
+impl<'a> Scalars<'a> {
+    /// `raw` must be JSON.
+    pub(crate) fn new(raw: &'a str) -> Self {
+        Self {
+            raw,
+            at: 0,
+            open: Vec::new(),
+            expects_key: false,
+        }
+    }
+
+    pub(crate) fn next_scalar(&mut self) -> Option<Scalar<'a>> {
+        let bytes = self.raw.as_bytes();
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                b'{' | b'[' => {
+                    self.open.push((*byte == b'{', None));
+                    self.expects_key = *byte == b'{';
+                }
+                b'}' | b']' => {
+                    self.open.pop();
+                    self.expects_key = false;
+                }
+                b',' => {
+                    self.expects_key = self.open.last().is_some_and(|(is_object, _)| *is_object)
+                }
+                b'"' => return self.string(),
+                b'-' | b'0'..=b'9' => return self.number(),
+                _ => {}
+            }
+            self.at += 1;
+        }
+        None
+    }
+
+    fn number(&mut self) -> Option<Scalar<'a>> {
+        let start = self.at;
+        let rest = &self.raw[start..];
+        let ends = |c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9');
+        let token = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        self.at = start + token.len();
+        Some(Scalar {
+            token,
+            at: start,
+            is_key: false,
+            depth: self.open.len(),
+            key: self.open.last().and_then(|(_, key)| *key),
+        })
+    }
+
+    fn string(&mut self) -> Option<Scalar<'a>> {
+        let start = self.at;
+        let bytes = self.raw.as_bytes();
+        let mut end = start + 1;
+        loop {
+            end += first_byte(bytes.get(end..)?, |byte| (byte == b'"') | (byte == b'\\'));
+            match bytes.get(end)? {
+                b'"' => break,
+                _ => end += 2,
+            }
+        }
+        self.at = end + 1;
+        let token = self.raw.get(start..=end)?;
+        let is_key = self.expects_key;
+        self.expects_key = false;
+        let depth = self.open.len();
+        let key = match self.open.last_mut() {
+            Some((true, key)) if is_key => {
+                *key = token.get(1..token.len() - 1);
+                None
+            }
+            Some((_, key)) => *key,
+            None => None,
+        };
+        Some(Scalar {
+            token,
+            at: start,
+            is_key,
+            depth,
+            key,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::unquote;
+
+    proptest! {
+        #[test]
+        fn every_string_is_found_with_its_offset(
+            texts in prop::collection::vec("([ -~]{0,20}|[\"\\\\\n账]){0,4}", 0..5),
+        ) {
+            let raw = serde_json::to_string(&texts).unwrap();
+            let mut scalars = Scalars::new(&raw);
+            for text in &texts {
+                let scalar = scalars.next_scalar().unwrap();
+                prop_assert_eq!(unquote(scalar.token).unwrap(), text.as_str());
+                prop_assert!(raw[scalar.at..].starts_with(scalar.token));
+            }
+            prop_assert!(scalars.next_scalar().is_none());
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Run items, handoff data and results in the JSON form of the reference (the OpenAI Agents SDK),
+//! for programs that exchange data with it.
+//!
+//! A run item has the form that it has in the reference's stored runs:
+//! `{"type": "handoff_output_item", "raw_item": {..}, "agent": {"name": ".."}, ..}`.
+
+use std::sync::Arc;
+
+use serde::ser::{SerializeMap as _, SerializeStruct as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::handoff::HandoffInputData;
+use crate::items::{Input, Item, RunItem, RunItemKind, item_table};
+use crate::output::FinalOutput;
+use crate::run::RunResult;
+
+/// The JSON form of an agent.
+#[derive(Default, Serialize, Deserialize)]
+struct AgentJson {
+    name: Arc<str>,
+}
+
+impl AgentJson {
+    fn of(name: &str) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+/// The JSON form of a run item, as far as it is read.
+#[derive(Deserialize)]
+struct RunItemJson {
+    #[serde(rename = "type")]
+    kind: String,
+    raw_item: Item,
+    agent: AgentJson,
+    output: Option<Box<RawValue>>,
+    source_agent: Option<AgentJson>,
+    target_agent: Option<AgentJson>,
+}
+
+impl Serialize for RunItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(index) = item_table::index_of_run_item(self) {
+            return index.serialize(serializer);
+        }
+        let mut json = serializer.serialize_map(None)?;
+        json.serialize_entry("type", self.kind().as_str())?;
+        json.serialize_entry("raw_item", self.item())?;
+        json.serialize_entry("agent", &AgentJson::of(self.agent()))?;
+        match self.kind() {
+            RunItemKind::ToolCallOutput { output } => json.serialize_entry("output", output)?,
+            RunItemKind::HandoffOutput { from, to } => {
+                json.serialize_entry("source_agent", &AgentJson::of(from))?;
+                json.serialize_entry("target_agent", &AgentJson::of(to))?;
+            }
+            RunItemKind::ToolCall => {
+                if let Some(name) = self.item().name() {
+                    json.serialize_entry("tool_name", &name)?;
+                }
+            }
+            _ => {}
+        }
+        json.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for RunItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if item_table::is_reading() {
+            let index = usize::deserialize(deserializer)?;
+            return item_table::run_item_at(index).map_err(serde::de::Error::custom);
+        }
+        let read = RunItemJson::deserialize(deserializer)?;
+        let kind = match read.kind.as_str() {
+            "message_output_item" => RunItemKind::MessageOutput,
+            "handoff_call_item" => RunItemKind::HandoffCall,
+            "handoff_output_item" => RunItemKind::HandoffOutput {
+                from: read.source_agent.unwrap_or_default().name,
+                to: read.target_agent.unwrap_or_default().name,
+            },
+            "tool_call_item" => RunItemKind::ToolCall,
+            "tool_call_output_item" => RunItemKind::ToolCallOutput {
+                output: read.output.map_or(Value::Null, |raw| {
+                    let value = serde_json::from_str(raw.get());
+                    value.unwrap_or_else(|_| Value::String(raw.get().to_owned()))
+                }),
+            },
+            "reasoning_item" => RunItemKind::Reasoning,
+            "tool_search_call_item" => RunItemKind::ToolSearchCall,
+            "tool_search_output_item" => RunItemKind::ToolSearchOutput,
+            "mcp_list_tools_item" => RunItemKind::McpListTools,
+            "mcp_approval_request_item" => RunItemKind::McpApprovalRequest,
+            "mcp_approval_response_item" => RunItemKind::McpApprovalResponse,
+            "compaction_item" => RunItemKind::Compaction,
+            _ => RunItemKind::Other,
+        };
+        Ok(Self::new(kind, read.agent.name, read.raw_item))
+    }
+}
+
+/// Serializes text as a string and items as a list.
+impl Serialize for Input {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Items(items) => items.serialize(serializer),
+        }
+    }
+}
+
+impl<C> Serialize for HandoffInputData<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut data = serializer.serialize_struct("HandoffInputData", 4)?;
+        data.serialize_field("input_history", self.input_history())?;
+        data.serialize_field("pre_handoff_items", self.pre_handoff_items())?;
+        data.serialize_field("new_items", self.new_items())?;
+        data.serialize_field("input_items", &self.input_items())?;
+        data.end()
+    }
+}
+
+impl<C> Serialize for RunResult<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut result = serializer.serialize_struct("RunResult", 6)?;
+        result.serialize_field("input", self.input())?;
+        result.serialize_field("new_items", self.new_items())?;
+        result.serialize_field("raw_responses", self.raw_responses())?;
+        let output = self.final_output().map(FinalOutput::to_value);
+        result.serialize_field("final_output", &output)?;
+        result.serialize_field("last_agent", &AgentJson::of(self.last_agent().name()))?;
+        result.serialize_field("usage", self.usage())?;
+        result.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn run_items_have_the_references_form_and_round_trip() {
+        let output = json!({"a": 1});
+        let (from, to) = ("A".into(), "B".into());
+        let items = [
+            (
+                RunItemKind::ToolCall,
+                Item::function_call("c", "lookup", "{}"),
+            ),
+            (
+                RunItemKind::ToolCallOutput { output },
+                Item::function_call_output("c", r#"{"a":1}"#),
+            ),
+            (
+                RunItemKind::HandoffOutput { from, to },
+                Item::function_call_output("h", "{}"),
+            ),
+            (
+                RunItemKind::Other,
+                Item::from_json(r#"{"type":"x"}"#).unwrap(),
+            ),
+        ];
+        let items = items.map(|(kind, item)| RunItem::new(kind, "A", item));
+        let written = serde_json::to_value(&items).unwrap();
+        assert_eq!(
+            written[0],
+            json!({
+                "type": "tool_call_item",
+                "raw_item": {"type": "function_call", "call_id": "c", "name": "lookup", "arguments": "{}"},
+                "agent": {"name": "A"},
+                "tool_name": "lookup",
+            })
+        );
+        assert_eq!(written[1]["output"], json!({"a": 1}));
+        assert_eq!(written[2]["target_agent"], json!({"name": "B"}));
+        let text = serde_json::to_string(&items).unwrap();
+        let read: Vec<RunItem> = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, items);
+    }
+
+    #[test]
+    fn handoff_data_has_the_references_fields() {
+        let message = Item::output_message("m", "x");
+        let new = vec![RunItem::new(RunItemKind::MessageOutput, "A", message)];
+        let context = crate::context::RunContext::new(());
+        let data = HandoffInputData::new("Hi", vec![], new, context);
+        let written = serde_json::to_value(&data).unwrap();
+        assert_eq!(written["input_history"], "Hi");
+        assert_eq!(written["new_items"][0]["type"], "message_output_item");
+        assert_eq!(written["input_items"], Value::Null);
+    }
+}

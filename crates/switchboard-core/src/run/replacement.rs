@@ -1,0 +1,125 @@
+//! Replacing the user's words or the final output.
+
+use std::sync::Arc;
+
+use super::guardrail_results::InputChecks;
+use super::machine::{Phase, Run};
+use super::turn::Turn;
+use crate::items::{Input, Item, RunItem, RunItemKind};
+use crate::output::{FinalOutput, OutputType};
+
+/// Replaces the text of the last message of the user. Returns `false` if there is none.
+fn replace_text(items: &mut [Item], text: &str) -> bool {
+    match items
+        .iter_mut()
+        .rfind(|item| item.role().as_deref() == Some("user"))
+    {
+        Some(message) => {
+            *message = message.with_text(text);
+            true
+        }
+        None => false,
+    }
+}
+
+impl Run {
+    /// Replaces the text of the user's last message among the new input, also in what the session
+    /// gets. Returns `false` if no new message is the user's.
+    #[must_use]
+    pub(super) fn replace_input(&mut self, text: &str) -> bool {
+        let conversation = &mut self.conversation;
+        let is_replaced = match &mut conversation.input {
+            Input::Text(input) => {
+                *input = text.into();
+                true
+            }
+            Input::Items(items) => {
+                let mut all: Vec<Item> = items.iter().cloned().collect();
+                let stored = conversation.stored_input.min(all.len());
+                let is_replaced = replace_text(&mut all[stored..], text);
+                *items = all.into();
+                is_replaced
+            }
+        };
+        conversation.model_input = None;
+        // Before the first response, all unsaved items are new input.
+        replace_text(&mut self.session.unsaved, text);
+        is_replaced
+    }
+
+    /// Returns `true` while the session must not get the input yet.
+    pub(super) fn holds_input_back(&self, has_guardrails_before_model: bool) -> bool {
+        self.guardrails.input_checks == InputChecks::Pending
+            && self.position.turn == 0
+            && has_guardrails_before_model
+    }
+
+    /// The guardrails before the model have passed the input.
+    pub(super) fn input_passed_before_model(&mut self) {
+        self.guardrails.input_checks = InputChecks::PassedBeforeModel;
+    }
+
+    /// All guardrails have passed the input.
+    pub(super) fn input_passed(&mut self) {
+        self.guardrails.input_checks = InputChecks::Passed;
+    }
+
+    /// Returns `true` if the run is about to end with the result of a tool.
+    pub(super) fn ends_at_tool(&self) -> bool {
+        matches!(&self.position.phase, Phase::Output(turn, _) if turn.ends_at_tool)
+    }
+
+    /// Replaces the final output, also in the items of the turn.
+    pub(super) fn replace_output(
+        &mut self,
+        output: FinalOutput,
+        output_type: Option<&OutputType>,
+        agent: &Arc<str>,
+    ) {
+        let message =
+            (!self.ends_at_tool()).then(|| self.output_message(&output, output_type, agent));
+        let Phase::Output(turn, was) = &mut self.position.phase else {
+            return;
+        };
+        let was = std::mem::replace(was, output.clone());
+        match message {
+            Some(message) => {
+                turn.remove_messages();
+                turn.items.push(message);
+            }
+            None => turn.replace_tool_output(&was, &output),
+        }
+    }
+
+    /// Ends the run with a fallback output, after `items` of a turn that failed.
+    pub(super) fn recover(
+        &mut self,
+        output: FinalOutput,
+        output_type: Option<&OutputType>,
+        mut items: Vec<RunItem>,
+        agent: &Arc<str>,
+    ) {
+        items.push(self.output_message(&output, output_type, agent));
+        let turn = Turn {
+            items,
+            ..Turn::default()
+        };
+        self.position.phase = Phase::Output(turn, output);
+    }
+
+    /// The message with which the model would have given an output.
+    fn output_message(
+        &mut self,
+        output: &FinalOutput,
+        output_type: Option<&OutputType>,
+        agent: &Arc<str>,
+    ) -> RunItem {
+        let text = match output_type {
+            Some(output_type) => output_type.to_model_text(output),
+            None => output.text().into_owned(),
+        };
+        let number = self.next_item();
+        let item = Item::output_message(&format!("msg_run_{number}"), &text);
+        RunItem::made(RunItemKind::MessageOutput, agent.clone(), item, number)
+    }
+}

@@ -1,0 +1,120 @@
+//! Conversations that the provider keeps.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::machine::Run;
+use crate::items::{Items, RunItemKind};
+use crate::model::{ModelResponse, ServerState};
+
+/// A conversation that the provider keeps, so that only new items are sent.
+///
+/// Items at the provider cannot be changed afterwards. So handoffs must have no filter, which is
+/// refused before the handoff does anything; history is not nested; and neither a session nor an
+/// output guardrail can be used with it. An agent used as a tool has a conversation of its own.
+///
+/// A run that ends with the result of a tool
+/// ([`ToolUseBehavior`](crate::agent::ToolUseBehavior)) leaves the tool's call unanswered at the
+/// provider: pass the output to the next run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerHistory {
+    /// The conversation with this identifier.
+    Conversation(Arc<str>),
+    /// Each response follows the one before it.
+    Responses {
+        /// The response that the first one of the run follows.
+        previous: Option<Arc<str>>,
+    },
+}
+
+impl ServerHistory {
+    fn conversation(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Conversation(id) => Some(id),
+            Self::Responses { .. } => None,
+        }
+    }
+}
+
+/// The part of a run that the provider has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Delivered {
+    /// Set if it has the input.
+    input: bool,
+    /// The number of generated items it has.
+    generated: usize,
+    /// The last response.
+    response: Option<Arc<str>>,
+    /// The conversation, where it has an identifier.
+    conversation: Option<Arc<str>>,
+}
+
+impl Run {
+    /// The items that the provider does not have yet, and the state they follow.
+    pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
+        let delivered = self.delivered.as_deref().cloned().unwrap_or_default();
+        let mut items = if delivered.input {
+            Items::new()
+        } else {
+            self.conversation.input.items()
+        };
+        // The provider itself made the other items.
+        let outputs = self
+            .conversation
+            .generated
+            .tail(delivered.generated)
+            .into_iter()
+            .filter(|made| {
+                matches!(
+                    made.kind(),
+                    RunItemKind::ToolCallOutput { .. } | RunItemKind::HandoffOutput { .. }
+                )
+            });
+        items.extend(outputs.map(|made| made.to_input_item()));
+        let state = match history {
+            ServerHistory::Conversation(id) => Some(ServerState::Conversation(id.clone())),
+            ServerHistory::Responses { previous } => {
+                let last = delivered.response.or_else(|| previous.clone());
+                last.map(ServerState::PreviousResponse)
+            }
+        };
+        (items, state)
+    }
+
+    /// The part of the run that the provider has once it has sent `response`.
+    pub(super) fn delivered_with(
+        &self,
+        response: &ModelResponse,
+        history: &ServerHistory,
+    ) -> Delivered {
+        Delivered {
+            input: true,
+            generated: self.conversation.generated.len(),
+            response: response.response_id.clone(),
+            conversation: history.conversation().cloned(),
+        }
+    }
+
+    /// Records what the provider has. A rejected response is part of a conversation, but no later
+    /// response follows it.
+    pub(super) fn set_delivered(
+        &mut self,
+        delivered: Delivered,
+        history: &ServerHistory,
+        is_accepted: bool,
+    ) {
+        if is_accepted || matches!(history, ServerHistory::Conversation(_)) {
+            self.delivered = Some(Box::new(delivered));
+        }
+    }
+
+    /// Returns `true` if the run began with this history, or has yet to begin.
+    pub(super) fn is_kept_in(&self, history: &ServerHistory) -> bool {
+        match &self.delivered {
+            None => self.turns() == 0,
+            Some(delivered) => delivered.conversation.as_ref() == history.conversation(),
+        }
+    }
+}

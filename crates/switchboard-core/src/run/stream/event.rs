@@ -1,0 +1,453 @@
+//! The events of a streamed run.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::ErrorKind;
+use crate::guardrail::{GuardrailKind, GuardrailResult};
+use crate::items::{RunItem, RunItemKind};
+use crate::model::{ModelEvent, RawEvent, Usage};
+
+/// The version of the JSON form of [`StreamEvent`], which [`EventKind::RunStarted`] carries. A new
+/// version changes or removes something; kinds and fields are added without one.
+pub const STREAM_VERSION: u32 = 1;
+
+/// Something that happened in a streamed run.
+///
+/// As JSON it is one flat object: `{"type": "text_delta", "agent": "Billing", "turn": 1, ...}`, with
+/// the fields of its [`EventKind`]. A type that the reader does not know becomes
+/// [`EventKind::Unknown`], and fields that it does not know are ignored.
+///
+/// ```
+/// use switchboard_core::stream::{EventKind, StreamEvent};
+///
+/// let json = r#"{"type":"text_delta","agent":"Billing","turn":1,"item":"msg_1","text":"Hi"}"#;
+/// let event: StreamEvent = serde_json::from_str(json).unwrap();
+/// assert!(matches!(&event.kind, EventKind::TextDelta { text, .. } if text == "Hi"));
+/// assert_eq!(serde_json::to_string(&event).unwrap(), json);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StreamEvent {
+    /// The kind of event, with its data.
+    pub kind: EventKind,
+    /// The agent that has the conversation, by name.
+    pub agent: Arc<str>,
+    /// The turn, counted from 1; 0 before the first.
+    pub turn: u32,
+}
+
+impl StreamEvent {
+    /// Creates an event, for streams of your own.
+    pub fn new(kind: EventKind, agent: impl Into<Arc<str>>, turn: u32) -> Self {
+        Self {
+            kind,
+            agent: agent.into(),
+            turn,
+        }
+    }
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The run begins, or continues after it was stopped.
+    RunStarted {
+        /// The version of the JSON form, [`STREAM_VERSION`].
+        version: u32,
+        /// The names of all agents that can get the conversation.
+        #[serde(default)]
+        agents: Vec<Arc<str>>,
+        /// The user's new message, where it is text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+    },
+    /// An agent has got the conversation; the first one at the start of the run.
+    AgentUpdated {
+        /// The name of its model.
+        #[serde(default)]
+        model: Arc<str>,
+    },
+    /// A turn begins: the model is about to be asked.
+    TurnStarted {},
+    /// A piece of a message.
+    TextDelta {
+        /// The identifier of the message within the response.
+        item: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the model's reasoning.
+    ReasoningDelta {
+        /// The identifier of the reasoning item within the response.
+        item: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the arguments of a tool call or a handoff.
+    ArgumentsDelta {
+        /// The identifier of the call's item within the response.
+        item: Arc<str>,
+        /// The identifier of the call; empty where the provider has not sent it yet.
+        call_id: Arc<str>,
+        /// The name of the tool.
+        tool: Arc<str>,
+        /// The piece.
+        text: String,
+    },
+    /// An event of the provider's protocol.
+    Raw {
+        /// The event as the provider sent it.
+        event: RawEvent,
+    },
+    /// A model request failed and is sent again.
+    ModelRetry {
+        /// The number of the next attempt; the first retry is attempt 2.
+        attempt: u32,
+        /// The pause before it, in seconds.
+        delay_seconds: f64,
+        /// The reason the attempt before it failed.
+        reason: String,
+    },
+    /// A model has responded.
+    Usage {
+        /// The usage of the response.
+        response: Usage,
+        /// The usage of the run so far.
+        run: Usage,
+    },
+    /// The run has a new item.
+    Item {
+        /// The reference's name of the event.
+        name: ItemEvent,
+        /// The text of a message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// The item.
+        item: RunItem,
+    },
+    /// A tool starts.
+    ToolStarted {
+        /// The identifier of the call.
+        call_id: Arc<str>,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// The arguments; a string where they are not JSON.
+        arguments: Value,
+    },
+    /// A running tool reports progress; see [`ToolContext::report_progress`](crate::ToolContext::report_progress).
+    ToolProgress {
+        /// The identifier of the call.
+        call_id: Arc<str>,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// The report.
+        progress: Value,
+        /// The number of reports that were dropped since the last one, because the stream was not
+        /// read fast enough.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        dropped: u64,
+    },
+    /// A tool has ended. Each ends on its own, also while others still run.
+    ToolEnded {
+        /// The identifier of the call.
+        call_id: Arc<str>,
+        /// The tool's name.
+        tool: Arc<str>,
+        /// The arguments; a string where they are not JSON.
+        arguments: Value,
+        /// The result, or the failure text for the model.
+        output: Value,
+        /// Set if the tool failed, or does not exist.
+        failed: bool,
+        /// The time it took, in seconds.
+        seconds: f64,
+    },
+    /// A handoff that the model asked for was taken, refused or ignored.
+    Handoff(HandoffEvent),
+    /// A guardrail has decided.
+    Guardrail {
+        /// The kind of guardrail.
+        on: GuardrailKind,
+        /// Its result.
+        result: GuardrailResult,
+    },
+    /// The run has its final output. This is the last event.
+    RunFinished {
+        /// The final output; a string where it is text.
+        output: Value,
+        /// The number of turns.
+        turns: u32,
+        /// The usage of all models of the run.
+        usage: Usage,
+    },
+    /// The run was stopped and can be resumed. This is the last event.
+    RunStopped {
+        /// The number of turns.
+        turns: u32,
+        /// The usage of all models of the run.
+        usage: Usage,
+    },
+    /// The run has failed. This is the last event; [`RunStream::finish`](super::RunStream::finish)
+    /// returns the error.
+    RunFailed {
+        /// The kind of error.
+        error: ErrorKind,
+        /// The error's message.
+        message: String,
+        /// The result of the guardrail that tripped, where one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guardrail: Option<GuardrailResult>,
+        /// The number of turns.
+        turns: u32,
+        /// The usage of all models of the run.
+        usage: Usage,
+    },
+    /// A kind that this version does not know, as it was read.
+    #[serde(skip)]
+    Unknown(RawEvent),
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A handoff that the model asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HandoffEvent {
+    /// The agent that had the conversation.
+    pub from: Arc<str>,
+    /// The agent that got it, or would have got it.
+    pub to: Arc<str>,
+    /// The name of the handoff's tool.
+    pub tool: Arc<str>,
+    /// The identifier of the call.
+    pub call_id: Arc<str>,
+    /// The arguments of the call; an empty object where there are none, and a string where they are
+    /// not JSON.
+    pub payload: Value,
+    /// The outcome.
+    pub status: HandoffStatus,
+    /// The reason it was refused or ignored, as the model gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The number of items the next agent gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_items: Option<usize>,
+    /// The number of items it would get without a filter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_items: Option<usize>,
+}
+
+/// The outcome of a handoff in a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HandoffStatus {
+    /// The conversation was handed over.
+    Taken,
+    /// A guardrail or the callback refused it.
+    Refused,
+    /// Another handoff of the same response was taken or refused.
+    Ignored,
+}
+
+/// The reference's names for new items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ItemEvent {
+    /// The model sent a message.
+    MessageOutputCreated,
+    /// The model asked for a handoff.
+    HandoffRequested,
+    /// A handoff took place.
+    #[serde(rename = "handoff_occured")]
+    HandoffOccurred,
+    /// The model called a tool.
+    ToolCalled,
+    /// A call was answered.
+    ToolOutput,
+    /// The model reasoned.
+    ReasoningItemCreated,
+    /// The model searched for tools.
+    ToolSearchCalled,
+    /// Tools were found.
+    ToolSearchOutputCreated,
+    /// The provider asks for approval of an MCP tool call.
+    McpApprovalRequested,
+    /// The approval was answered.
+    McpApprovalResponse,
+    /// The tools of an MCP server were listed.
+    McpListTools,
+}
+
+impl ItemEvent {
+    /// The name in the reference, which spells `handoff_occured` so.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MessageOutputCreated => "message_output_created",
+            Self::HandoffRequested => "handoff_requested",
+            Self::HandoffOccurred => "handoff_occured",
+            Self::ToolCalled => "tool_called",
+            Self::ToolOutput => "tool_output",
+            Self::ReasoningItemCreated => "reasoning_item_created",
+            Self::ToolSearchCalled => "tool_search_called",
+            Self::ToolSearchOutputCreated => "tool_search_output_created",
+            Self::McpApprovalRequested => "mcp_approval_requested",
+            Self::McpApprovalResponse => "mcp_approval_response",
+            Self::McpListTools => "mcp_list_tools",
+        }
+    }
+
+    /// The event of an item; `None` for kinds that have none.
+    fn of(kind: &RunItemKind) -> Option<Self> {
+        Some(match kind {
+            RunItemKind::MessageOutput => Self::MessageOutputCreated,
+            RunItemKind::HandoffCall => Self::HandoffRequested,
+            RunItemKind::HandoffOutput { .. } => Self::HandoffOccurred,
+            RunItemKind::ToolCall => Self::ToolCalled,
+            RunItemKind::ToolCallOutput { .. } => Self::ToolOutput,
+            RunItemKind::Reasoning => Self::ReasoningItemCreated,
+            RunItemKind::ToolSearchCall => Self::ToolSearchCalled,
+            RunItemKind::ToolSearchOutput => Self::ToolSearchOutputCreated,
+            RunItemKind::McpApprovalRequest => Self::McpApprovalRequested,
+            RunItemKind::McpApprovalResponse => Self::McpApprovalResponse,
+            RunItemKind::McpListTools => Self::McpListTools,
+            RunItemKind::Compaction | RunItemKind::Other => return None,
+        })
+    }
+}
+
+impl EventKind {
+    /// The `type` of the event in JSON.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::RunStarted { .. } => "run_started",
+            Self::AgentUpdated { .. } => "agent_updated",
+            Self::TurnStarted {} => "turn_started",
+            Self::TextDelta { .. } => "text_delta",
+            Self::ReasoningDelta { .. } => "reasoning_delta",
+            Self::ArgumentsDelta { .. } => "arguments_delta",
+            Self::Raw { .. } => "raw",
+            Self::ModelRetry { .. } => "model_retry",
+            Self::Usage { .. } => "usage",
+            Self::Item { .. } => "item",
+            Self::ToolStarted { .. } => "tool_started",
+            Self::ToolProgress { .. } => "tool_progress",
+            Self::ToolEnded { .. } => "tool_ended",
+            Self::Handoff(_) => "handoff",
+            Self::Guardrail { .. } => "guardrail",
+            Self::RunFinished { .. } => "run_finished",
+            Self::RunStopped { .. } => "run_stopped",
+            Self::RunFailed { .. } => "run_failed",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// The event of a new item; `None` for items that are not reported.
+    pub(crate) fn of_item(item: RunItem) -> Option<Self> {
+        let name = ItemEvent::of(item.kind())?;
+        let text = (name == ItemEvent::MessageOutputCreated)
+            .then(|| item.item().text().or_else(|| item.item().refusal()))
+            .flatten()
+            .map(|text| text.into_owned());
+        Some(Self::Item { name, text, item })
+    }
+
+    /// The event of a piece of a streamed response; `None` for the complete response.
+    pub(crate) fn of_model(event: ModelEvent) -> Option<Self> {
+        Some(match event {
+            ModelEvent::TextDelta { item, text } => Self::TextDelta { item, text },
+            ModelEvent::ReasoningDelta { item, text } => Self::ReasoningDelta { item, text },
+            ModelEvent::ArgumentsDelta {
+                item,
+                call_id,
+                tool,
+                text,
+            } => Self::ArgumentsDelta {
+                item,
+                call_id,
+                tool,
+                text,
+            },
+            ModelEvent::Retry(retry) => Self::ModelRetry {
+                attempt: retry.attempt,
+                delay_seconds: retry.delay.as_secs_f64(),
+                reason: retry.reason,
+            },
+            ModelEvent::Raw(event) => Self::Raw { event },
+            ModelEvent::Completed(_) => return None,
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    agent: Arc<str>,
+    turn: u32,
+}
+
+/// The derived form is `{"text_delta": {...}}`; the fields are moved up beside `type`. Serde's own
+/// flat forms cannot be used: they lose the bytes of items.
+impl Serialize for StreamEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let EventKind::Unknown(event) = &self.kind {
+            return event.serialize(serializer);
+        }
+        let nested = serde_json::to_string(&self.kind).map_err(ser::Error::custom)?;
+        let fields = nested
+            .strip_suffix("}}")
+            .and_then(|rest| rest.split_once("\":{"))
+            .map(|(_, fields)| fields)
+            .ok_or_else(|| ser::Error::custom("the event has no JSON form"))?;
+        let envelope = Envelope {
+            kind: self.kind.name().into(),
+            agent: self.agent.clone(),
+            turn: self.turn,
+        };
+        let mut flat = serde_json::to_string(&envelope).map_err(ser::Error::custom)?;
+        if !fields.is_empty() {
+            flat.pop();
+            flat.push(',');
+            flat.push_str(fields);
+            flat.push('}');
+        }
+        RawValue::from_string(flat)
+            .map_err(ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for StreamEvent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let flat = Box::<RawValue>::deserialize(deserializer)?;
+        let envelope: Envelope<'_> = serde_json::from_str(flat.get()).map_err(de::Error::custom)?;
+        let nested = format!("{{{}:{flat}}}", Value::from(&*envelope.kind));
+        let kind = match serde_json::from_str(&nested) {
+            Ok(kind) => kind,
+            Err(error)
+                if error
+                    .to_string()
+                    .starts_with(&format!("unknown variant `{}`", envelope.kind)) =>
+            {
+                EventKind::Unknown(RawEvent::from_read(flat.get().into()))
+            }
+            Err(error) => return Err(de::Error::custom(error)),
+        };
+        Ok(Self {
+            kind,
+            agent: envelope.agent,
+            turn: envelope.turn,
+        })
+    }
+}

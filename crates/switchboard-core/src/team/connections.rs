@@ -1,0 +1,133 @@
+//! The connections between agents: handoffs, and agents used as tools.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::agent::{Agent, Definition};
+use crate::enabled::Enabled;
+use crate::handoff::Target;
+use crate::run::targets;
+
+/// The agents of a team, the agents they use as tools, and the connections between them.
+///
+/// Agents are identified by definition, not by name: another agent that has a member's name is
+/// listed apart.
+pub(super) struct Connections<C> {
+    /// The members in their order, then the others.
+    pub(super) agents: Vec<Agent<C>>,
+    /// The connections from each agent, by its index in `agents`.
+    pub(super) outgoing: Vec<Vec<Connection>>,
+}
+
+/// A connection from one agent to another.
+pub(super) struct Connection {
+    /// The index of the target in [`Connections::agents`].
+    pub(super) to: usize,
+    pub(super) via: Via,
+    pub(super) offered: Offered,
+}
+
+/// The index of the handoff or tool among those of the agent.
+#[derive(Clone, Copy)]
+pub(super) enum Via {
+    Handoff(usize),
+    Tool(usize),
+}
+
+/// Tells when the model is offered a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offered {
+    Always,
+    /// Under a condition, or if code picks this target.
+    Sometimes,
+    Never,
+}
+
+impl Offered {
+    fn of<C>(enabled: &Enabled<C>) -> Self {
+        match enabled {
+            Enabled::Always => Self::Always,
+            Enabled::When(_) => Self::Sometimes,
+            Enabled::Never => Self::Never,
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn is_enabled(&self) -> bool {
+        self.offered != Offered::Never
+    }
+
+    pub(super) fn is_enabled_handoff(&self) -> bool {
+        self.is_enabled() && matches!(self.via, Via::Handoff(_))
+    }
+}
+
+impl<C> Connections<C> {
+    /// Finds all agents and connections. `originals` are the members before the team resolved
+    /// their handoffs, in the same order: agents used as tools are known by these.
+    pub(super) fn of(members: &[Agent<C>], originals: &[Agent<C>]) -> Self {
+        let indexed = originals
+            .iter()
+            .enumerate()
+            .chain(members.iter().enumerate());
+        let mut found = AgentIndex {
+            indexes: indexed
+                .map(|(index, agent)| (Arc::as_ptr(agent.def()), index))
+                .collect(),
+            agents: members.to_vec(),
+        };
+        let mut outgoing = Vec::with_capacity(members.len());
+        while let Some(agent) = found.agents.get(outgoing.len()).cloned() {
+            outgoing.push(found.connections_from(&agent));
+        }
+        Self {
+            agents: found.agents,
+            outgoing,
+        }
+    }
+}
+
+/// The agents found so far, each with an index.
+struct AgentIndex<C> {
+    indexes: HashMap<*const Definition<C>, usize>,
+    agents: Vec<Agent<C>>,
+}
+
+impl<C> AgentIndex<C> {
+    fn connections_from(&mut self, agent: &Agent<C>) -> Vec<Connection> {
+        let mut connections = Vec::new();
+        for (index, handoff) in agent.handoffs().iter().enumerate() {
+            let offered = match (handoff.target(), Offered::of(handoff.enabled())) {
+                (Target::Custom(_), Offered::Always) => Offered::Sometimes,
+                (_, offered) => offered,
+            };
+            for target in targets(agent, handoff) {
+                connections.push(Connection {
+                    to: self.index_of(&target),
+                    via: Via::Handoff(index),
+                    offered,
+                });
+            }
+        }
+        for (index, tool) in agent.tools().iter().enumerate() {
+            if let Some(target) = tool.agent() {
+                connections.push(Connection {
+                    to: self.index_of(&target.reached_from(agent)),
+                    via: Via::Tool(index),
+                    offered: Offered::of(tool.enabled()),
+                });
+            }
+        }
+        connections
+    }
+
+    fn index_of(&mut self, agent: &Agent<C>) -> usize {
+        let agents = &mut self.agents;
+        let entry = self.indexes.entry(Arc::as_ptr(agent.def()));
+        *entry.or_insert_with(|| {
+            agents.push(agent.clone());
+            agents.len() - 1
+        })
+    }
+}

@@ -1,0 +1,164 @@
+//! The JSON object of a request.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use switchboard_core::ModelRequest;
+use switchboard_core::items::Items;
+
+use super::payload::{Payload, PayloadBuilder, WriteItem};
+
+/// The field that users cannot set: it decides how the answer is read.
+const RESERVED: &str = "stream";
+
+/// A request's JSON object under construction.
+pub(super) struct RequestBody<'a> {
+    payload: PayloadBuilder<'a>,
+    /// Fields that replace ours; a null leaves the field out. The later map wins.
+    overrides: [&'a BTreeMap<String, Value>; 2],
+}
+
+impl<'a> RequestBody<'a> {
+    /// An object for a conversation, whose items `write` writes.
+    pub(super) fn new(
+        items: &'a Items,
+        write: WriteItem,
+        overrides: [&'a BTreeMap<String, Value>; 2],
+    ) -> Self {
+        let mut payload = PayloadBuilder::new(items, write);
+        payload.json.push(b'{');
+        Self { payload, overrides }
+    }
+
+    /// Adds a field.
+    pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        if !self.is_overridden(name) {
+            self.write_field(name, value);
+        }
+    }
+
+    /// Adds a field if there is a value.
+    pub(super) fn optional(&mut self, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
+        if let Some(value) = value {
+            self.field(name, value);
+        }
+    }
+
+    /// Adds a field if there is a number. NaN and infinities are not JSON and are left out.
+    pub(super) fn number(&mut self, name: &str, value: Option<f64>) {
+        match value {
+            Some(value) if !value.is_finite() => {
+                tracing::warn!(name, "a setting is not a finite number and is left out");
+            }
+            value => self.optional(name, value.as_ref()),
+        }
+    }
+
+    /// Adds a field whose value `write` writes. `write` runs even if the field is overridden.
+    pub(super) fn written<T>(
+        &mut self,
+        name: &str,
+        write: impl FnOnce(&mut PayloadBuilder<'a>) -> T,
+    ) -> T {
+        let start = self.payload.end();
+        self.write_key(name);
+        let result = write(&mut self.payload);
+        if self.is_overridden(name) {
+            self.payload.truncate(start);
+        }
+        result
+    }
+
+    /// Finishes the object.
+    pub(super) fn build(mut self) -> Payload {
+        let [first, last] = self.overrides;
+        let kept = first.iter().filter(|(name, _)| !last.contains_key(*name));
+        for (name, value) in kept.chain(last).filter(|(_, value)| !value.is_null()) {
+            if name == RESERVED {
+                tracing::warn!(name, "a field of the body cannot be set and is left out");
+            } else {
+                self.write_field(name, value);
+            }
+        }
+        self.payload.json.push(b'}');
+        self.payload.build()
+    }
+
+    fn is_overridden(&self, name: &str) -> bool {
+        name != RESERVED && self.overrides.iter().any(|map| map.contains_key(name))
+    }
+
+    fn write_field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        self.write_key(name);
+        // Values of ours and JSON values always serialize.
+        let _ = serde_json::to_writer(&mut self.payload.json, value);
+    }
+
+    fn write_key(&mut self, name: &str) {
+        if self.payload.json.len() > 1 {
+            self.payload.json.push(b',');
+        }
+        let _ = serde_json::to_writer(&mut self.payload.json, name);
+        self.payload.json.push(b':');
+    }
+}
+
+/// A function that the model may call.
+pub(super) struct FunctionSpec<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) parameters: &'a RawValue,
+    pub(super) strict: bool,
+}
+
+/// The tools and the handoffs of a request, which are both functions to a model.
+pub(super) fn functions(request: &ModelRequest) -> impl Iterator<Item = FunctionSpec<'_>> {
+    let tools = request.tools.iter().map(|tool| FunctionSpec {
+        name: &tool.name,
+        description: &tool.description,
+        parameters: &tool.parameters,
+        strict: tool.strict,
+    });
+    let handoffs = request.handoffs.iter().map(|handoff| FunctionSpec {
+        name: &handoff.tool_name,
+        description: &handoff.tool_description,
+        parameters: &handoff.input_json_schema,
+        strict: handoff.strict,
+    });
+    tools.chain(handoffs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::payload::write_unchanged;
+    use serde_json::json;
+    use switchboard_core::Item;
+
+    #[test]
+    fn fields_of_the_user_override_ours() {
+        let map =
+            |value: Value| -> BTreeMap<String, Value> { serde_json::from_value(value).unwrap() };
+        let client = map(json!({"a": 1, "store": false, "stream": false}));
+        let settings = map(json!({"a": 2, "input": "x", "user": null}));
+        let items = vec![Item::user("x".repeat(500))].into();
+        let mut body = RequestBody::new(&items, write_unchanged, [&client, &settings]);
+        body.field("model", "m\"");
+        body.written("input", |payload| payload.add_items(0, 1, 500));
+        body.written("a", |payload| payload.json.push(b'7'));
+        body.written("n", |payload| payload.json.push(b'7'));
+        body.optional("store", Some(&true));
+        body.optional("top_p", None::<&f64>);
+        body.number("temperature", Some(f64::NAN));
+        body.number("frequency_penalty", Some(0.5));
+        body.field("user", "u");
+        body.field("stream", &true);
+        let text = String::from_utf8(body.build().json()).unwrap();
+        assert_eq!(
+            text,
+            r#"{"model":"m\"","n":7,"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#
+        );
+    }
+}

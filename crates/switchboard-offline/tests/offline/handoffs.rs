@@ -1,0 +1,256 @@
+//! Handoffs and their payloads.
+
+use super::*;
+
+fn escalation() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string"},
+            "priority": {"$ref": "#/$defs/Priority"},
+            "order": {"type": "string"},
+            "amount": {"type": "number"},
+            "contact": {
+                "type": "object",
+                "properties": {"email": {"type": "string"}},
+                "required": ["email"],
+                "additionalProperties": false,
+            },
+        },
+        "required": ["reason", "priority", "order", "amount", "contact"],
+        "additionalProperties": false,
+        "$defs": {"Priority": {"type": "string", "enum": ["low", "normal", "high"]}},
+    })
+}
+
+async fn payload(input: &str) -> Value {
+    let refunds: Agent = Agent::new("Refunds").handoff_description("Refunds and complaints. 退款");
+    let triage = Agent::new("Triage").handoff(
+        handoff(&refunds)
+            .payload_schema(escalation())
+            .on_handoff(|_ctx, _payload| async {}),
+    );
+    let result = run(&triage, input).await;
+    assert_eq!(result.last_agent().name(), "Refunds");
+    let call = result.raw_responses()[0].output[0].clone();
+    serde_json::from_str(&call.arguments().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn carry_values_from_the_text() {
+    let text = "Urgent: I want a refund of $49.90 for ORD-9, write to me@example.com";
+    let expected = json!({
+        "reason": text, "priority": "high", "order": "ORD-9", "amount": 49.9,
+        "contact": {"email": "me@example.com"},
+    });
+    assert_eq!(payload(text).await, expected);
+    let chinese = payload("很紧急，订单#12退款30元").await;
+    assert_eq!(
+        (&chinese["priority"], &chinese["order"], &chinese["amount"]),
+        (&json!("high"), &json!("12"), &json!(30.0))
+    );
+}
+
+#[tokio::test]
+async fn take_place_without_all_values() {
+    let expected = json!({
+        "reason": "I want a refund", "priority": "normal", "order": "", "amount": 0.0,
+        "contact": {"email": ""},
+    });
+    assert_eq!(payload("I want a refund").await, expected);
+}
+
+#[tokio::test]
+async fn do_not_go_back_and_forth() {
+    let team = switchboard_core::Team::new()
+        .agent(
+            Agent::new("Billing")
+                .handoff_description("Bills and refunds.")
+                .handoff("Returns"),
+        )
+        .agent(
+            Agent::new("Returns")
+                .handoff_description("Refunds of returned goods, parcels to send back.")
+                .handoff("Billing"),
+        )
+        .build()
+        .unwrap();
+    for start in ["Billing", "Returns"] {
+        let result = run(&team[start], "I want a refund for the goods I sent back").await;
+        assert!(
+            result.raw_responses().len() <= 3,
+            "{}",
+            result.raw_responses().len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn do_not_go_in_circles_if_filters_hide_them() {
+    let hidden = |name: &str| handoff(name).filter(switchboard_core::filters::remove_all_tools());
+    let team = switchboard_core::Team::new()
+        .agent(
+            Agent::new("Billing")
+                .instructions("You handle bills and refunds.")
+                .handoff_description("Bills and refunds.")
+                .handoff(hidden("Shipping")),
+        )
+        .agent(
+            Agent::new("Shipping")
+                .instructions("You handle parcels and delivery.")
+                .handoff_description("Parcels and delivery.")
+                .handoff(hidden("Billing")),
+        )
+        .build()
+        .unwrap();
+    for text in [
+        "refund for my parcel",
+        "the delivery and the bill",
+        "where is it",
+        "退款和快递",
+    ] {
+        for start in ["Billing", "Shipping"] {
+            assert!(
+                run(&team[start], text).await.raw_responses().len() <= 2,
+                "{text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn that_were_refused_are_not_tried_again() {
+    let billing: Agent = Agent::new("Billing").handoff_description("Bills and refunds.");
+    let triage = Agent::new("Triage").handoff(handoff(&billing).on_handoff(|_ctx| async {
+        switchboard_core::handoff::HandoffDecision::refuse("Billing is closed.")
+    }));
+    let result = run(&triage, "my bill is wrong").await;
+    assert_eq!(result.last_agent().name(), "Triage");
+    assert_eq!(result.raw_responses().len(), 2);
+}
+
+#[tokio::test]
+async fn are_not_taken_if_the_agent_can_answer_itself() {
+    let shipping: Agent = Agent::new("Shipping").handoff_description("Parcels and delivery.");
+    let billing = Agent::new("Billing")
+        .instructions("You answer questions about bills and refunds.")
+        .knowledge(Knowledge::new("refund time", "Five days."))
+        .handoff(&shipping);
+    assert_eq!(
+        run(&billing, "when is my refund coming")
+            .await
+            .last_agent()
+            .name(),
+        "Billing"
+    );
+    assert_eq!(
+        run(&billing, "where is my parcel")
+            .await
+            .last_agent()
+            .name(),
+        "Shipping"
+    );
+}
+
+#[tokio::test]
+async fn work_for_other_domains_than_a_shop() {
+    let colleagues = [
+        (
+            "HR",
+            "Leave, payroll, recruiting and onboarding of employees.",
+        ),
+        ("IT desk", "Computers, software, network and passwords."),
+        ("Travel desk", "Flights, hotels and trips."),
+        (
+            "Clinic",
+            "Doctors, appointments, prescriptions and test results.",
+        ),
+        ("Legal", "Contracts, disputes and compliance."),
+        ("Bank", "Loans, mortgages, savings and transfers."),
+    ];
+    let front = colleagues
+        .iter()
+        .fold(Agent::new("Front desk"), |front, (name, about)| {
+            front.handoff(Agent::new(*name).handoff_description(*about))
+        });
+    for (text, expected) in [
+        ("how many vacation days do I have left", "HR"),
+        ("工资条在哪里看", "HR"),
+        ("my laptop cannot connect to the wifi", "IT desk"),
+        ("电脑蓝屏了", "IT desk"),
+        ("I need a room in Berlin and a flight back", "Travel desk"),
+        ("帮我改签明天的航班", "Travel desk"),
+        ("my throat hurts and I have a fever", "Clinic"),
+        ("想挂个号看牙医", "Clinic"),
+        ("can they sue us over this clause", "Legal"),
+        ("合同里的违约条款怎么写", "Legal"),
+        ("what interest would I pay on a morgage", "Bank"),
+        ("房贷利率是多少", "Bank"),
+    ] {
+        assert_eq!(
+            run(&front, text).await.last_agent().name(),
+            expected,
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn go_to_the_agent_that_speaks_the_language() {
+    let spanish: Agent = Agent::new("Spanish agent");
+    let english: Agent = Agent::new("English agent");
+    let triage = Agent::new("Triage").handoff(&spanish).handoff(&english);
+    assert_eq!(
+        run(&triage, "Hola, ¿cómo estás?").await.last_agent().name(),
+        "Spanish agent"
+    );
+}
+
+#[tokio::test]
+async fn keep_the_message_in_a_nested_history() {
+    let billing: Agent = Agent::new("Billing")
+        .handoff_description("Bills and refunds.")
+        .knowledge(Knowledge::new("refund time", "Five days."));
+    let triage = Agent::new("Triage").handoff(&billing);
+    let runner = Runner::new(&triage)
+        .model(OfflineModel::new())
+        .nest_handoff_history(true);
+    let result = runner.run("when is my refund coming").await.unwrap();
+    assert_eq!(result.final_text(), format!("Five days.{SIGNATURE}"));
+}
+
+#[tokio::test]
+async fn consider_earlier_messages_if_a_reply_is_short() {
+    let shipping: Agent = Agent::new("Shipping").handoff_description("Parcels and delivery.");
+    let billing: Agent = Agent::new("Billing").handoff_description("Bills and refunds.");
+    let triage = Agent::new("Triage").handoff(&shipping).handoff(&billing);
+    let items = vec![
+        Item::user("my parcel has not arrived"),
+        Item::assistant("Shall I pass you on?"),
+        Item::user("yes please"),
+    ];
+    let result = Runner::new(&triage)
+        .model(OfflineModel::new())
+        .run(items)
+        .await
+        .unwrap();
+    assert_eq!(result.last_agent().name(), "Shipping");
+}
+
+#[tokio::test]
+async fn follow_a_short_message_on_a_new_topic() {
+    let shipping: Agent = Agent::new("Shipping").handoff_description("Parcels and delivery.");
+    let billing: Agent = Agent::new("Billing").handoff_description("Bills and refunds.");
+    let triage = Agent::new("Triage").handoff(&shipping).handoff(&billing);
+    let items = vec![
+        Item::user("my parcel has not arrived, the courier lost the package, track the delivery"),
+        Item::assistant("Sorry to hear that."),
+        Item::user("and a refund?"),
+    ];
+    let result = Runner::new(&triage)
+        .model(OfflineModel::new())
+        .run(items)
+        .await
+        .unwrap();
+    assert_eq!(result.last_agent().name(), "Billing");
+}

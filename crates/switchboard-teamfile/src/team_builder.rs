@@ -1,0 +1,246 @@
+//! Builds the agents of a resolved team.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::Path;
+
+use switchboard_core::agent::ToolUseBehavior;
+use switchboard_core::model::{ModelHandle, Reasoning, ToolChoice};
+use switchboard_core::{Agent, Handoff, ModelSettings, RunConfig, Team, Tool, handoff};
+
+use crate::context::Context;
+use crate::diagnostics::{Problem, Problems};
+use crate::document::{Node, steps};
+use crate::filters;
+use crate::guardrails::Guardrail;
+use crate::resolve::{ResolvedAgent, ResolvedHandoff, ResolvedTeam};
+use crate::tools::{SharedClient, ToolError, Vars};
+use crate::types::{AfterToolsSpec, SettingsSpec};
+
+/// Returns the model of a name. Problems have no position.
+pub(crate) type GetModel<'a> = dyn FnMut(&str) -> Result<ModelHandle, Box<Problem>> + 'a;
+
+/// Builds the agents of a resolved team.
+pub(crate) struct TeamBuilder<'a> {
+    pub(crate) resolved: &'a ResolvedTeam,
+    pub(crate) root: &'a Node,
+    pub(crate) folder: &'a Path,
+    pub(crate) vars: Vars<'a>,
+    /// `None` if the team is for inspection only.
+    pub(crate) client: Option<SharedClient>,
+    pub(crate) model: &'a mut GetModel<'a>,
+    pub(crate) problems: Problems,
+}
+
+impl TeamBuilder<'_> {
+    pub(crate) fn build(mut self) -> Result<(Team<Context>, RunConfig<Context>), Problems> {
+        let resolved = self.resolved;
+        let tools = self.tools();
+        // `Team::check` takes the first agent as the start.
+        let (start, others): (Vec<_>, Vec<_>) = resolved
+            .agents
+            .iter()
+            .partition(|agent| agent.name == resolved.start);
+        let mut team = Team::new();
+        for agent in start.into_iter().chain(others) {
+            team = team.agent(self.agent(agent, &tools));
+        }
+        let config = self.run_config();
+        self.problems.or_errors()?;
+        let team = team
+            .build()
+            .map_err(|error| Problems::one(Problem::without_file("team", error.to_string())))?;
+        Ok((team, config))
+    }
+
+    fn add_problem(&mut self, problem: Problem, span: Range<usize>) {
+        self.problems
+            .add(self.problems.source().locate(problem, span));
+    }
+
+    fn tools(&mut self) -> BTreeMap<String, Tool<Context>> {
+        let mut tools = BTreeMap::new();
+        for (name, tool) in &self.resolved.tools {
+            match tool.open(self.folder, self.client.as_mut(), self.vars) {
+                Ok(tool) => {
+                    tools.insert(name.clone(), tool);
+                }
+                Err(ToolError { header, problem }) => {
+                    let span = match header {
+                        Some(header) => header_span(self.root, name, header.as_str()),
+                        None => self.root.name_span_of(steps!["tools", name]),
+                    };
+                    self.add_problem(*problem, span);
+                }
+            }
+        }
+        tools
+    }
+
+    fn agent(
+        &mut self,
+        resolved: &ResolvedAgent,
+        tools: &BTreeMap<String, Tool<Context>>,
+    ) -> Agent<Context> {
+        let spec = &resolved.spec;
+        let team_settings = model_settings(&self.resolved.settings);
+        let mut agent = Agent::new(resolved.name.as_str())
+            .model_settings(team_settings.overridden_by(&model_settings(&spec.settings)))
+            .tool_use_behavior(match &spec.after_tools {
+                AfterToolsSpec::RunModelAgain => ToolUseBehavior::run_model_again(),
+                AfterToolsSpec::StopOnFirstTool => ToolUseBehavior::stop_on_first_tool(),
+                AfterToolsSpec::StopAt(names) => ToolUseBehavior::stop_at(names.clone()),
+            });
+        match (self.model)(self.resolved.model_of(resolved)) {
+            Ok(model) => agent = agent.model(model),
+            Err(problem) => {
+                let path = match spec.model {
+                    Some(_) => steps!["agents", &resolved.name, "model"],
+                    None => steps!["model"],
+                };
+                self.add_problem(*problem, self.root.span_of(path));
+            }
+        }
+        if let Some(instructions) = &resolved.instructions {
+            agent = agent.instructions(instructions.as_str());
+        }
+        if let Some(description) = &spec.description {
+            agent = agent.handoff_description(description.as_str());
+        }
+        if spec.explain_handoffs {
+            agent = agent.explain_handoffs();
+        }
+        for entry in &resolved.knowledge {
+            agent = agent.knowledge(entry.clone());
+        }
+        for tool in spec.tools.iter().filter_map(|name| tools.get(name)) {
+            agent = agent.tool(tool.clone());
+        }
+        for guardrail in self.guardrails(&spec.input_guardrails) {
+            agent = agent.input_guardrail(guardrail.on_input());
+        }
+        for guardrail in self.guardrails(&spec.output_guardrails) {
+            agent = agent.output_guardrail(guardrail.on_output());
+        }
+        for (index, handoff) in resolved.handoffs.iter().enumerate() {
+            agent = agent.handoff(self.handoff(&resolved.name, index, handoff));
+        }
+        agent
+    }
+
+    fn handoff(
+        &mut self,
+        agent: &str,
+        index: usize,
+        resolved: &ResolvedHandoff,
+    ) -> Handoff<Context> {
+        let spec = &resolved.spec;
+        let mut builder = handoff::<Context>(spec.to.as_str());
+        if let Some(name) = &spec.tool_name {
+            builder = builder.tool_name(name.as_str());
+        }
+        if let Some(description) = &spec.description {
+            builder = builder.tool_description(description.as_str());
+        }
+        if let Some(nest) = spec.nest_history {
+            builder = builder.nest_history(nest);
+        }
+        for guardrail in self.guardrails(&spec.guardrails) {
+            builder = builder.guardrail(guardrail.on_handoff());
+        }
+        if let (Some(when), Some(text)) = (resolved.when.clone(), &spec.when) {
+            builder = builder
+                .enabled_if(move |ctx, _agent| when.holds(&ctx))
+                .condition_name(text.as_str());
+        }
+        let filters = spec.filters.as_deref().unwrap_or_default();
+        match filters::chain(filters, &mut self.model) {
+            Ok(Some(filter)) => builder = builder.filter(filter),
+            Ok(None) => {}
+            Err(problem) => {
+                let path = steps!["agents", agent, "handoffs", index];
+                self.add_problem(*problem, self.root.span_of(path));
+            }
+        }
+        match &resolved.payload {
+            Some(schema) => builder.payload_schema(schema.clone()).build(),
+            None => builder.build(),
+        }
+    }
+
+    fn run_config(&mut self) -> RunConfig<Context> {
+        let run = &self.resolved.run;
+        let to_usize = |limit: u32| usize::try_from(limit).ok();
+        let mut config = RunConfig {
+            nest_handoff_history: run.nest_history,
+            session_limit: run.session_limit.and_then(to_usize),
+            tool_concurrency: run
+                .tool_concurrency
+                .and_then(to_usize)
+                .and_then(NonZeroUsize::new),
+            input_guardrails: self
+                .guardrails(&run.input_guardrails)
+                .map(Guardrail::on_input)
+                .collect(),
+            output_guardrails: self
+                .guardrails(&run.output_guardrails)
+                .map(Guardrail::on_output)
+                .collect(),
+            handoff_guardrails: self
+                .guardrails(&run.handoff_guardrails)
+                .map(Guardrail::on_handoff)
+                .collect(),
+            ..RunConfig::default()
+        };
+        config.max_turns = run.max_turns.or(config.max_turns);
+        match filters::chain(&run.filters, &mut self.model) {
+            Ok(filter) => config.handoff_input_filter = filter,
+            Err(problem) => {
+                self.add_problem(*problem, self.root.span_of(steps!["run", "filters"]));
+            }
+        }
+        config
+    }
+
+    fn guardrails(&self, names: &[String]) -> impl Iterator<Item = &Guardrail> {
+        let guardrails = &self.resolved.guardrails;
+        names.iter().filter_map(|name| guardrails.get(name))
+    }
+}
+
+/// Returns the span of a header of a tool, whose name may be written in any case.
+fn header_span(root: &Node, tool: &str, header: &str) -> Range<usize> {
+    let headers = root.at(steps!["tools", tool, "http", "headers"]);
+    let mut entries = headers.entries().iter();
+    let entry = entries.find(|entry| entry.name.eq_ignore_ascii_case(header));
+    entry
+        .map_or(&headers.span, |entry| &entry.value.span)
+        .clone()
+}
+
+fn model_settings(spec: &SettingsSpec) -> ModelSettings {
+    ModelSettings {
+        temperature: spec.temperature,
+        top_p: spec.top_p,
+        frequency_penalty: spec.frequency_penalty,
+        presence_penalty: spec.presence_penalty,
+        tool_choice: spec.tool_choice.as_deref().map(|choice| match choice {
+            "auto" => ToolChoice::Auto,
+            "required" => ToolChoice::Required,
+            "none" => ToolChoice::None,
+            name => ToolChoice::Named(name.into()),
+        }),
+        parallel_tool_calls: spec.parallel_tool_calls,
+        truncation: spec.truncation.as_deref().map(Into::into),
+        max_tokens: spec.max_tokens.map(u64::from),
+        reasoning: spec.reasoning_effort.as_deref().map(|effort| Reasoning {
+            effort: Some(effort.into()),
+            ..Reasoning::default()
+        }),
+        verbosity: spec.verbosity.as_deref().map(Into::into),
+        store: spec.store,
+        extra_body: spec.extra_body.clone().into_iter().collect(),
+        ..ModelSettings::default()
+    }
+}
