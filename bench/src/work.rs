@@ -19,7 +19,7 @@ pub struct Work {
     clear: Box<dyn Fn()>,
 }
 
-/// When the history is parsed from JSON.
+/// The moment at which the history is parsed from JSON.
 #[derive(Clone, Copy, PartialEq)]
 enum Parse {
     /// All runs share the same items, and what is cached in them.

@@ -50,7 +50,7 @@ pub(crate) enum Action {
 /// Looks up an environment variable.
 pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Why a tool cannot be used in this environment.
+/// The reason a tool cannot be used in this environment.
 pub(crate) struct ToolError {
     /// The header whose environment variable is missing.
     pub(crate) header: Option<HeaderName>,

@@ -16,7 +16,7 @@ pub(crate) struct UrlTemplate {
     query: Vec<Part>,
 }
 
-/// Why a text is not a URL template.
+/// The reason a text is not a URL template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UrlError {
     /// It does not begin with `http://` or `https://` and a server.

@@ -25,7 +25,7 @@ pub(super) struct InputSanitizer<'a> {
     pub(super) is_stateless: bool,
 }
 
-/// Which of a chunk's items are sent unchanged, as far as they have been checked.
+/// The items of a chunk that are sent unchanged, as far as they have been checked.
 #[derive(Default)]
 pub(in crate::wire) struct UnchangedItems {
     /// For each checked item, from the first on: `true` if it is sent unchanged whatever items are
