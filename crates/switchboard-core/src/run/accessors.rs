@@ -50,7 +50,7 @@ impl Run {
 
     /// The results of the guardrails of one kind.
     pub fn guardrail_results(&self, kind: GuardrailKind) -> &[GuardrailResult] {
-        self.guardrails.of(kind).all()
+        &self.guardrails.of(kind).results
     }
 
     /// The conversation so far, to continue from: the input, then the items the run made, without

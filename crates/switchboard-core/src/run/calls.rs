@@ -4,10 +4,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::machine::model_error;
 use super::small_map::SmallMap;
 use super::turn::Turn;
-use crate::error::{Error, ErrorKind};
-use crate::items::{Item, ItemKind};
+use crate::error::Error;
+use crate::items::{Item, ItemKind, RunItems};
 
 /// The calls of a run, by the identity of their items.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -51,15 +52,6 @@ pub(super) enum CallRole {
     IgnoredHandoff,
 }
 
-/// A list of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The items that models are shown.
-    Shown,
-    /// The record of the run.
-    Recorded,
-}
-
 impl CallRole {
     fn is_handoff(self) -> bool {
         self != Self::Tool
@@ -70,48 +62,39 @@ impl CallLog {
     /// Adds the calls of a turn.
     pub(super) fn add(&mut self, turn: &Turn) {
         for (item, role) in turn.calls() {
-            let item = item.clone();
-            self.0.insert(item.identity(), KnownCall { item, role });
+            self.0.insert(item.identity(), KnownCall::new(item, role));
         }
     }
 
     /// Removes calls from the turn that were answered before, and returns `true` if there were any.
-    /// `has_output` looks an output up by its identity.
+    /// `shown` are the items that models see, `recorded` those of the run.
     pub(super) fn drop_repeated(
         &self,
         turn: &mut Turn,
-        has_output: impl Fn(u64, Place) -> bool,
+        shown: &RunItems,
+        recorded: &RunItems,
     ) -> Result<bool, Error> {
         let mut repeated: FxHashSet<usize> = FxHashSet::default();
         let has_several = turn.calls().nth(1).is_some();
-        let mut in_response: FxHashMap<u64, (&Item, CallRole)> = FxHashMap::default();
+        let mut in_response: FxHashMap<u64, KnownCall> = FxHashMap::default();
         for (item, role) in turn.calls() {
             if item.call_id().is_none_or(|id| id.is_empty()) {
-                return Err(Error::new(
-                    ErrorKind::ModelBehavior,
-                    format!(
-                        "the model called \"{}\" without a call id, so the call cannot be answered",
-                        item.name().unwrap_or_default()
-                    ),
-                ));
+                return Err(model_error(format!(
+                    "the model called \"{}\" without a call id, so the call cannot be answered",
+                    item.name().unwrap_or_default()
+                )));
             }
             let identity = item.identity();
-            let is_repeated = match (in_response.get(&identity), self.0.get(&identity)) {
-                (Some((other, other_role)), _) => {
-                    expect_same(other, *other_role, item, role)?;
-                    true
+            let before = in_response.get(&identity);
+            if let Some(known) = before.or_else(|| self.0.get(&identity)) {
+                known.expect_same(item, role)?;
+                if before.is_some() || known.was_answered(shown, recorded)? {
+                    repeated.insert(item.address());
                 }
-                (None, None) => false,
-                (None, Some(known)) => {
-                    expect_same(&known.item, known.role, item, role)?;
-                    known.was_answered(&has_output)?
-                }
-            };
-            if has_several {
-                in_response.entry(identity).or_insert((item, role));
             }
-            if is_repeated {
-                repeated.insert(item.address());
+            if has_several {
+                let call = || KnownCall::new(item, role);
+                in_response.entry(identity).or_insert_with(call);
             }
         }
         if repeated.is_empty() {
@@ -129,55 +112,50 @@ impl CallLog {
             .filter(|item| item.kind() == ItemKind::FunctionCall);
         calls.any(|item| {
             let known = self.0.get(&item.identity());
-            let known = known.map(|known| (&known.item, known.role.is_handoff()));
             let before = before.insert(item.identity(), item);
-            let before = before.map(|other| (other, is_handoff(other)));
-            let mut others = known.into_iter().chain(before);
-            others.any(|(other, was_handoff)| {
-                was_handoff != is_handoff(item) || !same_call(other, item)
-            })
+            known.is_some_and(|known| !known.is_same(item, is_handoff(item)))
+                || before.is_some_and(|other| {
+                    is_handoff(other) != is_handoff(item) || !same_call(other, item)
+                })
         })
     }
 }
 
 impl KnownCall {
+    fn new(item: &Item, role: CallRole) -> Self {
+        let item = item.clone();
+        Self { item, role }
+    }
+
+    fn is_same(&self, item: &Item, is_handoff: bool) -> bool {
+        self.role.is_handoff() == is_handoff && same_call(&self.item, item)
+    }
+
+    fn expect_same(&self, item: &Item, role: CallRole) -> Result<(), Error> {
+        if self.is_same(item, role.is_handoff()) {
+            return Ok(());
+        }
+        let id = item.call_id().unwrap_or_default();
+        let message = format!("the model used the call id \"{id}\" for two different calls");
+        Err(model_error(message))
+    }
+
     /// Returns `true` if a repeated call was answered and can be dropped. A handoff that was ignored
     /// may be asked for again; one that took place must not take place twice.
-    fn was_answered(&self, has_output: impl Fn(u64, Place) -> bool) -> Result<bool, Error> {
+    fn was_answered(&self, shown: &RunItems, recorded: &RunItems) -> Result<bool, Error> {
         let output = self.item.output_identity();
-        let is_shown = || has_output(output, Place::Shown);
+        let is_in = |items: &RunItems| items.iter().any(|made| made.item().identity() == output);
         match self.role {
             CallRole::Tool => Ok(true),
-            CallRole::IgnoredHandoff => Ok(is_shown()),
-            CallRole::Handoff if is_shown() || has_output(output, Place::Recorded) => Ok(true),
-            CallRole::Handoff => Err(Error::new(
-                ErrorKind::ModelBehavior,
-                format!(
-                    "the model repeated the call \"{}\" of a handoff that took place and whose output \
-                     a filter has taken out; it is not taken twice",
-                    self.item.call_id().unwrap_or_default()
-                ),
-            )),
+            CallRole::IgnoredHandoff => Ok(is_in(shown)),
+            CallRole::Handoff if is_in(shown) || is_in(recorded) => Ok(true),
+            CallRole::Handoff => Err(model_error(format!(
+                "the model repeated the call \"{}\" of a handoff that took place and whose output a \
+                 filter has taken out; it is not taken twice",
+                self.item.call_id().unwrap_or_default()
+            ))),
         }
     }
-}
-
-fn expect_same(
-    known: &Item,
-    known_role: CallRole,
-    item: &Item,
-    role: CallRole,
-) -> Result<(), Error> {
-    if known_role.is_handoff() == role.is_handoff() && same_call(known, item) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::ModelBehavior,
-        format!(
-            "the model used the call id \"{}\" for two different calls",
-            item.call_id().unwrap_or_default()
-        ),
-    ))
 }
 
 /// Returns `true` if two calls have the same id, name and arguments, compared as JSON.

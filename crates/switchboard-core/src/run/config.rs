@@ -22,72 +22,110 @@ pub const DEFAULT_MAX_TURNS: u32 = 10;
 /// The default limit of nested agents used as tools.
 pub const DEFAULT_MAX_AGENT_DEPTH: u32 = 8;
 
-/// The settings of a run.
-///
-/// The methods of [`Runner`](crate::Runner) write into one. To use the same settings for many
-/// runners, pass it to [`Runner::replace_config`](crate::Runner::replace_config).
-///
-/// ```
-/// use switchboard_core::{RunConfig, filters};
-///
-/// let config: RunConfig = RunConfig {
-///     max_turns: Some(20),
-///     handoff_input_filter: Some(filters::remove_all_tools()),
-///     ..RunConfig::default()
-/// };
-/// ```
-pub struct RunConfig<C = ()> {
-    /// The model of all agents, instead of their own.
-    pub model: Option<ModelHandle>,
-    /// Settings that override those of all agents, field by field.
-    pub model_settings: Option<Arc<ModelSettings>>,
-    /// The limit of turns, over all agents; `None` is no limit.
-    pub max_turns: Option<u32>,
-    /// The filter of handoffs that have none of their own.
-    pub handoff_input_filter: Option<Filter<C>>,
-    /// Nests the history on handoffs that have no setting of their own.
-    pub nest_handoff_history: bool,
-    /// The function that makes the nested history, instead of a summary.
-    pub handoff_history_mapper: Option<HistoryMapper>,
-    /// The lines around a nested history.
-    pub history_markers: HistoryMarkers,
-    /// Guardrails on the input, beside those of the first agent.
-    pub input_guardrails: Vec<InputGuardrail<C>>,
-    /// Guardrails on the output, beside those of the last agent.
-    pub output_guardrails: Vec<OutputGuardrail<C>>,
-    /// Guardrails on every handoff, beside its own.
-    pub handoff_guardrails: Vec<HandoffGuardrail<C>>,
-    /// Guardrails on every tool, after those of the tool and of its agent.
-    pub tool_guardrails: Vec<ToolGuardrail<C>>,
-    /// The hooks of the run.
-    pub hooks: Option<HooksHandle<C>>,
-    /// The session that stores the conversation.
-    pub session: Option<SessionHandle>,
-    /// The conversation that the provider keeps, so that only new items are sent.
-    pub server_history: Option<ServerHistory>,
-    /// The number of the session's latest items to load; `None` is all.
-    pub session_limit: Option<usize>,
-    /// The number of tools of one response that run concurrently; `None` is no limit.
-    pub tool_concurrency: Option<NonZeroUsize>,
-    /// Rewrites every model request.
-    pub model_filter: Option<ModelFilter<C>>,
-    /// Drops calls without outputs and outputs without calls from every request. The engine and the
-    /// library's filters leave none; your own filters may.
-    pub drop_orphaned_calls: bool,
-    /// Gives a fallback output for a run that cannot continue.
-    pub recovery: Option<Recovery<C>>,
-    /// The policy for calls of tools that do not exist.
-    pub unknown_tool: UnknownTool,
-    /// The names of the tools of handoffs, where no name is given.
-    pub tool_names: ToolNames,
-    /// The policy for tools or handoffs of an agent that share a name.
-    pub name_collision: NameCollision,
-    /// The destination of spans.
-    pub tracing: Tracing,
-    /// Includes arguments, outputs, payloads and responses in spans.
-    pub trace_sensitive_data: bool,
-    /// The limit of nested agents used as tools.
-    pub max_agent_depth: u32,
+/// Declares the settings of a run with their defaults. A derived `Clone`, `Debug` or `Default` would
+/// ask for the same of `C`.
+macro_rules! run_config {
+    (
+        $(#[$attribute:meta])*
+        pub struct $name:ident<C = ()> {
+            $($(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        pub struct $name<C = ()> {
+            $($(#[$doc])* pub $field: $type,)*
+        }
+
+        impl<C> Default for $name<C> {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl<C> Clone for $name<C> {
+            fn clone(&self) -> Self {
+                Self { $($field: self.$field.clone(),)* }
+            }
+        }
+
+        impl<C> fmt::Debug for $name<C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut debug = f.debug_struct(stringify!($name));
+                $(debug.field(stringify!($field), &self.$field);)*
+                debug.finish()
+            }
+        }
+    };
+}
+
+run_config! {
+    /// The settings of a run.
+    ///
+    /// The methods of [`Runner`](crate::Runner) write into one. To use the same settings for many
+    /// runners, pass it to [`Runner::replace_config`](crate::Runner::replace_config).
+    ///
+    /// ```
+    /// use switchboard_core::{RunConfig, filters};
+    ///
+    /// let config: RunConfig = RunConfig {
+    ///     max_turns: Some(20),
+    ///     handoff_input_filter: Some(filters::remove_all_tools()),
+    ///     ..RunConfig::default()
+    /// };
+    /// ```
+    pub struct RunConfig<C = ()> {
+        /// The model of all agents, instead of their own.
+        pub model: Option<ModelHandle> = None,
+        /// Settings that override those of all agents, field by field.
+        pub model_settings: Option<Arc<ModelSettings>> = None,
+        /// The limit of turns, over all agents; `None` is no limit.
+        pub max_turns: Option<u32> = Some(DEFAULT_MAX_TURNS),
+        /// The filter of handoffs that have none of their own.
+        pub handoff_input_filter: Option<Filter<C>> = None,
+        /// Nests the history on handoffs that have no setting of their own.
+        pub nest_handoff_history: bool = false,
+        /// The function that makes the nested history, instead of a summary.
+        pub handoff_history_mapper: Option<HistoryMapper> = None,
+        /// The lines around a nested history.
+        pub history_markers: HistoryMarkers = HistoryMarkers::default(),
+        /// Guardrails on the input, beside those of the first agent.
+        pub input_guardrails: Vec<InputGuardrail<C>> = Vec::new(),
+        /// Guardrails on the output, beside those of the last agent.
+        pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
+        /// Guardrails on every handoff, beside its own.
+        pub handoff_guardrails: Vec<HandoffGuardrail<C>> = Vec::new(),
+        /// Guardrails on every tool, after those of the tool and of its agent.
+        pub tool_guardrails: Vec<ToolGuardrail<C>> = Vec::new(),
+        /// The hooks of the run.
+        pub hooks: Option<HooksHandle<C>> = None,
+        /// The session that stores the conversation.
+        pub session: Option<SessionHandle> = None,
+        /// The conversation that the provider keeps, so that only new items are sent.
+        pub server_history: Option<ServerHistory> = None,
+        /// The number of the session's latest items to load; `None` is all.
+        pub session_limit: Option<usize> = None,
+        /// The number of tools of one response that run concurrently; `None` is no limit.
+        pub tool_concurrency: Option<NonZeroUsize> = None,
+        /// Rewrites every model request.
+        pub model_filter: Option<ModelFilter<C>> = None,
+        /// Drops calls without outputs and outputs without calls from every request. The engine and the
+        /// library's filters leave none; your own filters may.
+        pub drop_orphaned_calls: bool = false,
+        /// Gives a fallback output for a run that cannot continue.
+        pub recovery: Option<Recovery<C>> = None,
+        /// The policy for calls of tools that do not exist.
+        pub unknown_tool: UnknownTool = UnknownTool::default(),
+        /// The names of the tools of handoffs, where no name is given.
+        pub tool_names: ToolNames = ToolNames::default(),
+        /// The policy for tools or handoffs of an agent that share a name.
+        pub name_collision: NameCollision = NameCollision::default(),
+        /// The destination of spans.
+        pub tracing: Tracing = Tracing::default(),
+        /// Includes arguments, outputs, payloads and responses in spans.
+        pub trace_sensitive_data: bool = true,
+        /// The limit of nested agents used as tools.
+        pub max_agent_depth: u32 = DEFAULT_MAX_AGENT_DEPTH,
+    }
 }
 
 /// Policy for tools or handoffs of an agent that share a name.
@@ -99,91 +137,4 @@ pub enum NameCollision {
     Warn,
     /// The run ends with an error before the model is asked.
     Fail,
-}
-
-impl<C> Default for RunConfig<C> {
-    fn default() -> Self {
-        Self {
-            model: None,
-            model_settings: None,
-            max_turns: Some(DEFAULT_MAX_TURNS),
-            handoff_input_filter: None,
-            nest_handoff_history: false,
-            handoff_history_mapper: None,
-            history_markers: HistoryMarkers::default(),
-            input_guardrails: Vec::new(),
-            output_guardrails: Vec::new(),
-            tool_guardrails: Vec::new(),
-            handoff_guardrails: Vec::new(),
-            hooks: None,
-            session: None,
-            server_history: None,
-            session_limit: None,
-            tool_concurrency: None,
-            model_filter: None,
-            drop_orphaned_calls: false,
-            recovery: None,
-            unknown_tool: UnknownTool::default(),
-            tool_names: ToolNames::default(),
-            name_collision: NameCollision::default(),
-            tracing: Tracing::default(),
-            trace_sensitive_data: true,
-            max_agent_depth: DEFAULT_MAX_AGENT_DEPTH,
-        }
-    }
-}
-
-impl<C> Clone for RunConfig<C> {
-    fn clone(&self) -> Self {
-        Self {
-            model: self.model.clone(),
-            model_settings: self.model_settings.clone(),
-            max_turns: self.max_turns,
-            handoff_input_filter: self.handoff_input_filter.clone(),
-            nest_handoff_history: self.nest_handoff_history,
-            handoff_history_mapper: self.handoff_history_mapper.clone(),
-            history_markers: self.history_markers.clone(),
-            input_guardrails: self.input_guardrails.clone(),
-            output_guardrails: self.output_guardrails.clone(),
-            tool_guardrails: self.tool_guardrails.clone(),
-            handoff_guardrails: self.handoff_guardrails.clone(),
-            hooks: self.hooks.clone(),
-            session: self.session.clone(),
-            server_history: self.server_history.clone(),
-            session_limit: self.session_limit,
-            tool_concurrency: self.tool_concurrency,
-            model_filter: self.model_filter.clone(),
-            drop_orphaned_calls: self.drop_orphaned_calls,
-            recovery: self.recovery.clone(),
-            unknown_tool: self.unknown_tool,
-            tool_names: self.tool_names,
-            name_collision: self.name_collision,
-            tracing: self.tracing.clone(),
-            trace_sensitive_data: self.trace_sensitive_data,
-            max_agent_depth: self.max_agent_depth,
-        }
-    }
-}
-
-impl<C> fmt::Debug for RunConfig<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunConfig")
-            .field("model", &self.model)
-            .field("model_settings", &self.model_settings)
-            .field("max_turns", &self.max_turns)
-            .field("handoff_input_filter", &self.handoff_input_filter)
-            .field("nest_handoff_history", &self.nest_handoff_history)
-            .field("history_markers", &self.history_markers)
-            .field("input_guardrails", &self.input_guardrails)
-            .field("output_guardrails", &self.output_guardrails)
-            .field("tool_guardrails", &self.tool_guardrails)
-            .field("handoff_guardrails", &self.handoff_guardrails)
-            .field("session", &self.session)
-            .field("tool_concurrency", &self.tool_concurrency)
-            .field("unknown_tool", &self.unknown_tool)
-            .field("tool_names", &self.tool_names)
-            .field("name_collision", &self.name_collision)
-            .field("tracing", &self.tracing)
-            .finish_non_exhaustive()
-    }
 }

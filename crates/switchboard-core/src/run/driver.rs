@@ -3,6 +3,17 @@
 //! The files below hold one kind of step each. Futures that most runs do not need are boxed, so
 //! that a run that waits for its model stays small.
 
+/// Sets data of a span that was not known when it began.
+macro_rules! update_span {
+    ($span:expr, $kind:ident.$field:ident = $value:expr) => {
+        $span.update(|data| {
+            if let SpanData::$kind { $field: field, .. } = data {
+                *field = $value;
+            }
+        })
+    };
+}
+
 mod guardrails;
 mod handoff;
 mod hooks;
@@ -13,16 +24,17 @@ mod tools;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use futures_util::TryFutureExt as _;
 use rustc_hash::FxHashSet;
 
 use super::agent_keys;
 use super::config::RunConfig;
-use super::machine::{Rules, Run, Step, ToolUseRule};
+use super::machine::{Run, Step};
 use super::result::RunResult;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
-use crate::agent::{Agent, ToolUseBehaviorKind};
-use crate::callback::{BoxError, Outcome, call};
+use crate::agent::Agent;
+use crate::callback::BoxError;
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::RunItem;
@@ -55,15 +67,16 @@ pub(super) struct Driver<C> {
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn new(
-        run: Run,
+        mut run: Run,
         start: Agent<C>,
         agent: Agent<C>,
         config: Arc<RunConfig<C>>,
         context: Arc<C>,
-        events: Option<EventChannel>,
     ) -> Self {
-        let turn = run.turns();
+        // Version 3 stored only the key.
+        run.agent.name = agent.name_arc().clone();
         Self {
+            turn: run.turns(),
             run: Arc::new(run),
             agent,
             start,
@@ -74,10 +87,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
             offer: None,
-            events,
+            events: None,
             reported: FxHashSet::default(),
-            turn,
         }
+    }
+
+    /// Sends the events of the run to a channel, which is returned.
+    pub(super) fn open_channel(&mut self) -> EventChannel {
+        self.events.insert(EventChannel::default()).clone()
     }
 
     /// Counts the usage of this run also in the run of `outer`.
@@ -94,17 +111,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Drives the run to its end.
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
         let outcome = self.take_all_steps().await;
-        let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
-        self.clean_up(&outcome).await;
-        outcome
+        self.clean_up(outcome).await
     }
 
     /// Takes one step of the run.
     pub(super) async fn drive_one_step(&mut self) -> Result<(), Error> {
         let outcome = self.take_one_step().await;
-        let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
-        self.clean_up(&outcome).await;
-        outcome
+        self.clean_up(outcome).await
     }
 
     /// The result of the run, or the error with the run.
@@ -120,9 +133,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes the run out of the driver, which is of no use afterwards.
     pub(super) fn take_run(&mut self) -> Run {
         self.count_added_usage();
-        let empty = Run::new(self.run.agent.clone(), "".into());
-        let run = std::mem::replace(&mut self.run, Arc::new(empty));
-        Arc::unwrap_or_clone(run)
+        self.run_mut().take()
     }
 
     async fn take_all_steps(&mut self) -> Result<(), Error> {
@@ -166,15 +177,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     fn count_added_usage(&mut self) {
         let used = self.added_usage.take();
-        self.run_mut().count_usage(used);
+        self.run_mut().usage += used;
     }
 
-    async fn clean_up(&mut self, outcome: &Result<(), Error>) {
-        if let Err(error) = outcome {
+    async fn clean_up(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
+        let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
+        if let Err(error) = &outcome {
             self.mark_failure(error);
             Box::pin(self.save_completed_tools()).await;
         }
         self.end_spans();
+        outcome
     }
 
     fn end_spans(&mut self) {
@@ -184,8 +197,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Cleans up after a stop: turns that were committed are saved.
     pub(super) async fn clean_up_after_stop(&mut self) {
-        let has_guardrails = self.has_input_guardrails_before_model();
-        if !self.run.holds_input_back(has_guardrails) {
+        if !self.holds_input_back() {
             self.save_or_warn().await;
         }
         self.end_spans();
@@ -197,28 +209,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
     }
 
-    /// Calls user code within a span.
-    async fn call<T>(
+    /// Runs user code within a span. `what` names it in the error. Not an `async fn`, whose future
+    /// would have room for `code` twice.
+    fn run_code<T>(
         &self,
         span: Option<u64>,
-        code: impl FnOnce() -> Outcome<T>,
-    ) -> Result<T, BoxError> {
-        self.trace.within(span, call(code)).await
-    }
-
-    /// The settings that the machine decides by. They borrow nothing of the run.
-    fn rules<'a>(agent: &'a Agent<C>, config: &RunConfig<C>) -> Rules<'a> {
-        Rules {
-            agent: agent.name_arc(),
-            output: agent.output_type(),
-            unknown_tool: config.unknown_tool,
-            tool_use: match agent.tool_use_kind() {
-                ToolUseBehaviorKind::RunModelAgain => ToolUseRule::RunModelAgain,
-                ToolUseBehaviorKind::StopOnFirstTool => ToolUseRule::StopOnFirstTool,
-                ToolUseBehaviorKind::StopAtTools(names) => ToolUseRule::StopAtTools(names),
-                ToolUseBehaviorKind::Function(_) => ToolUseRule::AskFunction,
-            },
-        }
+        what: &str,
+        code: impl Future<Output = Result<T, BoxError>>,
+    ) -> impl Future<Output = Result<T, Error>> {
+        let outcome = self.trace.within(span, code);
+        outcome.map_err(move |error| user_error(what, error))
     }
 
     /// The tools and handoffs of this turn. A resumed run evaluates the conditions again.
@@ -229,24 +229,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let offer = match Offer::cached(&self.agent, self.config.tool_names) {
             Some(offer) => offer,
             None => {
-                let resolved = Offer::resolve(&self.agent, self.ctx(), self.config.tool_names);
-                let resolved = Box::pin(self.trace.within(self.parent_span(), resolved)).await;
-                resolved.map_err(|error| self.user_error("a condition", error))?
+                let resolve = Offer::resolve(&self.agent, self.ctx(), self.config.tool_names);
+                Box::pin(self.run_code(self.parent_span(), "a condition", resolve)).await?
             }
         };
         self.offer = Some(offer.clone());
         Ok(offer)
-    }
-
-    fn user_error(&self, what: &str, error: BoxError) -> Error {
-        let message = format!("{what} failed: {error}");
-        Error::new(ErrorKind::UserCode, message)
-            .caused_by(error)
-            .at_agent(self.agent.name())
-    }
-
-    fn configuration_error(&self, problem: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Configuration, problem).at_agent(self.agent.name())
     }
 
     fn parent_span(&self) -> Option<u64> {
@@ -287,17 +275,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Sends an event to the stream, and waits until it is taken.
     async fn emit(&self, kind: impl FnOnce() -> EventKind) {
-        self.emit_for(&self.agent, kind).await;
+        self.emit_for(self.agent.name_arc(), kind).await;
     }
 
     /// Sends an event of an agent that may not have the conversation any more.
-    async fn emit_for(&self, agent: &Agent<C>, kind: impl FnOnce() -> EventKind) {
+    async fn emit_for(&self, agent: &Arc<str>, kind: impl FnOnce() -> EventKind) {
         if let Some(events) = &self.events {
-            let event = StreamEvent {
-                kind: kind(),
-                agent: agent.name_arc().clone(),
-                turn: self.turn,
-            };
+            let event = StreamEvent::new(kind(), agent.clone(), self.turn);
             Box::pin(events.send(event, &self.run)).await;
         }
     }
@@ -353,37 +337,44 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Reports new items of the turn, each once.
     async fn report_items(&mut self, items: &[RunItem]) {
-        let agent = self.agent.clone();
-        self.report_items_of(&agent, items).await;
-    }
-
-    async fn report_items_of(&mut self, agent: &Agent<C>, items: &[RunItem]) {
-        if self.events.is_none() {
-            return;
-        }
-        for item in items {
-            if self.reported.insert(item.key())
-                && let Some(event) = EventKind::of_item(item.clone())
-            {
-                self.emit_for(agent, || event).await;
-            }
+        for event in self.item_events(items) {
+            self.emit(|| event).await;
         }
     }
 
     /// Reports the items that were recorded since the record had `start` of them, at the end of a
     /// turn.
     async fn report_recorded(&mut self, start: usize) {
-        let agent = self.agent.clone();
-        self.report_recorded_of(&agent, start).await;
+        for event in self.recorded_events(start) {
+            self.emit(|| event).await;
+        }
     }
 
-    async fn report_recorded_of(&mut self, agent: &Agent<C>, start: usize) {
+    /// The events of items that listeners were not notified of.
+    fn item_events(&mut self, items: &[RunItem]) -> Vec<EventKind> {
         if self.events.is_none() {
-            return;
+            return Vec::new();
         }
-        let added = self.run.new_items().tail(start);
-        let added: Vec<RunItem> = added.into_iter().cloned().collect();
-        self.report_items_of(agent, &added).await;
-        self.reported.clear();
+        let new = items.iter().filter(|item| self.reported.insert(item.key()));
+        new.filter_map(|item| EventKind::of_item(item.clone()))
+            .collect()
     }
+
+    fn recorded_events(&mut self, start: usize) -> Vec<EventKind> {
+        if self.events.is_none() {
+            return Vec::new();
+        }
+        let events = self.item_events(&self.run.items_since(start));
+        self.reported.clear();
+        events
+    }
+}
+
+fn user_error(what: &str, error: BoxError) -> Error {
+    let message = format!("{what} failed: {error}");
+    Error::new(ErrorKind::UserCode, message).caused_by(error)
+}
+
+fn configuration_error(problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Configuration, problem)
 }

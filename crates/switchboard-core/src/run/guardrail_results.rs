@@ -31,9 +31,9 @@ pub(super) enum InputChecks {
 /// Results of an attempt that failed are listed until the run is resumed, which starts another.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct GuardrailResults {
-    results: Vec<GuardrailResult>,
+    pub(super) results: Vec<GuardrailResult>,
     /// The number of leading results that are final.
-    settled: usize,
+    pub(super) settled: usize,
 }
 
 impl GuardrailState {
@@ -48,14 +48,6 @@ impl GuardrailState {
 }
 
 impl GuardrailResults {
-    pub(super) fn all(&self) -> &[GuardrailResult] {
-        &self.results
-    }
-
-    pub(super) fn settled(&self) -> usize {
-        self.settled
-    }
-
     /// Adds results of the current attempt.
     pub(super) fn add(&mut self, results: impl IntoIterator<Item = GuardrailResult>) {
         self.results.extend(results);

@@ -4,21 +4,21 @@
 //! methods here and in the neighbouring files (`handoff.rs`, `session_items.rs`, `replacement.rs`,
 //! `server_history.rs`). Each of these transitions succeeds as a whole or leaves the run unchanged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::calls::{CallLog, Place};
+use super::calls::CallLog;
 use super::guardrail_results::GuardrailState;
 use super::handoff_log::HandoffRecord;
 use super::model_input::{self, ModelInput};
 use super::response;
 use super::server_history::Delivered;
 use super::session_items::SessionState;
-use super::small_map::SmallMap;
 use super::turn::{HandoffCall, RanTool, ToolCall, ToolTurn, Turn};
-use crate::agent::ToolResult;
+use crate::agent::{Agent, ToolResult, ToolUseBehaviorKind};
 use crate::error::{Error, ErrorKind};
 use crate::handoff::history_links::HistoryLink;
 use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
@@ -68,14 +68,14 @@ pub(super) struct Position {
     /// The number of the last item the run made.
     pub(super) last_item: u32,
     /// The agents that have called a tool, by key.
-    pub(super) tool_users: ToolUsers,
+    pub(super) tool_users: BTreeSet<Arc<str>>,
 }
 
 /// The items of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Conversation {
     /// The input of the current agent: the run's own, or what a handoff made of it.
-    #[serde(with = "stored_input")]
+    #[serde(with = "StoredInput")]
     pub(super) input: Input,
     /// The number of leading input items that the session had before the run.
     pub(super) stored_input: usize,
@@ -90,30 +90,6 @@ pub(super) struct Conversation {
     /// The prepared input of the next model call; rebuilt when absent.
     #[serde(skip)]
     pub(super) model_input: Option<ModelInput>,
-}
-
-/// The keys of the agents that have called a tool.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<Arc<str>>", into = "Vec<Arc<str>>")]
-pub(super) struct ToolUsers(SmallMap<Arc<str>, (), 1>);
-
-impl From<Vec<Arc<str>>> for ToolUsers {
-    fn from(keys: Vec<Arc<str>>) -> Self {
-        let mut users = Self::default();
-        for key in keys {
-            users.0.insert(key, ());
-        }
-        users
-    }
-}
-
-impl From<ToolUsers> for Vec<Arc<str>> {
-    /// Sorted, so that the same run is always stored as the same text.
-    fn from(users: ToolUsers) -> Self {
-        let mut keys: Self = users.0.iter().map(|(key, ())| key.clone()).collect();
-        keys.sort_unstable();
-        keys
-    }
 }
 
 /// The position of a run within a turn.
@@ -148,24 +124,6 @@ pub enum Step<'a> {
     Conclude(&'a FinalOutput),
     /// The run has ended.
     Done(&'a FinalOutput),
-}
-
-/// The settings of the current agent and the run that the machine decides by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules<'a> {
-    pub(super) agent: &'a Arc<str>,
-    pub(super) output: Option<&'a OutputType>,
-    pub(super) unknown_tool: UnknownTool,
-    pub(super) tool_use: ToolUseRule<'a>,
-}
-
-/// The behaviour after tools have run.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ToolUseRule<'a> {
-    RunModelAgain,
-    StopOnFirstTool,
-    StopAtTools(&'a [String]),
-    AskFunction,
 }
 
 /// Policy for a call of a tool that does not exist.
@@ -213,6 +171,12 @@ impl Run {
         }
     }
 
+    /// Takes the run, and leaves an empty one.
+    pub(super) fn take(&mut self) -> Self {
+        let empty = Self::new(self.agent.clone(), "".into());
+        std::mem::replace(self, empty)
+    }
+
     /// Returns the step the run takes next.
     pub fn step(&self) -> Step<'_> {
         match &self.position.phase {
@@ -250,7 +214,8 @@ impl Run {
             Some(run) => Arc::new(own.overridden_by(run)),
             None => own.clone(),
         };
-        if merged.tool_choice.is_none() || keeps_tool_choice || !self.has_used_tools() {
+        let has_used_tools = self.position.tool_users.contains(&self.agent.key);
+        if merged.tool_choice.is_none() || keeps_tool_choice || !has_used_tools {
             return merged;
         }
         Arc::new(ModelSettings {
@@ -274,56 +239,38 @@ impl Run {
         }
     }
 
-    fn has_used_tools(&self) -> bool {
-        self.position.tool_users.0.get(&self.agent.key).is_some()
-    }
-
-    /// Counts usage of models in the run.
-    pub(super) fn count_usage(&mut self, usage: Usage) {
-        self.usage += usage;
-    }
-
-    /// Hooks were notified that the current agent has the conversation.
-    pub(super) fn agent_started(&mut self) {
-        self.position.agent_started = true;
-    }
-
     /// Accepts the model's response.
     pub(super) fn accept_response(
         &mut self,
         response: ModelResponse,
         offer: &Offer,
-        rules: Rules<'_>,
+        output_type: Option<&OutputType>,
+        unknown_tool: UnknownTool,
     ) -> Result<(), RejectedResponse> {
         let rejected = |error: Error, is_reported, items| RejectedResponse {
-            error: error.at_agent(rules.agent).with_rejected(response.clone()),
+            error: error
+                .at_agent(&self.agent.name)
+                .with_rejected(response.clone()),
             is_reported,
             items,
         };
-        let mut last_item = self.position.last_item;
-        let mut turn =
-            response::classify(&response, offer, rules, &mut last_item).map_err(|error| {
-                let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
-                let calls = &self.conversation.calls;
-                let is_reported = !calls.has_conflict(&response.output, is_handoff);
-                rejected(error, is_reported, Vec::new())
-            })?;
-        let has_output = |output: u64, place: Place| {
-            let mut made = match place {
-                Place::Shown => self.conversation.generated.iter(),
-                Place::Recorded => self.conversation.record.iter(),
-            };
-            made.any(|made| made.item().identity() == output)
-        };
-        let skipped = self
-            .conversation
-            .calls
-            .drop_repeated(&mut turn, has_output)
+        let calls = &self.conversation.calls;
+        let (mut turn, last_item) =
+            self.classify(&response, offer, unknown_tool)
+                .map_err(|error| {
+                    let is_handoff =
+                        |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
+                    let is_reported = !calls.has_conflict(&response.output, is_handoff);
+                    rejected(error, is_reported, Vec::new())
+                })?;
+        let (shown, recorded) = (&self.conversation.generated, &self.conversation.record);
+        let skipped = calls
+            .drop_repeated(&mut turn, shown, recorded)
             .map_err(|error| rejected(error, false, Vec::new()))?;
-        let output = if turn.has_calls() {
+        let output = if turn.calls().next().is_some() {
             None
         } else {
-            response::final_output(&turn, skipped, rules)
+            response::final_output(&turn, skipped, output_type)
                 .map_err(|error| rejected(error, true, turn.items.clone()))?
         };
 
@@ -332,8 +279,7 @@ impl Run {
         self.position.turn = self.position.turn.saturating_add(1);
         self.responses.push(response);
         if turn.made_calls() {
-            let users = &mut self.position.tool_users;
-            users.0.insert(self.agent.key.clone(), ());
+            self.position.tool_users.insert(self.agent.key.clone());
         }
         let tools = turn.tools();
         if !tools.calls.is_empty() || !tools.unknown.is_empty() {
@@ -346,34 +292,27 @@ impl Run {
         Ok(())
     }
 
-    /// The items of the last response, accepted when the record had `recorded` items.
-    pub(super) fn response_items(&self, recorded: usize) -> Vec<RunItem> {
-        match self.turn() {
-            Some(turn) => turn.items.clone(),
-            None => {
-                let items = self.conversation.record.tail(recorded);
-                items.into_iter().cloned().collect()
-            }
-        }
+    /// The items that were added since the record had `recorded` of them.
+    pub(super) fn items_since(&self, recorded: usize) -> Vec<RunItem> {
+        let items = self.conversation.record.tail(recorded);
+        items.into_iter().cloned().collect()
     }
 
     /// Accepts the results of the tools, in the order of their calls.
-    pub(super) fn tools_ran(&mut self, results: Vec<ToolResult>, rules: Rules<'_>) {
+    pub(super) fn tools_ran<C>(&mut self, results: Vec<ToolResult>, agent: &Agent<C>) {
         let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
             return;
         };
         let tools = std::mem::take(turn.tools_mut());
         for (call, result) in tools.calls.iter().zip(&results) {
             let output = result.output.clone().into_value();
-            let text = result.output.text();
             turn.items
-                .push(self.tool_output(&call.call, &text, rules.agent, output));
+                .push(self.tool_output(&call.call, &result.output.text(), output));
         }
         for call in &tools.unknown {
-            let text = format!("Tool '{}' not found.", call.tool);
+            let text = call.not_found();
             let output = Value::from(text.as_str());
-            turn.items
-                .push(self.tool_output(&call.call, &text, rules.agent, output));
+            turn.items.push(self.tool_output(&call.call, &text, output));
         }
         *turn.tools_mut() = ToolTurn { results, ..tools };
         if !turn.handoffs.is_empty() {
@@ -381,18 +320,21 @@ impl Run {
             return;
         }
         let results = &turn.tools().results;
-        let last = match rules.tool_use {
-            ToolUseRule::AskFunction if !results.is_empty() => {
+        let last = match agent.tool_use_kind() {
+            ToolUseBehaviorKind::Function(_) if !results.is_empty() => {
                 self.position.phase = Phase::ToolUse(turn);
                 return;
             }
-            ToolUseRule::RunModelAgain | ToolUseRule::AskFunction => None,
-            ToolUseRule::StopOnFirstTool => results.first(),
-            ToolUseRule::StopAtTools(names) => results
+            ToolUseBehaviorKind::RunModelAgain | ToolUseBehaviorKind::Function(_) => None,
+            ToolUseBehaviorKind::StopOnFirstTool => results.first(),
+            ToolUseBehaviorKind::StopAtTools(names) => results
                 .iter()
                 .find(|result| names.iter().any(|name| **name == *result.tool)),
         };
-        let output = last.map(|result| response::tool_result_output(result, rules));
+        let output = last.map(|result| match agent.output_type() {
+            None => FinalOutput::Text(result.output.text().as_ref().into()),
+            Some(_) => FinalOutput::Json(result.output.clone().into_value()),
+        });
         self.end_turn(turn, output);
     }
 
@@ -475,16 +417,15 @@ impl Run {
     }
 
     /// Makes the output item of a call.
-    pub(super) fn tool_output(
-        &mut self,
-        call: &Item,
-        text: &str,
-        agent: &Arc<str>,
-        output: Value,
-    ) -> RunItem {
+    fn tool_output(&mut self, call: &Item, text: &str, output: Value) -> RunItem {
         let kind = RunItemKind::ToolCallOutput { output };
         let number = self.next_item();
-        RunItem::made(kind, agent.clone(), output_item(call, text), number)
+        RunItem::made(
+            kind,
+            self.agent.name.clone(),
+            output_item(call, text),
+            number,
+        )
     }
 
     /// Returns the number of the next item.
@@ -492,6 +433,11 @@ impl Run {
         self.position.last_item = number_after(self.position.last_item);
         self.position.last_item
     }
+}
+
+/// The error for a response that breaks the rules.
+pub(super) fn model_error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::ModelBehavior, message)
 }
 
 /// The number of the item after this one. It is never 0, which stands for no number.
@@ -505,38 +451,9 @@ pub(super) fn output_item(call: &Item, text: &str) -> Item {
 }
 
 /// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.
-mod stored_input {
-    use std::borrow::Cow;
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::items::{Input, Items};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    enum Stored<'a> {
-        Text(Cow<'a, Arc<str>>),
-        Items(Cow<'a, Items>),
-    }
-
-    pub(super) fn serialize<S: Serializer>(
-        input: &Input,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let stored = match input {
-            Input::Text(text) => Stored::Text(Cow::Borrowed(text)),
-            Input::Items(items) => Stored::Items(Cow::Borrowed(items)),
-        };
-        stored.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Input, D::Error> {
-        Ok(match Stored::deserialize(deserializer)? {
-            Stored::Text(text) => Input::Text(text.into_owned()),
-            Stored::Items(items) => Input::Items(items.into_owned()),
-        })
-    }
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Input", rename_all = "snake_case")]
+enum StoredInput {
+    Text(Arc<str>),
+    Items(Items),
 }

@@ -13,7 +13,7 @@ type Apply<C> =
 
 /// Rewrites every model request before it is sent; see
 /// [`Runner::model_filter`](crate::Runner::model_filter).
-pub struct ModelFilter<C>(Arc<Apply<C>>);
+pub struct ModelFilter<C>(pub(super) Arc<Apply<C>>);
 
 impl<C> ModelFilter<C> {
     /// Creates a filter. `apply` gets the request and returns the one to send.
@@ -25,15 +25,6 @@ impl<C> ModelFilter<C> {
         Self(Arc::new(move |ctx, agent, request| {
             apply(ctx, agent, request).into_outcome()
         }))
-    }
-
-    pub(super) fn apply(
-        &self,
-        ctx: RunContext<C>,
-        agent: Agent<C>,
-        request: ModelRequest,
-    ) -> Outcome<ModelRequest> {
-        (self.0)(ctx, agent, request)
     }
 }
 

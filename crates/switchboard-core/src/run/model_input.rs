@@ -39,20 +39,18 @@ enum Seen {
 impl ModelInput {
     /// Prepares the list from the input and the items generated since.
     pub(super) fn new(input: &Input, generated: &RunItems) -> Self {
-        match input {
-            Input::Items(items) => Self::from_items(items, generated),
-            Input::Text(text) => {
-                let mut prepared = Self {
-                    items: vec![Item::input_message(text)].into(),
-                    index: ItemIndex::default(),
-                };
-                prepared.extend(generated);
-                prepared
-            }
-        }
+        let mut prepared = match input {
+            Input::Items(items) => Self::from_items(items),
+            Input::Text(text) => Self {
+                items: vec![Item::input_message(text)].into(),
+                index: ItemIndex::default(),
+            },
+        };
+        prepared.extend(generated);
+        prepared
     }
 
-    fn from_items(input: &Items, generated: &RunItems) -> Self {
+    fn from_items(input: &Items) -> Self {
         let items = if identities(input).all(|chunk| chunk.are_shown) {
             input.clone()
         } else {
@@ -63,9 +61,7 @@ impl ModelInput {
             input: input.clone(),
             ..ItemIndex::default()
         };
-        let mut prepared = Self { items, index };
-        prepared.extend(generated);
-        prepared
+        Self { items, index }
     }
 
     /// Adds the items of a turn.
@@ -171,10 +167,7 @@ pub(super) fn without_orphans(items: &Items) -> Items {
     if !paired.contains(&false) {
         return items.clone();
     }
-    let kept = all
-        .into_iter()
-        .zip(paired)
-        .filter(|(_, is_paired)| *is_paired);
+    let kept = items.iter().zip(paired).filter(|(_, is_paired)| *is_paired);
     kept.map(|(item, _)| item.clone()).collect()
 }
 
@@ -327,8 +320,8 @@ mod tests {
             Item::function_call("c2", "f", "{}"),
             Item::function_call_output("c2", "done"),
         ];
-        let input = vec![Item::user("hi"), Item::function_call("old", "f", "{}")].into();
-        let prepared = ModelInput::from_items(&input, &made(&items));
+        let input: Items = vec![Item::user("hi"), Item::function_call("old", "f", "{}")].into();
+        let prepared = ModelInput::new(&Input::Items(input.clone()), &made(&items));
         assert_eq!(prepared.ready(), None);
         let shown = rebuilt(&input, &made(&items));
         let expected: Items = input.iter().chain(&items[2..]).cloned().collect();
@@ -379,7 +372,7 @@ mod tests {
         let mut input: Items = vec![Item::user("hi")].into();
         let _shared = input.clone();
         input.extend([internal]);
-        let prepared = ModelInput::from_items(&input, &RunItems::new());
+        let prepared = ModelInput::from_items(&input);
         let shown: Vec<&str> = prepared
             .ready()
             .unwrap()
@@ -395,7 +388,7 @@ mod tests {
 
     #[test]
     fn the_list_grows_with_each_turn_and_stays_ready() {
-        let mut prepared = ModelInput::from_items(&vec![Item::user("hi")].into(), &RunItems::new());
+        let mut prepared = ModelInput::from_items(&vec![Item::user("hi")].into());
         prepared.extend(&made(&[Item::function_call("c", "f", "{}")]));
         assert_eq!(prepared.ready(), None);
         prepared.extend(&made(&[Item::function_call_output("c", "1")]));

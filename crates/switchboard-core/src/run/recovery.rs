@@ -24,7 +24,7 @@ type Ask<C> =
 
 /// Code that gives a fallback output for a run that cannot continue; see
 /// [`Runner::recover`](crate::Runner::recover).
-pub struct Recovery<C>(Arc<Ask<C>>);
+pub struct Recovery<C>(pub(super) Arc<Ask<C>>);
 
 impl<C> Recovery<C> {
     /// Creates one. `ask` gets the problem and the error message, and returns the run's final output,
@@ -37,15 +37,6 @@ impl<C> Recovery<C> {
         Self(Arc::new(move |ctx, problem, message| {
             ask(ctx, problem, message).into_outcome()
         }))
-    }
-
-    pub(super) fn ask(
-        &self,
-        ctx: RunContext<C>,
-        problem: RunProblem,
-        message: String,
-    ) -> Outcome<Option<FinalOutput>> {
-        (self.0)(ctx, problem, message)
     }
 }
 

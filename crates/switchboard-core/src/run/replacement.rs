@@ -1,8 +1,5 @@
 //! Replacing the user's words or the final output.
 
-use std::sync::Arc;
-
-use super::guardrail_results::InputChecks;
 use super::machine::{Phase, Run};
 use super::turn::Turn;
 use crate::items::{Input, Item, RunItem, RunItemKind};
@@ -10,16 +7,12 @@ use crate::output::{FinalOutput, OutputType};
 
 /// Replaces the text of the last message of the user. Returns `false` if there is none.
 fn replace_text(items: &mut [Item], text: &str) -> bool {
-    match items
-        .iter_mut()
-        .rfind(|item| item.role().as_deref() == Some("user"))
-    {
-        Some(message) => {
-            *message = message.with_text(text);
-            true
-        }
-        None => false,
-    }
+    let mut items = items.iter_mut();
+    let Some(message) = items.rfind(|item| item.role().as_deref() == Some("user")) else {
+        return false;
+    };
+    *message = message.with_text(text);
+    true
 }
 
 impl Run {
@@ -47,37 +40,14 @@ impl Run {
         is_replaced
     }
 
-    /// Returns `true` while the session must not get the input yet.
-    pub(super) fn holds_input_back(&self, has_guardrails_before_model: bool) -> bool {
-        self.guardrails.input_checks == InputChecks::Pending
-            && self.position.turn == 0
-            && has_guardrails_before_model
-    }
-
-    /// The guardrails before the model have passed the input.
-    pub(super) fn input_passed_before_model(&mut self) {
-        self.guardrails.input_checks = InputChecks::PassedBeforeModel;
-    }
-
-    /// All guardrails have passed the input.
-    pub(super) fn input_passed(&mut self) {
-        self.guardrails.input_checks = InputChecks::Passed;
-    }
-
     /// Returns `true` if the run is about to end with the result of a tool.
     pub(super) fn ends_at_tool(&self) -> bool {
         matches!(&self.position.phase, Phase::Output(turn, _) if turn.ends_at_tool)
     }
 
     /// Replaces the final output, also in the items of the turn.
-    pub(super) fn replace_output(
-        &mut self,
-        output: FinalOutput,
-        output_type: Option<&OutputType>,
-        agent: &Arc<str>,
-    ) {
-        let message =
-            (!self.ends_at_tool()).then(|| self.output_message(&output, output_type, agent));
+    pub(super) fn replace_output(&mut self, output: FinalOutput, output_type: Option<&OutputType>) {
+        let message = (!self.ends_at_tool()).then(|| self.output_message(&output, output_type));
         let Phase::Output(turn, was) = &mut self.position.phase else {
             return;
         };
@@ -97,9 +67,8 @@ impl Run {
         output: FinalOutput,
         output_type: Option<&OutputType>,
         mut items: Vec<RunItem>,
-        agent: &Arc<str>,
     ) {
-        items.push(self.output_message(&output, output_type, agent));
+        items.push(self.output_message(&output, output_type));
         let turn = Turn {
             items,
             ..Turn::default()
@@ -112,7 +81,6 @@ impl Run {
         &mut self,
         output: &FinalOutput,
         output_type: Option<&OutputType>,
-        agent: &Arc<str>,
     ) -> RunItem {
         let text = match output_type {
             Some(output_type) => output_type.to_model_text(output),
@@ -120,6 +88,11 @@ impl Run {
         };
         let number = self.next_item();
         let item = Item::output_message(&format!("msg_run_{number}"), &text);
-        RunItem::made(RunItemKind::MessageOutput, agent.clone(), item, number)
+        RunItem::made(
+            RunItemKind::MessageOutput,
+            self.agent.name.clone(),
+            item,
+            number,
+        )
     }
 }

@@ -6,15 +6,12 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
-use futures_util::future::{Either, select};
-
 use super::agent_keys;
 use super::config::RunConfig;
 use super::driver::Driver;
 use super::machine::Run;
 use super::result::RunResult;
 use super::stream::RunStream;
-use super::stream::channel::EventChannel;
 use crate::agent::Agent;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
@@ -45,6 +42,7 @@ use crate::items::Input;
 ///
 /// `S` is `()` until the runner is given a context, and `Arc<C>` afterwards; agents without a
 /// context need none.
+#[must_use]
 pub struct Runner<C = (), S = ()> {
     agent: Agent<C>,
     config: Arc<RunConfig<C>>,
@@ -110,7 +108,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        drive(self.driver(self.begin(input), self.agent.clone(), None))
+        drive(self.start(input))
     }
 
     /// Runs the conversation as a stream of events.
@@ -118,33 +116,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        self.streamed(self.begin(input), self.agent.clone(), |driver| driver)
-    }
-
-    /// Like [`Runner::run`], inside the run of `outer`, which counts the usage as well.
-    pub(crate) async fn run_within(
-        &self,
-        outer: &RunContext<C>,
-        input: impl Into<Input>,
-    ) -> Result<RunResult<C>, Error>
-    where
-        S: ContextSource<C>,
-    {
-        let driver = self.driver(self.begin(input), self.agent.clone(), None);
-        drive(driver.within(outer)).await
-    }
-
-    /// Like [`Runner::stream`], inside the run of `outer`, which counts the usage as well.
-    pub(crate) fn stream_within(
-        &self,
-        outer: &RunContext<C>,
-        input: impl Into<Input>,
-    ) -> RunStream<C>
-    where
-        S: ContextSource<C>,
-    {
-        let run = self.begin(input);
-        self.streamed(run, self.agent.clone(), |driver| driver.within(outer))
+        RunStream::new(self.start(input))
     }
 
     /// Creates a run that has not taken a step, to be driven with [`Runner::step`].
@@ -191,11 +163,9 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         S: ContextSource<C>,
     {
         let agent = self.find(run)?;
-        let empty = Run::new(run.agent.clone(), "".into());
-        let moved = std::mem::replace(run, empty);
         let mut borrowed = BorrowedRun {
+            driver: self.driver(run.take(), agent),
             owner: run,
-            driver: self.driver(moved, agent, None),
         };
         borrowed.driver.drive_one_step().await
     }
@@ -212,8 +182,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.with_agent(run)?;
-        drive(self.driver(run, agent, None)).await
+        drive(self.continued(run)?).await
     }
 
     /// Like [`Runner::resume`], as a stream of events.
@@ -224,19 +193,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let (run, agent) = self.with_agent(run)?;
-        Ok(self.streamed(run, agent, |driver| driver))
-    }
-
-    fn with_agent(&self, mut run: Run) -> Result<(Run, Agent<C>), Error> {
-        match self.find(&run) {
-            Ok(agent) => {
-                // Version 3 stored only the key.
-                run.agent.name = agent.name_arc().clone();
-                Ok((run, agent))
-            }
-            Err(error) => Err(error.with_run(Box::new(run))),
-        }
+        self.continued(run).map(RunStream::new)
     }
 
     /// The agent that has the conversation.
@@ -252,49 +209,43 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
             Error::new(ErrorKind::Configuration, message)
         })
     }
+}
 
-    fn streamed(
+impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
+    /// Like [`Runner::run`], inside the run of `outer`, which counts the usage as well.
+    pub(crate) async fn run_within(
         &self,
-        run: Run,
-        agent: Agent<C>,
-        configure: impl FnOnce(Driver<C>) -> Driver<C>,
-    ) -> RunStream<C>
-    where
-        S: ContextSource<C>,
-    {
-        let channel = EventChannel::default();
-        let mut driver = configure(self.driver(run, agent, Some(channel.clone())));
-        let stop = channel.clone();
-        let future = async move {
-            let outcome = {
-                let driven = std::pin::pin!(driver.drive());
-                match select(stop.stopped(), driven).await {
-                    Either::Left(((), _)) => None,
-                    Either::Right((outcome, _)) => Some(outcome),
-                }
-            };
-            if outcome.is_none() {
-                driver.clean_up_after_stop().await;
-            }
-            let outcome = outcome.unwrap_or(Ok(()));
-            driver.report_end(&outcome).await;
-            driver.finish(outcome)
-        };
-        RunStream::new(Box::pin(future), channel)
+        outer: &RunContext<C>,
+        input: impl Into<Input>,
+    ) -> Result<RunResult<C>, Error> {
+        drive(self.start(input).within(outer)).await
     }
 
-    fn driver(&self, run: Run, agent: Agent<C>, events: Option<EventChannel>) -> Driver<C>
-    where
-        S: ContextSource<C>,
-    {
-        Driver::new(
-            run,
-            self.agent.clone(),
-            agent,
-            self.config.clone(),
-            self.context.context(),
-            events,
-        )
+    /// Like [`Runner::stream`], inside the run of `outer`, which counts the usage as well.
+    pub(crate) fn stream_within(
+        &self,
+        outer: &RunContext<C>,
+        input: impl Into<Input>,
+    ) -> RunStream<C> {
+        RunStream::new(self.start(input).within(outer))
+    }
+
+    /// The driver of a new run.
+    fn start(&self, input: impl Into<Input>) -> Driver<C> {
+        self.driver(self.begin(input), self.agent.clone())
+    }
+
+    /// The driver of a run that stopped or failed.
+    fn continued(&self, run: Run) -> Result<Driver<C>, Error> {
+        match self.find(&run) {
+            Ok(agent) => Ok(self.driver(run, agent)),
+            Err(error) => Err(error.with_run(Box::new(run))),
+        }
+    }
+
+    fn driver(&self, run: Run, agent: Agent<C>) -> Driver<C> {
+        let (start, config) = (self.agent.clone(), self.config.clone());
+        Driver::new(run, start, agent, config, self.context.context())
     }
 }
 

@@ -61,17 +61,13 @@ impl Run {
             self.conversation.input.items()
         };
         // The provider itself made the other items.
-        let outputs = self
-            .conversation
-            .generated
-            .tail(delivered.generated)
-            .into_iter()
-            .filter(|made| {
-                matches!(
-                    made.kind(),
-                    RunItemKind::ToolCallOutput { .. } | RunItemKind::HandoffOutput { .. }
-                )
-            });
+        let new = self.conversation.generated.tail(delivered.generated);
+        let outputs = new.into_iter().filter(|made| {
+            matches!(
+                made.kind(),
+                RunItemKind::ToolCallOutput { .. } | RunItemKind::HandoffOutput { .. }
+            )
+        });
         items.extend(outputs.map(|made| made.to_input_item()));
         let state = match history {
             ServerHistory::Conversation(id) => Some(ServerState::Conversation(id.clone())),
@@ -88,26 +84,13 @@ impl Run {
         &self,
         response: &ModelResponse,
         history: &ServerHistory,
-    ) -> Delivered {
-        Delivered {
+    ) -> Box<Delivered> {
+        Box::new(Delivered {
             input: true,
             generated: self.conversation.generated.len(),
             response: response.response_id.clone(),
             conversation: history.conversation().cloned(),
-        }
-    }
-
-    /// Records what the provider has. A rejected response is part of a conversation, but no later
-    /// response follows it.
-    pub(super) fn set_delivered(
-        &mut self,
-        delivered: Delivered,
-        history: &ServerHistory,
-        is_accepted: bool,
-    ) {
-        if is_accepted || matches!(history, ServerHistory::Conversation(_)) {
-            self.delivered = Some(Box::new(delivered));
-        }
+        })
     }
 
     /// Returns `true` if the run began with this history, or has yet to begin.

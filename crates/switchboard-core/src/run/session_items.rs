@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine::{Phase, Run, output_item};
 use super::model_input;
-use super::turn::Turn;
+use super::turn::{Turn, tool_outputs};
 use crate::handoff::Parts;
 use crate::items::{Input, Item, Items, Pairing, RunItem};
 
@@ -41,11 +41,6 @@ impl Run {
         self.session.is_attached = true;
     }
 
-    /// The session has got everything.
-    pub(super) fn saved(&mut self) {
-        self.session.unsaved.clear();
-    }
-
     /// Adds the items of a turn to those the session must get.
     pub(super) fn add_unsaved<'a>(&mut self, items: impl Iterator<Item = &'a RunItem>) {
         if !self.session.is_attached {
@@ -61,17 +56,13 @@ impl Run {
 
     /// Adds the items of a turn that a filter rewrote: the new items it left, and calls whose
     /// output it left for the model alone.
-    pub(super) fn add_unsaved_parts(&mut self, parts: &Parts) {
+    pub(super) fn add_unsaved_parts(&mut self, parts: &Parts, turn: &Turn) {
         if !self.session.is_attached {
             return;
         }
         let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
         let shown = parts.input_items.as_ref().unwrap_or(&parts.new_items);
-        let answered: FxHashSet<u64> = shown
-            .iter()
-            .filter(|made| made.kind().is_tool_output())
-            .map(|made| made.item().identity())
-            .collect();
+        let answered = tool_outputs(shown);
         if !answered.is_empty() {
             let recorded: FxHashSet<usize> = parts.new_items.iter().map(RunItem::key).collect();
             let calls = parts.pre_handoff_items.iter().chain(shown);
@@ -81,9 +72,7 @@ impl Run {
                     && !recorded.contains(&made.key())
             }));
         }
-        if let Phase::Handoff(turn) = &self.position.phase {
-            drop_orphans(&mut kept, turn);
-        }
+        drop_orphans(&mut kept, turn);
         self.add_unsaved(kept.into_iter());
     }
 
@@ -133,12 +122,8 @@ fn drop_orphans(kept: &mut Vec<&RunItem>, turn: &Turn) {
 fn unanswered(turn: &Turn) -> FxHashSet<usize> {
     let handoffs = turn.handoffs.iter();
     let answers: Vec<Item> = handoffs.map(|call| output_item(&call.call, "")).collect();
-    let items: Vec<&Item> = turn
-        .items
-        .iter()
-        .map(RunItem::item)
-        .chain(&answers)
-        .collect();
+    let items = turn.items.iter().map(RunItem::item);
+    let items: Vec<&Item> = items.chain(&answers).collect();
     let made = turn.items.iter().zip(Pairing::of(&items).paired());
     made.filter(|(_, is_paired)| !is_paired)
         .map(|(made, _)| made.key())

@@ -15,6 +15,8 @@
 
 mod v3;
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -134,20 +136,15 @@ fn check(run: &Run) -> Result<(), String> {
 
 fn check_indexes(
     what: &str,
-    indexes: impl Iterator<Item = usize>,
+    mut indexes: impl Iterator<Item = usize>,
     calls: usize,
 ) -> Result<(), String> {
-    let mut seen = vec![false; calls];
-    for index in indexes {
-        match seen.get_mut(index) {
-            Some(is_seen) if !*is_seen => *is_seen = true,
-            _ => {
-                return Err(format!(
-                    "the stored run lists call {index} among the {what}, which does not exist or is \
-                     listed twice"
-                ));
-            }
-        }
+    let mut seen = HashSet::new();
+    match indexes.find(|index| *index >= calls || !seen.insert(*index)) {
+        None => Ok(()),
+        Some(index) => Err(format!(
+            "the stored run lists call {index} among the {what}, which does not exist or is listed \
+             twice"
+        )),
     }
-    Ok(())
 }

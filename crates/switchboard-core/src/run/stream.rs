@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use futures_util::future::{Either, select};
 
 pub use event::{EventKind, HandoffEvent, HandoffStatus, ItemEvent, STREAM_VERSION, StreamEvent};
 
 use super::Run;
+use super::driver::Driver;
 use super::result::RunResult;
 use crate::callback::BoxFuture;
 use crate::error::Error;
@@ -49,12 +51,27 @@ pub struct RunStream<C = ()> {
 }
 
 impl<C: Send + Sync + 'static> RunStream<C> {
-    pub(super) fn new(
-        run: BoxFuture<'static, Result<RunResult<C>, Error>>,
-        channel: EventChannel,
-    ) -> Self {
+    /// Drives a run as a stream of events.
+    pub(super) fn new(mut driver: Driver<C>) -> Self {
+        let channel = driver.open_channel();
+        let stop = channel.clone();
+        let run = async move {
+            let outcome = {
+                let driven = std::pin::pin!(driver.drive());
+                match select(stop.stopped(), driven).await {
+                    Either::Left(((), _)) => None,
+                    Either::Right((outcome, _)) => Some(outcome),
+                }
+            };
+            if outcome.is_none() {
+                driver.clean_up_after_stop().await;
+            }
+            let outcome = outcome.unwrap_or(Ok(()));
+            driver.report_end(&outcome).await;
+            driver.finish(outcome)
+        };
         Self {
-            run: Some(run),
+            run: Some(Box::pin(run)),
             channel,
             result: None,
             is_polled: false,

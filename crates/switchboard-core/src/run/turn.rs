@@ -1,6 +1,6 @@
 //! The turn in progress: what it has made, and how far each part of it got.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -46,13 +46,7 @@ pub(super) struct ToolTurn {
     pub(super) started: Vec<usize>,
 }
 
-static NO_TOOLS: ToolTurn = ToolTurn {
-    calls: Vec::new(),
-    unknown: Vec::new(),
-    results: Vec::new(),
-    done: Vec::new(),
-    started: Vec::new(),
-};
+static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
 
 /// A tool that ran in a turn that failed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -111,9 +105,16 @@ pub struct HandoffCall {
     pub call: Item,
 }
 
+impl ToolCall {
+    /// The output for the model if there is no such tool.
+    pub(super) fn not_found(&self) -> String {
+        format!("Tool '{}' not found.", self.tool)
+    }
+}
+
 impl Turn {
     pub(super) fn tools(&self) -> &ToolTurn {
-        self.tools.as_deref().unwrap_or(&NO_TOOLS)
+        self.tools.as_deref().unwrap_or_else(|| &NO_TOOLS)
     }
 
     pub(super) fn tools_mut(&mut self) -> &mut ToolTurn {
@@ -132,11 +133,6 @@ impl Turn {
         tools.chain(handoffs)
     }
 
-    /// Returns `true` if there is a tool to run or a handoff to take.
-    pub(super) fn has_calls(&self) -> bool {
-        self.calls().next().is_some()
-    }
-
     /// Returns `true` if the model called anything, also a tool that the provider runs.
     pub(super) fn made_calls(&self) -> bool {
         let mut kinds = self.items.iter().map(RunItem::kind);
@@ -151,61 +147,30 @@ impl Turn {
             tools.unknown.retain(|call| !is_removed(&call.call));
         }
         self.handoffs.retain(|call| !is_removed(&call.call));
-        self.remove_items(|made| is_removed(made.item()));
+        remove_items(&mut self.items, |made| is_removed(made.item()));
     }
 
     /// Removes messages, and the reasoning that led to them or came after them.
     pub(super) fn remove_messages(&mut self) {
-        let is_reasoning = |made: &mut RunItem| *made.kind() == RunItemKind::Reasoning;
-        while self.items.pop_if(is_reasoning).is_some() {}
-        self.remove_items(|made| *made.kind() == RunItemKind::MessageOutput);
-    }
-
-    /// Removes items, and the reasoning before each of them.
-    fn remove_items(&mut self, is_removed: impl Fn(&RunItem) -> bool) {
-        let mut next_is_removed = false;
-        let mut kept: Vec<RunItem> = Vec::with_capacity(self.items.len());
-        for made in self.items.drain(..).rev() {
-            if *made.kind() != RunItemKind::Reasoning {
-                next_is_removed = is_removed(&made);
-            }
-            if !next_is_removed {
-                kept.push(made);
-            }
-        }
-        kept.reverse();
-        self.items = kept;
+        remove_last_reasoning(&mut self.items);
+        remove_items(&mut self.items, |made| {
+            *made.kind() == RunItemKind::MessageOutput
+        });
     }
 
     /// The items to keep when the turn fails after its tools ran: calls with their outputs, calls
     /// that the provider completed, and the reasoning before each.
     pub(super) fn completed_tools(&self) -> Vec<RunItem> {
-        let answered: FxHashSet<u64> = self
-            .items
-            .iter()
-            .filter(|made| made.kind().is_tool_output())
-            .map(|made| made.item().identity())
-            .collect();
-        let mut kept = Vec::new();
-        let mut reasoning = Vec::new();
-        for made in &self.items {
-            let is_kept = match made.kind() {
-                RunItemKind::Reasoning => {
-                    reasoning.push(made.clone());
-                    continue;
-                }
-                RunItemKind::ToolCall => {
-                    answered.contains(&made.item().output_identity())
-                        || is_completed_by_provider(made.item())
-                }
-                kind => kind.is_tool_output(),
-            };
-            if is_kept {
-                kept.append(&mut reasoning);
-                kept.push(made.clone());
+        let answered = tool_outputs(&self.items);
+        let mut kept = self.items.clone();
+        remove_last_reasoning(&mut kept);
+        remove_items(&mut kept, |made| match made.kind() {
+            RunItemKind::ToolCall => {
+                !answered.contains(&made.item().output_identity())
+                    && !is_completed_by_provider(made.item())
             }
-            reasoning.clear();
-        }
+            kind => !kind.is_tool_output(),
+        });
         kept
     }
 
@@ -250,6 +215,31 @@ impl Turn {
         }
         withheld
     }
+}
+
+/// The identities of the tool outputs among the items.
+pub(super) fn tool_outputs<'a>(items: impl IntoIterator<Item = &'a RunItem>) -> FxHashSet<u64> {
+    let items = items.into_iter();
+    let outputs = items.filter(|made| made.kind().is_tool_output());
+    outputs.map(|made| made.item().identity()).collect()
+}
+
+/// Removes items, and the reasoning before each of them.
+fn remove_items(items: &mut Vec<RunItem>, is_removed: impl Fn(&RunItem) -> bool) {
+    let mut next_is_removed = false;
+    let from_last = items.iter().rev().map(|made| {
+        if *made.kind() != RunItemKind::Reasoning {
+            next_is_removed = is_removed(made);
+        }
+        next_is_removed
+    });
+    let mut removed: Vec<bool> = from_last.collect();
+    items.retain(|_| removed.pop() == Some(false));
+}
+
+fn remove_last_reasoning(items: &mut Vec<RunItem>) {
+    let is_reasoning = |made: &mut RunItem| *made.kind() == RunItemKind::Reasoning;
+    while items.pop_if(is_reasoning).is_some() {}
 }
 
 fn is_completed_by_provider(item: &Item) -> bool {

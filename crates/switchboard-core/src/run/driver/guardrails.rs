@@ -6,20 +6,18 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::Value;
 
-use super::Driver;
 use super::hooks::HookCall;
+use super::{Driver, user_error};
 use crate::callback::{BoxError, Outcome, call};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{
     Decision, GuardrailKind, GuardrailOutcome, GuardrailResult, InputGuardrail, InputMode,
     OutputGuardrail, Verdict,
 };
-use crate::items::Input;
 use crate::output::FinalOutput;
 use crate::run::guardrail_results::InputChecks;
 use crate::run::machine::Step;
 use crate::run::stream::EventKind;
-use crate::tool::ToolOutput;
 use crate::trace::SpanData;
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -29,8 +27,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let (items, is_reported) = (turn.items.clone(), turn.end_reported);
             self.report_items(&items).await;
             if !is_reported && let Step::Conclude(output) = self.run.step() {
-                let output = output.clone();
-                self.call_hooks(HookCall::AgentEnd(&output)).await?;
+                self.call_hooks(HookCall::AgentEnd(output)).await?;
             }
         }
         self.run_mut().end_reported();
@@ -66,16 +63,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         for guardrail in all.iter().filter(|guardrail| guardrail.may_replace()) {
             let (ctx, agent, current) = (self.ctx(), self.agent.clone(), output.clone());
             let check = || guardrail.check(ctx, agent, current);
-            let asked = self.ask(GuardrailKind::Output, guardrail.name_arc(), check);
-            let (result, replacement) = asked.await?;
-            let tripped = result.tripped();
-            results.push(result);
+            let mut replacement = None;
+            let replace = |output: FinalOutput| Ok(replacement.insert(output).text().into_owned());
+            let asked = self.ask(GuardrailKind::Output, guardrail.name_arc(), check, replace);
+            results.push(asked.await?);
             if let Some(replacement) = replacement {
                 let what = format!("the guardrail \"{}\"", guardrail.name());
                 output = self.to_output_type(&what, replacement)?;
                 is_replaced = true;
             }
-            if tripped {
+            if has_tripped(&results) {
                 break;
             }
         }
@@ -84,22 +81,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let checks = checks.map(|guardrail| {
                 let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
                 let check = move || guardrail.check(ctx, agent, output);
-                self.ask_without_replacement(GuardrailKind::Output, guardrail.name_arc(), check)
+                let name = guardrail.name_arc();
+                self.ask(GuardrailKind::Output, name, check, refuse_replacement)
             });
             results.extend(until_one_trips(checks.collect()).await?);
         }
-        let error = self.trip_error(GuardrailKind::Output, &results).await;
+        let passed = self.check_trip(GuardrailKind::Output, &results).await;
         self.run_mut().guardrails.output.add(results);
-        if let Some(error) = error {
+        if let Err(error) = passed {
             self.run_mut().save_withheld();
             self.save_or_warn().await;
             return Err(error);
         }
         self.run_mut().guardrails.output.settle();
         if is_replaced {
-            let agent = self.agent.clone();
-            self.run_mut()
-                .replace_output(output, agent.output_type(), agent.name_arc());
+            Arc::make_mut(&mut self.run).replace_output(output, self.agent.output_type());
         }
         Ok(())
     }
@@ -121,9 +117,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 "{what} gave an output that is not a {}, which the agent answers with: {error}",
                 output_type.name()
             );
-            Error::new(ErrorKind::UserCode, message)
-                .caused_by(error)
-                .at_agent(self.agent.name())
+            Error::new(ErrorKind::UserCode, message).caused_by(error)
         })
     }
 
@@ -136,7 +130,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.has_input_guardrails_before_model() {
             Box::pin(self.check_input()).await?;
         }
-        self.run_mut().input_passed_before_model();
+        self.run_mut().guardrails.input_checks = InputChecks::PassedBeforeModel;
         self.save().await
     }
 
@@ -144,12 +138,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// those that only check, concurrently.
     async fn check_input(&mut self) -> Result<(), Error> {
         self.replace_input().await?;
-        let results = self
-            .ask_input_guardrails(&self.run.conversation.input, InputMode::BeforeModel)
-            .await?;
-        let error = self.trip_error(GuardrailKind::Input, &results).await;
+        let results = self.ask_input_guardrails(InputMode::BeforeModel).await?;
+        let passed = self.check_trip(GuardrailKind::Input, &results).await;
         self.run_mut().guardrails.input.add(results);
-        if let Some(error) = error {
+        if let Err(error) = passed {
             self.save_or_warn().await;
             return Err(error);
         }
@@ -162,28 +154,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn replace_input(&mut self) -> Result<(), Error> {
         let replacing = self.input_guardrails_of(InputMode::Replacing);
         let replacing: Vec<_> = replacing.cloned().collect();
-        let asked = self.run.guardrails.input.settled();
+        let asked = self.run.guardrails.input.settled;
         for guardrail in replacing.iter().skip(asked) {
             let input = self.run.conversation.input.clone();
             let (ctx, agent, name) = (self.ctx(), self.agent.clone(), guardrail.name_arc());
             let check = || guardrail.check(ctx, agent, input);
-            let (result, text) = self.ask(GuardrailKind::Input, name, check).await?;
-            let error = self
-                .trip_error(GuardrailKind::Input, std::slice::from_ref(&result))
-                .await;
-            if let Some(text) = text
-                && !self.run_mut().replace_input(&text)
+            let result = [self.ask(GuardrailKind::Input, name, check, Ok).await?];
+            let passed = self.check_trip(GuardrailKind::Input, &result).await;
+            if let Some(text) = &result[0].replaced_by
+                && !self.run_mut().replace_input(text)
             {
                 let message = format!(
                     "the guardrail \"{name}\" replaced the user's message, and no new message in \
                      this run is the user's; allow such input, or trip"
                 );
-                return Err(Error::new(ErrorKind::UserCode, message).at_agent(self.agent.name()));
+                return Err(Error::new(ErrorKind::UserCode, message));
             }
-            self.run_mut().guardrails.input.add([result]);
-            if let Some(error) = error {
-                return Err(error);
-            }
+            self.run_mut().guardrails.input.add(result);
+            passed?;
             self.run_mut().guardrails.input.settle();
         }
         Ok(())
@@ -216,55 +204,31 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the input guardrails of a mode that only check, concurrently.
     pub(super) async fn ask_input_guardrails(
         &self,
-        input: &Input,
         mode: InputMode,
     ) -> Result<Vec<GuardrailResult>, Error> {
         let checks = self.input_guardrails_of(mode).map(|guardrail| {
-            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), input.clone());
+            let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input().clone());
             let check = move || guardrail.check(ctx, agent, input);
-            self.ask_without_replacement(GuardrailKind::Input, guardrail.name_arc(), check)
+            let name = guardrail.name_arc();
+            self.ask(GuardrailKind::Input, name, check, refuse_replacement)
         });
         until_one_trips(checks.collect()).await
     }
 
-    /// Asks a guardrail that may replace what it checks. Returns its result and the replacement.
-    pub(super) async fn ask<T: AsText>(
+    /// Asks a guardrail. `replace` accepts a replacement and returns its text.
+    pub(super) async fn ask<T>(
         &self,
         kind: GuardrailKind,
         name: &Arc<str>,
         check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
-    ) -> Result<(GuardrailResult, Option<T>), Error> {
-        let mut replacement = None;
+        replace: impl FnOnce(T) -> Result<String, BoxError>,
+    ) -> Result<GuardrailResult, Error> {
         let decision = async {
             Ok(match call(check).await? {
                 Verdict::Allow => Decision::Allowed,
                 Verdict::Trip(info) => Decision::Tripped(info),
-                Verdict::Replace(with) => {
-                    let text = with.as_text();
-                    replacement = Some(with);
-                    Decision::ReplacedBy(text)
-                }
+                Verdict::Replace(with) => Decision::ReplacedBy(replace(with)?),
             })
-        };
-        let result = self.run_guardrail(kind, name, decision).await?;
-        Ok((result, replacement))
-    }
-
-    /// Asks a guardrail that only checks.
-    async fn ask_without_replacement<T: AsText>(
-        &self,
-        kind: GuardrailKind,
-        name: &Arc<str>,
-        check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
-    ) -> Result<GuardrailResult, Error> {
-        let decision = async {
-            match call(check).await? {
-                Verdict::Allow => Ok(Decision::Allowed),
-                Verdict::Trip(info) => Ok(Decision::Tripped(info)),
-                Verdict::Replace(_) => Err(BoxError::from(
-                    "it returned a replacement, and it only checks; create it with `replacing`",
-                )),
-            }
         };
         self.run_guardrail(kind, name, decision).await
     }
@@ -284,17 +248,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let decision = self.trace.within(span.id(), decision).await;
         let decision = decision.map_err(|error| {
             span.fail("the guardrail failed");
-            self.user_error(&format!("the guardrail \"{name}\""), error)
+            user_error(&format!("the guardrail \"{name}\""), error)
         })?;
         let result = decision.into_result(name, self.agent.name_arc());
-        span.update(|data| {
-            if let SpanData::Guardrail {
-                triggered, outcome, ..
-            } = data
-            {
-                (*triggered, *outcome) = (result.tripped(), result.outcome);
-            }
-        });
+        update_span!(span, Guardrail.triggered = result.tripped());
+        update_span!(span, Guardrail.outcome = result.outcome);
         span.end();
         // A trip is reported with the error: what runs beside the guardrail is cancelled first.
         if !result.tripped() {
@@ -311,13 +269,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
         .await;
     }
 
-    /// The error of the guardrail that tripped, if one did, which is reported.
-    pub(super) async fn trip_error(
+    /// Reports a guardrail that tripped and returns its error.
+    pub(super) async fn check_trip(
         &self,
         kind: GuardrailKind,
         results: &[GuardrailResult],
-    ) -> Option<Error> {
-        let result = results.iter().find(|result| result.tripped())?;
+    ) -> Result<(), Error> {
+        let Some(result) = results.iter().find(|result| result.tripped()) else {
+            return Ok(());
+        };
         self.report_guardrail(kind, result).await;
         let (error, what) = match kind {
             GuardrailKind::Input => (ErrorKind::InputGuardrail, "input"),
@@ -333,32 +293,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             "the {what} guardrail \"{}\" tripped{reason}",
             result.guardrail
         );
-        let error = Error::new(error, message).at_agent(self.agent.name());
-        Some(error.with_guardrail(result.clone()))
+        Err(Error::new(error, message).with_guardrail(result.clone()))
     }
 }
 
-/// The text of a replacement in a [`GuardrailResult`].
-pub(super) trait AsText {
-    fn as_text(&self) -> String;
-}
-
-impl AsText for String {
-    fn as_text(&self) -> String {
-        self.clone()
-    }
-}
-
-impl AsText for FinalOutput {
-    fn as_text(&self) -> String {
-        self.text().into_owned()
-    }
-}
-
-impl AsText for ToolOutput {
-    fn as_text(&self) -> String {
-        self.text().into_owned()
-    }
+/// Refuses the replacement of a guardrail that only checks.
+fn refuse_replacement<T>(_replacement: T) -> Result<String, BoxError> {
+    Err("it returned a replacement, and it only checks; create it with `replacing`".into())
 }
 
 /// Awaits all checks, or the first that trips; the others are then cancelled.
@@ -368,10 +309,8 @@ where
 {
     let mut results = Vec::new();
     while let Some(result) = checks.next().await {
-        let result = result?;
-        let tripped = result.tripped();
-        results.push(result);
-        if tripped {
+        results.push(result?);
+        if has_tripped(&results) {
             // Let those that are ready end their spans.
             while let Some(Some(_)) = checks.next().now_or_never() {}
             break;

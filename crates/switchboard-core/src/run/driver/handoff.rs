@@ -1,25 +1,23 @@
 //! Taking a handoff: first everything that can be refused, then the side effects, then the step.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
-use super::Driver;
 use super::hooks::HookCall;
+use super::{Driver, configuration_error, user_error};
 use crate::agent::Agent;
 use crate::callback::{call, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
+use crate::filters::Filter;
 use crate::guardrail::{Decision, GuardrailKind, HandoffGuardrail, HandoffRequest, HandoffVerdict};
 use crate::handoff::{
     Callback, FilterInput, Handoff, HandoffDecision, HandoffInputData, InvalidResult, Target,
     nest_handoff_history,
 };
 use crate::hooks;
-use crate::items::RunItems;
 use crate::json;
 use crate::run::agent_keys;
-use crate::run::handoff::{Carried, CarryRule, CarrySettings, IGNORED_HANDOFF, Transfer};
-use crate::run::machine::Step;
+use crate::run::handoff::{Carried, IGNORED_HANDOFF};
+use crate::run::machine::{Step, model_error};
 use crate::run::stream::{EventKind, HandoffEvent, HandoffStatus};
 use crate::run::turn::{HandoffCall, HandoffProgress};
 use crate::schema::ParsedPayload;
@@ -31,7 +29,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
         let offer = self.offer().await?;
         let Step::TakeHandoff([call, ..]) = self.run.step() else {
-            return Err(self.configuration_error("the run is at a handoff that nobody asked for"));
+            return Err(configuration_error(
+                "the run is at a handoff that nobody asked for",
+            ));
         };
         let call = call.clone();
         let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
@@ -42,69 +42,65 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         let outcome = match offer.handoff(&self.agent, &call.tool).cloned() {
             Some(handoff) => self.negotiate(&handoff, &call, &mut span).await,
-            None => Err(self.configuration_error(
+            None => Err(configuration_error(
                 "the model asked for this handoff, and the agent the run was resumed with has none \
                  of that name",
             )),
         };
-        let outcome =
-            outcome.map_err(|error| error.at_agent(self.agent.name()).at_handoff(&call.tool))?;
+        let (target, payload, outcome) = outcome.map_err(|error| error.at_handoff(&call.tool))?;
         match outcome {
-            Negotiated::Taken(taken) => self.commit_handoff(taken, span).await,
-            Negotiated::Refused(refused) => {
+            Negotiated::Taken(carried) => self.commit_handoff(target, payload, carried, span).await,
+            Negotiated::Refused(reason) => {
                 span.fail("Handoff refused");
                 span.end();
-                self.commit_refusal(refused).await;
+                self.commit_refusal(target, payload, reason).await;
                 Ok(())
             }
         }
     }
 
-    /// All stages of a handoff before the run moves, in their order.
+    /// All stages of a handoff before the run moves, in their order. Returns the agent that gets the
+    /// conversation, the payload and the outcome.
     async fn negotiate(
         &mut self,
         handoff: &Handoff<C>,
         call: &HandoffCall,
         span: &mut OpenSpan,
-    ) -> Result<Negotiated<C>, Error> {
+    ) -> Result<(Agent<C>, Value, Negotiated), Error> {
         // A handoff that failed after its callback is resumed behind it, and can no longer be
         // refused.
-        let progress = self.run.handoff_progress();
+        let turn = self.run.turn();
+        let progress = turn.map_or(HandoffProgress::NotStarted, |turn| turn.progress);
+        let ran_tools = turn.is_some_and(|turn| !turn.tools().results.is_empty());
         let is_resumed = progress != HandoffProgress::NotStarted;
 
-        let payload = parse_payload(handoff, call, span)?;
-        let value = payload.value.clone();
-        if self.run.ran_tools_before_handoff() && !is_resumed {
+        let parsed = parse_payload(handoff, call, span)?;
+        let payload = parsed.value.clone();
+        if ran_tools && !is_resumed {
             self.recheck_condition(handoff, span).await?;
         }
         self.check_filter_allowed(handoff)?;
         self.run_mut().guardrails.handoff.begin_attempt();
         if self.config.trace_sensitive_data && handoff.takes_payload() {
-            span.update(|data| {
-                if let SpanData::Handoff { payload, .. } = data {
-                    *payload = Some(value.clone());
-                }
-            });
+            update_span!(span, Handoff.payload = Some(payload.clone()));
         }
 
         let target = self.find_target(handoff, call, span).await?;
         self.check_output_guardrails(&target)?;
-        let mut carried = None;
+        let mut checked = None;
         if !is_resumed {
             if self.handoff_guardrails(handoff).next().is_some() {
-                let request = Box::pin(self.ask_handoff_guardrails(handoff, &target, &value, span));
-                match request.await? {
-                    Checked::Refused(reason) => {
-                        return Ok(Negotiated::refused(target, value, reason));
-                    }
-                    Checked::Allowed(rewritten) => carried = rewritten,
+                let shown = Box::pin(self.input_data(handoff, &target, &payload, span));
+                let shown = Box::new(shown.await?);
+                let asked = self.ask_handoff_guardrails(handoff, &target, &payload, &shown);
+                if let HandoffDecision::Refuse(reason) = Box::pin(asked).await? {
+                    return Ok((target, payload, Negotiated::Refused(reason)));
                 }
+                checked = Some(Box::new(shown.into_parts()));
             }
-            match self.call_back(handoff, payload, span).await? {
-                HandoffDecision::Proceed => {}
-                HandoffDecision::Refuse(reason) => {
-                    return Ok(Negotiated::refused(target, value, reason));
-                }
+            let decision = self.call_back(handoff, parsed, span).await?;
+            if let HandoffDecision::Refuse(reason) = decision {
+                return Ok((target, payload, Negotiated::Refused(reason)));
             }
             let is_picked = matches!(handoff.target(), Target::Custom(_));
             let picked = is_picked.then(|| agent_keys::key(&self.start, &target));
@@ -117,55 +113,50 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 from: &self.agent,
                 to: &target,
                 call,
-                payload: &value,
+                payload: &payload,
             };
             self.call_hooks(HookCall::Handoff(&transfer)).await?;
         }
         self.run_mut().handoff_hooks_notified();
 
-        let carried = match carried {
-            Some(carried) => carried,
-            None => self.carried(handoff, &target, &value, span).await?,
+        let carried = match (self.carry_rule(handoff), checked) {
+            (CarryRule::Everything, _) => Carried::Everything,
+            (_, Some(parts)) => Carried::Rewritten(parts),
+            (_, None) => {
+                let data = self.input_data(handoff, &target, &payload, span);
+                Carried::Rewritten(Box::new(Box::pin(data).await?.into_parts()))
+            }
         };
-        Ok(Negotiated::Taken(Taken {
-            target,
-            payload: value,
-            carried,
-        }))
+        Ok((target, payload, Negotiated::Taken(carried)))
     }
 
     /// Hands the conversation over and reports it.
-    async fn commit_handoff(&mut self, taken: Taken<C>, mut span: OpenSpan) -> Result<(), Error> {
-        let Taken {
-            target,
-            payload,
-            carried,
-        } = taken;
+    async fn commit_handoff(
+        &mut self,
+        target: Agent<C>,
+        payload: Value,
+        carried: Carried,
+        mut span: OpenSpan,
+    ) -> Result<(), Error> {
         let recorded = self.run.new_items().len();
         let of_items = self.run.items_before_handoff();
         let calls = self.handoff_events(&target, &payload, HandoffStatus::Taken, None);
-        let from = self.agent.clone();
+        let from = self.agent.name_arc().clone();
         let agent = agent_keys::agent_ref(&self.start, &target);
-        let transfer = transfer(from.name_arc(), &target);
-        Arc::make_mut(&mut self.run).take_handoff(agent, &transfer, payload, carried);
+        self.run_mut()
+            .take_handoff(agent, target.transfer_message(), payload, carried);
         // No await between the move of the run and this: a stop in between would leave two agents.
         self.agent = target;
         self.offer = None;
-        let carried_items = self.run.shown_items();
-        span.update(|data| {
-            if let SpanData::Handoff {
-                carried_items: count,
-                ..
-            } = data
-            {
-                *count = Some(carried_items);
-            }
-        });
+        let shown = self.run.shown_items();
+        update_span!(span, Handoff.carried_items = Some(shown));
         span.end();
-        self.report_recorded_of(&from, recorded).await;
+        for event in self.recorded_events(recorded) {
+            self.emit_for(&from, || event).await;
+        }
         for mut event in calls {
             if event.status == HandoffStatus::Taken {
-                event.carried_items = Some(carried_items);
+                event.carried_items = Some(shown);
                 event.of_items = Some(of_items);
             }
             self.emit_for(&from, || EventKind::Handoff(event)).await;
@@ -176,18 +167,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    async fn commit_refusal(&mut self, refused: Refused<C>) {
-        let Refused {
-            target,
-            payload,
-            reason,
-        } = refused;
+    async fn commit_refusal(&mut self, target: Agent<C>, payload: Value, reason: String) {
         let recorded = self.run.new_items().len();
         let status = HandoffStatus::Refused;
         let events = self.handoff_events(&target, &payload, status, Some(&reason));
-        let from = self.agent.name_arc().clone();
         self.run_mut()
-            .refuse_handoff(&from, target.name_arc(), payload, reason);
+            .refuse_handoff(target.name_arc(), payload, reason);
         self.report_recorded(recorded).await;
         for event in events {
             self.emit(|| EventKind::Handoff(event)).await;
@@ -205,35 +190,35 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.events.is_none() {
             return Vec::new();
         }
-        let event = |(at, call): (usize, &HandoffCall)| HandoffEvent {
-            from: self.agent.name_arc().clone(),
-            to: if at == 0 {
-                target.name_arc().clone()
+        let event = |(at, call): (usize, &HandoffCall)| {
+            let (to, payload, status, reason) = if at == 0 {
+                let to = target.name_arc();
+                (to, payload.clone(), status, reason)
             } else {
-                call.to.clone()
-            },
-            tool: call.tool.clone(),
-            call_id: call.call.call_id().unwrap_or_default().into(),
-            payload: if at == 0 {
-                payload.clone()
-            } else {
-                json::arguments_value(&call.call.arguments().unwrap_or_default())
-            },
-            status: if at == 0 {
-                status
-            } else {
-                HandoffStatus::Ignored
-            },
-            reason: if at == 0 {
-                reason.map(str::to_owned)
-            } else {
-                Some(IGNORED_HANDOFF.to_owned())
-            },
-            carried_items: None,
-            of_items: None,
+                let arguments = call.call.arguments().unwrap_or_default();
+                let arguments = json::arguments_value(&arguments);
+                let status = HandoffStatus::Ignored;
+                (&call.to, arguments, status, Some(IGNORED_HANDOFF))
+            };
+            HandoffEvent {
+                from: self.agent.name_arc().clone(),
+                to: to.clone(),
+                tool: call.tool.clone(),
+                call_id: call.call.call_id().unwrap_or_default().into(),
+                payload,
+                status,
+                reason: reason.map(str::to_owned),
+                carried_items: None,
+                of_items: None,
+            }
         };
-        let calls = self.run.handoff_calls().iter().enumerate();
+        let calls = self.handoff_calls().iter().enumerate();
         calls.map(event).collect()
+    }
+
+    /// The handoffs of the response.
+    fn handoff_calls(&self) -> &[HandoffCall] {
+        self.run.turn().map_or(&[], |turn| &turn.handoffs)
     }
 
     /// Checks the condition again: tools of the same response may have changed it.
@@ -243,12 +228,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let ctx = self.ctx();
         let check = handoff.enabled().check(&ctx, &self.agent);
-        let enabled = Box::pin(self.trace.within(span.id(), check)).await;
-        if enabled.map_err(|error| self.user_error("the handoff's condition", error))? {
+        if Box::pin(self.run_code(span.id(), "the handoff's condition", check)).await? {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::ModelBehavior,
+        Err(model_error(
             "the handoff's condition held when the model was asked and no longer does, after the \
              tools of the same response; nothing was handed over",
         ))
@@ -256,18 +239,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// The provider's history cannot be filtered.
     fn check_filter_allowed(&self, handoff: &Handoff<C>) -> Result<(), Error> {
-        let settings = self.carry_settings(handoff);
-        if !settings.is_kept_by_provider {
+        if self.config.server_history.is_none() {
             return Ok(());
         }
-        if settings.handoff_filter || settings.run_filter {
-            return Err(self.configuration_error(
+        if let CarryRule::Filter(_) = self.carry_rule(handoff) {
+            return Err(configuration_error(
                 "the provider keeps the conversation, so what the next agent sees cannot be \
                  filtered; take the filter off the handoff and the run, or do without \
                  server_history",
             ));
         }
-        if settings.nests() {
+        if self.nests(handoff) {
             tracing::warn!(
                 agent = self.agent.name(),
                 handoff = handoff.tool_name(),
@@ -277,14 +259,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    fn carry_settings(&self, handoff: &Handoff<C>) -> CarrySettings {
-        CarrySettings {
-            handoff_filter: handoff.input_filter().is_some(),
-            run_filter: self.config.handoff_input_filter.is_some(),
-            handoff_nests: handoff.nest_history(),
-            run_nests: self.config.nest_handoff_history,
-            is_kept_by_provider: self.config.server_history.is_some(),
+    /// A handoff's own filter takes precedence over the run's, and any filter over nesting. What the
+    /// provider keeps cannot be nested.
+    fn carry_rule<'a>(&'a self, handoff: &'a Handoff<C>) -> CarryRule<'a, C> {
+        let own = handoff.input_filter();
+        match own.or(self.config.handoff_input_filter.as_ref()) {
+            Some(filter) => CarryRule::Filter(filter),
+            None if self.nests(handoff) && self.config.server_history.is_none() => CarryRule::Nest,
+            None => CarryRule::Everything,
         }
+    }
+
+    fn nests(&self, handoff: &Handoff<C>) -> bool {
+        let own = handoff.nest_history();
+        own.unwrap_or(self.config.nest_handoff_history)
     }
 
     /// The agent that gets the conversation. Where code picks it and the callback has run for one
@@ -292,34 +280,34 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn find_target(
         &self,
         handoff: &Handoff<C>,
-        call: &HandoffCall,
+        requested: &HandoffCall,
         span: &OpenSpan,
     ) -> Result<Agent<C>, Error> {
         let Target::Custom(custom) = handoff.target() else {
             return agent_keys::target(&self.agent, handoff).ok_or_else(|| {
-                self.configuration_error(format!(
+                configuration_error(format!(
                     "it leads to \"{}\" by name, and the agent is in no team with an agent of that \
                      name; put both into a Team",
                     handoff.agent_name()
                 ))
             });
         };
-        let before = self.run.picked_agent();
+        let before = self.run.turn().and_then(|turn| turn.picked.as_ref());
         if let Some(known) = before.and_then(|key| agent_keys::find(&self.start, key)) {
             return Ok(known);
         }
-        let arguments = call.call.arguments().unwrap_or_default().into_owned();
-        let pick = self.call(span.id(), || custom.pick(self.ctx(), arguments));
-        let picked = Box::pin(pick)
-            .await
-            .map_err(|error| self.user_error("the function that picks the agent", error))?
-            .reached_from(&self.agent);
+        let arguments = requested.call.arguments().unwrap_or_default().into_owned();
+        let what = "the function that picks the agent";
+        let pick = call(|| custom.pick(self.ctx(), arguments));
+        let picked = Box::pin(self.run_code(span.id(), what, pick)).await?;
+        let picked = picked.reached_from(&self.agent);
         match before {
-            Some(key) if agent_keys::key(&self.start, &picked) != *key => Err(self
-                .configuration_error(format!(
+            Some(key) if agent_keys::key(&self.start, &picked) != *key => {
+                Err(configuration_error(format!(
                     "the callback has run for \"{key}\", which cannot be found again; list the \
                      agents that the handoff may pick with candidate"
-                ))),
+                )))
+            }
             _ => Ok(picked),
         }
     }
@@ -340,10 +328,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         target: &Agent<C>,
         payload: &Value,
-        span: &OpenSpan,
-    ) -> Result<Checked, Error> {
+        data: &HandoffInputData<C>,
+    ) -> Result<HandoffDecision, Error> {
         let guardrails: Vec<_> = self.handoff_guardrails(handoff).cloned().collect();
-        let data = self.input_data(handoff, target, payload, span).await?;
         for guardrail in guardrails {
             let request = HandoffRequest {
                 from: self.agent.clone(),
@@ -363,21 +350,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 })
             };
             let kind = GuardrailKind::Handoff;
-            let result = self
-                .run_guardrail(kind, guardrail.name_arc(), decision)
-                .await?;
-            let error = self.trip_error(kind, std::slice::from_ref(&result)).await;
-            self.run_mut().guardrails.handoff.add([result]);
-            if let Some(error) = error {
-                return Err(error);
-            }
+            let asked = self.run_guardrail(kind, guardrail.name_arc(), decision);
+            let result = [asked.await?];
+            let passed = self.check_trip(kind, &result).await;
+            self.run_mut().guardrails.handoff.add(result);
+            passed?;
             if let Some(reason) = refusal {
-                return Ok(Checked::Refused(reason));
+                return Ok(HandoffDecision::Refuse(reason));
             }
         }
-        let is_rewritten = self.carry_settings(handoff).rule() != CarryRule::Everything;
-        let rewritten = is_rewritten.then(|| Carried::Rewritten(Box::new(data.into_parts())));
-        Ok(Checked::Allowed(rewritten))
+        Ok(HandoffDecision::Proceed)
     }
 
     async fn call_back(
@@ -386,42 +368,26 @@ impl<C: Send + Sync + 'static> Driver<C> {
         payload: ParsedPayload,
         span: &OpenSpan,
     ) -> Result<HandoffDecision, Error> {
-        let outcome = match handoff.callback() {
-            Callback::None => return Ok(HandoffDecision::Proceed),
-            Callback::Plain(code) => Box::pin(self.call(span.id(), || code(self.ctx()))).await,
-            Callback::WithPayload(code) => {
-                Box::pin(self.call(span.id(), || code(self.ctx(), payload))).await
+        let what = "the on_handoff callback";
+        match handoff.callback() {
+            Callback::None => Ok(HandoffDecision::Proceed),
+            Callback::Plain(code) => {
+                Box::pin(self.run_code(span.id(), what, call(|| code(self.ctx())))).await
             }
-        };
-        outcome.map_err(|error| self.user_error("the on_handoff callback", error))
+            Callback::WithPayload(code) => {
+                let called = call(|| code(self.ctx(), payload));
+                Box::pin(self.run_code(span.id(), what, called)).await
+            }
+        }
     }
 
     /// Adds the target to the span, and an error where the model asked for several handoffs.
     fn trace_target(&self, target: &Agent<C>, span: &mut OpenSpan) {
-        span.update(|data| {
-            if let SpanData::Handoff { to, .. } = data {
-                *to = Some(target.name_arc().clone());
-            }
-        });
-        if let requested @ [_, _, ..] = self.run.handoff_calls() {
+        update_span!(span, Handoff.to = Some(target.name_arc().clone()));
+        if let requested @ [_, _, ..] = self.handoff_calls() {
             let agents = requested.iter().map(|call| call.to.clone()).collect();
             span.fail_with("Multiple handoffs requested", agents);
         }
-    }
-
-    /// The conversation for the next agent.
-    async fn carried(
-        &self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        payload: &Value,
-        span: &OpenSpan,
-    ) -> Result<Carried, Error> {
-        if self.carry_settings(handoff).rule() == CarryRule::Everything {
-            return Ok(Carried::Everything);
-        }
-        let data = Box::pin(self.input_data(handoff, target, payload, span)).await?;
-        Ok(Carried::Rewritten(Box::new(data.into_parts())))
     }
 
     /// The data of the handoff, after the filter or nesting that applies.
@@ -432,34 +398,37 @@ impl<C: Send + Sync + 'static> Driver<C> {
         payload: &Value,
         span: &OpenSpan,
     ) -> Result<HandoffInputData<C>, Error> {
-        let transfer = transfer(self.agent.name_arc(), target);
+        let mut new_items = Vec::new();
+        if let Some(turn) = self.run.turn() {
+            new_items.clone_from(&turn.items);
+            let (to, message) = (target.name_arc(), target.transfer_message());
+            self.run
+                .answer_handoffs(&turn.handoffs, &mut new_items, to, message);
+        }
         let data = HandoffInputData::new(
             self.run.conversation.input.clone(),
             self.run.conversation.generated.clone(),
-            RunItems::from(self.run.items_after_handoff(&transfer)),
+            new_items,
             self.ctx(),
         )
         .with_payload(handoff.takes_payload().then(|| payload.clone()));
         let given = FilterInput::of(&data);
-        let config = &*self.config;
-        let filter = match self.carry_settings(handoff).rule() {
-            CarryRule::Everything => return Ok(data),
-            CarryRule::HandoffFilter => handoff.input_filter(),
-            CarryRule::RunFilter => config.handoff_input_filter.as_ref(),
-            CarryRule::Nest => None,
-        };
-        if let Some(filter) = filter {
-            let filtered = self.trace.within(span.id(), filter.apply(data)).await;
-            let left = filtered.map_err(|error| self.user_error("the filter", error))?;
-            return self.check_filtered("the filter", handoff, &given, left);
-        }
-        let mapper = config.handoff_history_mapper.as_ref();
-        let nested =
-            catch_panic_sync(|| nest_handoff_history(data, mapper, &config.history_markers))
-                .map_err(|error| self.user_error("the mapper of nested histories", error))?;
-        match mapper {
-            Some(_) => self.check_filtered("the history mapper", handoff, &given, nested),
-            None => Ok(nested),
+        match self.carry_rule(handoff) {
+            CarryRule::Everything => Ok(data),
+            CarryRule::Filter(filter) => {
+                let filtered = self.run_code(span.id(), "the filter", filter.apply(data));
+                self.check_filtered("the filter", handoff, &given, filtered.await?)
+            }
+            CarryRule::Nest => {
+                let mapper = self.config.handoff_history_mapper.as_ref();
+                let markers = &self.config.history_markers;
+                let nested = catch_panic_sync(|| nest_handoff_history(data, mapper, markers))
+                    .map_err(|error| user_error("the mapper of nested histories", error))?;
+                match mapper {
+                    Some(_) => self.check_filtered("the history mapper", handoff, &given, nested),
+                    None => Ok(nested),
+                }
+            }
         }
     }
 
@@ -509,48 +478,19 @@ fn parse_payload<C>(
     handoff.parse_payload(&arguments).map_err(|error| {
         span.fail("Invalid JSON provided");
         let message = format!("the model's payload is not what the handoff asks for: {error}");
-        Error::new(ErrorKind::ModelBehavior, message).caused_by(error)
+        model_error(message).caused_by(error)
     })
 }
 
-fn transfer<'a, C>(from: &'a Arc<str>, target: &'a Agent<C>) -> Transfer<'a> {
-    Transfer {
-        from,
-        to: target.name_arc(),
-        message: target.transfer_message(),
-    }
+/// The rule by which the conversation for the next agent is made.
+enum CarryRule<'a, C> {
+    Everything,
+    Filter(&'a Filter<C>),
+    Nest,
 }
 
 /// The outcome of a handoff before the run moves.
-enum Negotiated<C> {
-    Taken(Taken<C>),
-    Refused(Refused<C>),
-}
-
-struct Taken<C> {
-    target: Agent<C>,
-    payload: Value,
-    carried: Carried,
-}
-
-struct Refused<C> {
-    target: Agent<C>,
-    payload: Value,
-    reason: String,
-}
-
-impl<C> Negotiated<C> {
-    fn refused(target: Agent<C>, payload: Value, reason: String) -> Self {
-        Self::Refused(Refused {
-            target,
-            payload,
-            reason,
-        })
-    }
-}
-
-/// The verdict of the guardrails on a handoff, with what is carried over where it was rewritten.
-enum Checked {
-    Allowed(Option<Carried>),
+enum Negotiated {
+    Taken(Carried),
     Refused(String),
 }

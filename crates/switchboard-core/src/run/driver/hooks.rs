@@ -1,6 +1,6 @@
 //! Calling hooks: those of the run, and those of the agent that has the conversation.
 
-use super::Driver;
+use super::{Driver, user_error};
 use crate::callback::catch_panic;
 use crate::error::Error;
 use crate::hooks::{HookResult, Transfer};
@@ -55,7 +55,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let calls = self.trace.within(self.parent_span(), catch_panic(calls));
         let outcome = Box::pin(calls).await;
-        outcome.map_err(|error| self.user_error(&format!("a hook on {}", occasion.name()), error))
+        outcome.map_err(|error| user_error(&format!("a hook on {}", occasion.name()), error))
     }
 
     async fn call_run_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
-use super::Driver;
 use super::guardrails::has_tripped;
 use super::hooks::HookCall;
-use crate::callback::{BoxError, BoxFuture, catch_panic, catch_panic_sync};
+use super::{Driver, configuration_error};
+use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, InputMode};
 use crate::items::{ItemKind, RunItem};
@@ -17,7 +17,9 @@ use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, Usage};
 use crate::offer::Offer;
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
+use crate::run::guardrail_results::InputChecks;
 use crate::run::machine::{RejectedResponse, Step};
+use crate::run::model_filter::ModelFilter;
 use crate::run::model_input;
 use crate::run::recovery::RunProblem;
 use crate::run::server_history::ServerHistory;
@@ -42,12 +44,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.offer = None;
         if !self.run.position.agent_started {
             self.call_hooks(HookCall::AgentStart).await?;
-            self.run_mut().agent_started();
+            self.run_mut().position.agent_started = true;
         }
         let offer = self.offer().await?;
         self.check_offer(&offer)?;
         let model = self.model().cloned().ok_or_else(|| {
-            self.configuration_error(
+            configuration_error(
                 "there is no model to answer; give the agent one with Agent::model, or the whole \
                  run with Runner::model",
             )
@@ -55,7 +57,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let instructions = self.instructions().await?;
         let request = self.request(&offer, instructions);
         let response = self.ask_model(&model, request).await?;
-        self.run_mut().input_passed();
+        self.run_mut().guardrails.input_checks = InputChecks::Passed;
         self.check_response_id(&response)?;
         self.accept_response(response, &offer).await
     }
@@ -70,11 +72,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         match self.agent.fixed_instructions() {
             Some(fixed) => Ok(fixed.cloned()),
             None => {
-                let made = self.agent.make_instructions(self.ctx());
-                let made = Box::pin(self.trace.within(self.parent_span(), made)).await;
-                made.map_err(|error| {
-                    self.user_error("the function that makes the instructions", error)
-                })
+                let what = "the function that makes the instructions";
+                let make = self.agent.make_instructions(self.ctx());
+                Box::pin(self.run_code(self.parent_span(), what, make)).await
             }
         }
     }
@@ -86,7 +86,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !follows || response.response_id.is_some() {
             return Ok(());
         }
-        Err(self.configuration_error(
+        Err(configuration_error(
             "the provider keeps the conversation, and its response has no identifier to go on \
              from; use a model that gives one (over Responses, not Chat Completions)",
         ))
@@ -99,16 +99,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<(), Error> {
         let recorded = self.run.new_items().len();
         let for_hooks = self.has_hooks().then(|| response.clone());
-        let history = self.config.server_history.clone();
-        let delivered = history
-            .as_ref()
-            .map(|history| self.run.delivered_with(&response, history));
-        let agent = self.agent.clone();
-        let rules = Self::rules(&agent, &self.config);
+        let history = self.config.server_history.as_ref();
+        let delivered = history.map(|history| self.run.delivered_with(&response, history));
+        let (output_type, unknown_tool) = (self.agent.output_type(), self.config.unknown_tool);
         let run = Arc::make_mut(&mut self.run);
-        let accepted = run.accept_response(response, offer, rules);
-        if let (Some(delivered), Some(history)) = (delivered, &history) {
-            run.set_delivered(delivered, history, accepted.is_ok());
+        let accepted = run.accept_response(response, offer, output_type, unknown_tool);
+        // A rejected response is part of a conversation, but no later response follows it.
+        let follows = accepted.is_ok() || matches!(history, Some(ServerHistory::Conversation(_)));
+        if delivered.is_some() && follows {
+            run.delivered = delivered;
         }
         if accepted.is_ok() && for_hooks.is_none() && self.events.is_none() {
             return Ok(());
@@ -124,7 +123,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         recorded: usize,
     ) -> Result<(), Error> {
         let (items, rejection) = match accepted {
-            Ok(()) => (self.run.response_items(recorded), None),
+            Ok(()) => match self.run.turn() {
+                Some(turn) => (turn.items.clone(), None),
+                None => (self.run.items_since(recorded), None),
+            },
             Err(rejected) if !rejected.is_reported => return Err(rejected.error),
             Err(rejected) => (rejected.items, Some(rejected.error)),
         };
@@ -164,39 +166,31 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(recovery) = &self.config.recovery else {
             return Err(error);
         };
-        let ask = || recovery.ask(self.ctx(), problem, error.to_string());
-        let output = self.call(self.parent_span(), ask).await;
-        let Some(mut output) = output.map_err(|error| self.user_error("the recovery", error))?
-        else {
+        let ask = call(|| recovery.0(self.ctx(), problem, error.to_string()));
+        let asked = self.run_code(self.parent_span(), "the recovery", ask);
+        let Some(mut output) = asked.await? else {
             return Err(error);
         };
-        let agent = self.agent.clone();
-        if agent.output_type().is_some() {
+        let output_type = self.agent.output_type();
+        if output_type.is_some() {
             output = self.to_output_type("the recovery", output)?;
         }
-        self.run_mut()
-            .recover(output, agent.output_type(), items, agent.name_arc());
+        Arc::make_mut(&mut self.run).recover(output, output_type, items);
         Ok(())
     }
 
     /// Checks the tools and handoffs of the turn, and adds them to the trace.
     fn check_offer(&mut self, offer: &Offer) -> Result<(), Error> {
         if let Some(problem) = offer.problem() {
-            return Err(self.configuration_error(problem));
+            return Err(configuration_error(problem));
         }
         if let (NameCollision::Fail, Some(collision)) =
             (self.config.name_collision, offer.collision())
         {
-            return Err(self.configuration_error(collision));
+            return Err(configuration_error(collision));
         }
-        self.agent_span.update(|data| {
-            if let SpanData::Agent {
-                handoffs, tools, ..
-            } = data
-            {
-                (*handoffs, *tools) = offer.names();
-            }
-        });
+        update_span!(self.agent_span, Agent.handoffs = offer.names().0);
+        update_span!(self.agent_span, Agent.tools = offer.names().1);
         Ok(())
     }
 
@@ -236,8 +230,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         model: &ModelHandle,
         mut request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
-        if self.config.model_filter.is_some() {
-            request = Box::pin(self.filter_request(request)).await?;
+        if let Some(filter) = &self.config.model_filter {
+            request = Box::pin(self.filter_request(filter, request)).await?;
         }
         // With a server history, the calls of the outputs are at the provider.
         if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
@@ -257,15 +251,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(response)
     }
 
-    async fn filter_request(&self, request: ModelRequest) -> Result<ModelRequest, Error> {
-        let Some(filter) = &self.config.model_filter else {
-            return Ok(request);
-        };
-        let (ctx, agent) = (self.ctx(), self.agent.clone());
-        let apply = || filter.apply(ctx, agent, request);
-        let filtered = self.call(self.parent_span(), apply).await;
-        let mut request =
-            filtered.map_err(|error| self.user_error("the filter on model calls", error))?;
+    async fn filter_request(
+        &self,
+        filter: &ModelFilter<C>,
+        request: ModelRequest,
+    ) -> Result<ModelRequest, Error> {
+        let apply = call(|| filter.0(self.ctx(), self.agent.clone(), request));
+        let filtered = self.run_code(self.parent_span(), "the filter on model calls", apply);
+        let mut request = filtered.await?;
         // A filter may return a new request, which has no agent.
         request.agent = Some(self.agent.name_arc().clone());
         request.input = model_input::deduplicated(request.input.into_iter().collect()).into();
@@ -278,8 +271,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
         let (results, response) = {
-            let input = &self.run.conversation.input;
-            let checks = Box::pin(self.ask_input_guardrails(input, InputMode::BesideModel));
+            let checks = Box::pin(self.ask_input_guardrails(InputMode::BesideModel));
             let response = Box::pin(self.generate(model, request));
             match select(checks, response).await {
                 // When a guardrail trips, the model call is dropped, which cancels it.
@@ -294,14 +286,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Either::Right((response, checks)) => (checks.await?, Some(response)),
             }
         };
-        let error = self.trip_error(GuardrailKind::Input, &results).await;
-        self.run_mut().guardrails.input.add(results);
-        if let Some(error) = error {
-            return Err(error);
-        }
-        self.run_mut().guardrails.input.settle();
-        self.run_mut().input_passed();
-        response.unwrap_or_else(|| Err(self.configuration_error("the model was not awaited")))
+        let passed = self.check_trip(GuardrailKind::Input, &results).await;
+        let guardrails = &mut self.run_mut().guardrails;
+        guardrails.input.add(results);
+        passed?;
+        guardrails.input.settle();
+        guardrails.input_checks = InputChecks::Passed;
+        response.unwrap_or_else(|| Err(configuration_error("the model was not awaited")))
     }
 
     async fn generate(
@@ -323,30 +314,23 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(_) => Box::pin(self.stream_response(model, request)),
         };
         let response = self.trace.within(span.id(), catch_panic(response)).await;
-        match response {
-            Ok(response) => {
-                // Counted at once: it was used, whatever follows from the response.
-                self.added_usage.add(response.usage);
-                let include_output = self.config.trace_sensitive_data;
-                span.update(|data| {
-                    if let SpanData::Generation { usage, output, .. } = data {
-                        *usage = response.usage;
-                        *output = include_output.then(|| response.output.clone());
-                    }
-                });
-                Ok(response)
+        let response = response.map_err(|error| {
+            span.fail("the model failed");
+            match error.downcast::<IncompleteStream>() {
+                Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
+                Err(error) => {
+                    let message = format!("the model could not answer: {error}");
+                    Error::new(ErrorKind::Model, message).caused_by(error)
+                }
             }
-            Err(error) => {
-                span.fail("the model failed");
-                Err(match error.downcast::<IncompleteStream>() {
-                    Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
-                    Err(error) => {
-                        let message = format!("the model could not answer: {error}");
-                        Error::new(ErrorKind::Model, message).caused_by(error)
-                    }
-                })
-            }
-        }
+        })?;
+        // Counted at once: it was used, whatever follows from the response.
+        self.added_usage.add(response.usage);
+        let include_output = self.config.trace_sensitive_data;
+        let output = || include_output.then(|| response.output.clone());
+        update_span!(span, Generation.usage = response.usage);
+        update_span!(span, Generation.output = output());
+        Ok(response)
     }
 
     /// Reports the response piece by piece. Nothing is read after the complete response.

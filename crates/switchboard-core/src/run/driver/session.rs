@@ -1,9 +1,10 @@
 //! Loading the session at the start of a run, and saving new items as they become final.
 
-use super::Driver;
+use super::{Driver, configuration_error};
 use crate::agent::{Agent, ToolUseBehaviorKind};
 use crate::callback::catch_panic;
 use crate::error::{Error, ErrorKind};
+use crate::run::guardrail_results::InputChecks;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Starts a new run with the history of its session.
@@ -35,13 +36,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         if !self.run.is_kept_in(history) {
-            return Err(self.configuration_error(
+            return Err(configuration_error(
                 "the run was begun without this conversation, so the provider does not have what \
                  came before; resume it with the server_history it was begun with, or without any",
             ));
         }
         if self.config.session.is_some() {
-            return Err(self.configuration_error(
+            return Err(configuration_error(
                 "the provider keeps the conversation, and so would the session; use one of them",
             ));
         }
@@ -55,7 +56,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.config.server_history.is_none() || !has_guardrails {
             return Ok(());
         }
-        Err(self.configuration_error(format!(
+        Err(configuration_error(format!(
             "the provider keeps the conversation, so an output guardrail of \"{}\" or of the run \
              could not take an output back; do without one of them",
             agent.name()
@@ -64,32 +65,37 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Saves new items, unless guardrails must pass the input first.
     pub(super) async fn save_unless_held_back(&mut self) -> Result<(), Error> {
-        let has_guardrails = self.has_input_guardrails_before_model();
-        if self.run.holds_input_back(has_guardrails) {
+        if self.holds_input_back() {
             return Ok(());
         }
         self.save().await
     }
 
+    /// Returns `true` while the session must not get the input yet.
+    pub(super) fn holds_input_back(&self) -> bool {
+        self.run.guardrails.input_checks == InputChecks::Pending
+            && self.run.turns() == 0
+            && self.has_input_guardrails_before_model()
+    }
+
     /// Gives the session the items it does not have yet.
     pub(super) async fn save(&mut self) -> Result<(), Error> {
-        match &self.config.session {
-            Some(session) if !self.run.session.unsaved.is_empty() => {
-                // Items must not be stored and still count as unsaved: a stop waits for this.
-                let _guard = self.events.as_ref().map(|events| events.saving());
-                let append = catch_panic(session.append(&self.run.session.unsaved));
-                Box::pin(append).await.map_err(|error| {
-                    let message = format!(
-                        "the session could not be written; the run in this error still holds what \
-                         was not stored, resume it once the session works again: {error}"
-                    );
-                    Error::new(ErrorKind::Session, message).caused_by(error)
-                })?;
-                self.run_mut().saved();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        let unsaved = &self.run.session.unsaved;
+        let Some(session) = self.config.session.as_ref().filter(|_| !unsaved.is_empty()) else {
+            return Ok(());
+        };
+        // Items must not be stored and still count as unsaved: a stop waits for this.
+        let _guard = self.events.as_ref().map(|events| events.saving());
+        let append = catch_panic(session.append(unsaved));
+        Box::pin(append).await.map_err(|error| {
+            let message = format!(
+                "the session could not be written; the run in this error still holds what was not \
+                 stored, resume it once the session works again: {error}"
+            );
+            Error::new(ErrorKind::Session, message).caused_by(error)
+        })?;
+        self.run_mut().session.unsaved.clear();
+        Ok(())
     }
 
     /// Saves while the run fails for another reason: items that cannot be stored stay with the run.

@@ -9,10 +9,10 @@ use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use super::Driver;
 use super::hooks::HookCall;
+use super::{Driver, configuration_error};
 use crate::agent::{ToolResult, ToolUseBehaviorKind};
-use crate::callback::{BoxFuture, Outcome};
+use crate::callback::{BoxFuture, Outcome, call};
 use crate::error::Error;
 use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::json;
@@ -32,41 +32,29 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
             return Ok(());
         };
-        let attempts = (0..tools.calls.len()).map(|at| ToolAttempt {
-            at,
-            is_started: tools.started.contains(&at),
-            ran: tools.done.iter().find(|ran| ran.at == at).cloned(),
-            ..ToolAttempt::default()
-        });
-        let attempts = self
-            .run_concurrently(&tools.calls, attempts.collect(), &offer)
-            .await;
-        self.tools_ended(attempts, &tools.unknown).await
-    }
-
-    async fn run_concurrently(
-        &self,
-        calls: &[ToolCall],
-        attempts: Vec<ToolAttempt>,
-        offer: &Offer,
-    ) -> Vec<ToolAttempt> {
         let limit = self.config.tool_concurrency;
-        let limit = limit.map_or(calls.len(), usize::from).max(1);
+        let limit = limit.map_or(tools.calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
-        let attempts = calls.iter().zip(attempts).map(|(call, mut attempt)| {
+        let (driver, offer) = (&*self, &offer);
+        let attempts = tools.calls.iter().enumerate().map(|(at, call)| {
+            let mut attempt = ToolAttempt {
+                at,
+                is_started: tools.started.contains(&at),
+                ran: tools.done.iter().find(|ran| ran.at == at).cloned(),
+                ..ToolAttempt::default()
+            };
             let attempt: BoxFuture<'_, ToolAttempt> = Box::pin(async move {
                 if attempt.ran.is_some() || !has_failed.load(Ordering::Relaxed) {
-                    attempt.failure = self.run_tool(call, &mut attempt, offer).await.err();
+                    attempt.failure = driver.run_tool(call, &mut attempt, offer).await.err();
                     has_failed.fetch_or(attempt.failure.is_some(), Ordering::Relaxed);
                 }
                 attempt
             });
             attempt
         });
-        stream::iter(attempts.collect::<Vec<_>>())
-            .buffer_unordered(limit)
-            .collect()
-            .await
+        let attempts = stream::iter(attempts.collect::<Vec<_>>()).buffer_unordered(limit);
+        let attempts = attempts.collect().await;
+        self.tools_ended(attempts, &tools.unknown).await
     }
 
     /// Passes the results to the machine. If a tool failed, the run stays before its tools.
@@ -97,14 +85,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let ran = attempts.into_iter().filter_map(|attempt| attempt.ran);
         let results = ran.map(|ran| ran.result).collect();
         for call in unknown {
-            let output = Value::from(format!("Tool '{}' not found.", call.tool));
-            self.report_tool_end(call, output, true, Duration::ZERO)
+            self.report_tool_end(call, call.not_found().into(), true, Duration::ZERO)
                 .await;
         }
         let recorded = self.run.new_items().len();
-        let agent = self.agent.clone();
-        let rules = Self::rules(&agent, &self.config);
-        self.run_mut().tools_ran(results, rules);
+        Arc::make_mut(&mut self.run).tools_ran(results, &self.agent);
         if let Step::CallModel = self.run.step() {
             self.report_recorded(recorded).await;
         }
@@ -122,7 +107,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         let Some(tool) = offer.tool(&self.agent, &call.tool) else {
-            return Err(self.configuration_error(format!(
+            return Err(configuration_error(format!(
                 "the model called the tool \"{}\", and the agent the run was resumed with has none \
                  of that name",
                 call.tool
@@ -142,17 +127,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .run_stages(tool, &ctx, call, attempt, &span, &mut took)
             .await?;
         let output = &ran.result.output;
-        span.update(|data| {
-            if let SpanData::Function {
-                output: text,
-                failed,
-                ..
-            } = data
-            {
-                *text = is_traced.then(|| output.text().into_owned());
-                *failed = ran.failed;
-            }
-        });
+        let traced = || is_traced.then(|| output.text().into_owned());
+        update_span!(span, Function.output = traced());
+        update_span!(span, Function.failed = ran.failed);
         let value = output.clone().into_value();
         self.report_tool_end(call, value, ran.failed, took).await;
         self.call_hooks(HookCall::ToolEnd(tool, &ctx, output))
@@ -298,13 +275,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
         results: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
-        let asked = self.ask(GuardrailKind::Tool, guardrail.name_arc(), check);
-        let (result, replacement) = Box::pin(asked).await?;
-        let error = self
-            .trip_error(GuardrailKind::Tool, std::slice::from_ref(&result))
-            .await;
-        results.push(result);
-        error.map_or(Ok(replacement), Err)
+        let mut replacement = None;
+        let replace = |output: ToolOutput| Ok(replacement.insert(output).text().into_owned());
+        let asked = self.ask(GuardrailKind::Tool, guardrail.name_arc(), check, replace);
+        let result = [Box::pin(asked).await?];
+        let passed = self.check_trip(GuardrailKind::Tool, &result).await;
+        results.extend(result);
+        passed.map(|()| replacement)
     }
 
     /// Returns the tool's output, or the failure text for the model, and `true` if it failed.
@@ -314,7 +291,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         ctx: &ToolContext<C>,
         span: &OpenSpan,
     ) -> (ToolOutput, bool) {
-        let work = self.call(span.id(), || tool.invoke(ctx.clone()));
+        let work = call(|| tool.invoke(ctx.clone()));
+        let work = self.trace.within(span.id(), work);
         let outcome = match tool.timeout() {
             None => work.await,
             Some(after) => match select(Box::pin(work), Delay::new(after)).await {
@@ -346,15 +324,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Step::DecideToolUse(results) = self.run.step() else {
             return Ok(());
         };
-        let decision = match self.agent.tool_use_kind() {
-            ToolUseBehaviorKind::Function(decide) => {
-                let ask = || decide(self.ctx(), results.to_vec());
-                self.call(self.parent_span(), ask).await
-            }
-            _ => Ok(None),
-        };
-        let output = decision
-            .map_err(|error| self.user_error("the function that decides after tools", error))?;
+        let mut output = None;
+        if let ToolUseBehaviorKind::Function(decide) = self.agent.tool_use_kind() {
+            let what = "the function that decides after tools";
+            let ask = call(|| decide(self.ctx(), results.to_vec()));
+            output = self.run_code(self.parent_span(), what, ask).await?;
+        }
         let recorded = self.run.new_items().len();
         self.run_mut().tool_use_decided(output);
         if let Step::CallModel = self.run.step() {

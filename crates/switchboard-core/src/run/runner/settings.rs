@@ -26,44 +26,37 @@ use crate::trace::{Tracer, Tracing};
 /// Settings.
 impl<C, S> Runner<C, S> {
     /// Replaces all settings, also those made before.
-    #[must_use]
     pub fn replace_config(mut self, config: impl Into<Arc<RunConfig<C>>>) -> Self {
         self.config = config.into();
         self
     }
 
     /// Sets the model of all agents, instead of their own.
-    #[must_use]
     pub fn model<M>(self, model: impl IntoHandle<ModelHandle, M>) -> Self {
         self.with(|config| config.model = Some(model.into_handle()))
     }
 
     /// Overrides the model settings of all agents, field by field.
-    #[must_use]
     pub fn model_settings(self, settings: ModelSettings) -> Self {
         self.with(|config| config.model_settings = Some(Arc::new(settings)))
     }
 
     /// Limits the turns of the run, over all agents; `None` is no limit.
-    #[must_use]
     pub fn max_turns(self, turns: impl Into<Option<u32>>) -> Self {
         self.with(|config| config.max_turns = turns.into())
     }
 
     /// Sets the filter of handoffs that have none of their own.
-    #[must_use]
     pub fn handoff_input_filter<M>(self, filter: impl IntoFilter<C, M>) -> Self {
         self.with(|config| config.handoff_input_filter = Some(filter.into_filter()))
     }
 
     /// Nests the history on handoffs that have no setting of their own.
-    #[must_use]
     pub fn nest_handoff_history(self, nest: bool) -> Self {
         self.with(|config| config.nest_handoff_history = nest)
     }
 
     /// Sets the function that makes the nested history, instead of a summary.
-    #[must_use]
     pub fn handoff_history_mapper(
         self,
         map: impl Fn(Vec<Item>) -> Vec<Item> + Send + Sync + 'static,
@@ -72,74 +65,62 @@ impl<C, S> Runner<C, S> {
     }
 
     /// Sets the lines around a nested history.
-    #[must_use]
     pub fn history_markers(self, markers: HistoryMarkers) -> Self {
         self.with(|config| config.history_markers = markers)
     }
 
     /// Adds a guardrail on the input, beside those of the first agent.
-    #[must_use]
     pub fn input_guardrail(self, guardrail: InputGuardrail<C>) -> Self {
         self.with(|config| config.input_guardrails.push(guardrail))
     }
 
     /// Adds a guardrail on the output, beside those of the last agent.
-    #[must_use]
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|config| config.output_guardrails.push(guardrail))
     }
 
     /// Adds a guardrail on every handoff, beside its own.
-    #[must_use]
     pub fn handoff_guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
         self.with(|config| config.handoff_guardrails.push(guardrail))
     }
 
     /// Adds a guardrail on every tool, after those of the tool and of the agent.
-    #[must_use]
     pub fn tool_guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|config| config.tool_guardrails.push(guardrail))
     }
 
     /// Sets the hooks of the run.
-    #[must_use]
     pub fn hooks<M>(self, hooks: impl IntoHandle<HooksHandle<C>, M>) -> Self {
         self.with(|config| config.hooks = Some(hooks.into_handle()))
     }
 
     /// Sets the session that stores the conversation.
-    #[must_use]
     pub fn session<M>(self, session: impl IntoHandle<SessionHandle, M>) -> Self {
         self.with(|config| config.session = Some(session.into_handle()))
     }
 
     /// Continues a conversation that the provider keeps; see [`ServerHistory`].
-    #[must_use]
     pub fn conversation(self, id: impl Into<Arc<str>>) -> Self {
         self.server_history(ServerHistory::Conversation(id.into()))
     }
 
     /// Continues from a response that the provider keeps; see [`ServerHistory`].
-    #[must_use]
     pub fn previous_response(self, id: impl Into<Arc<str>>) -> Self {
         let previous = Some(id.into());
         self.server_history(ServerHistory::Responses { previous })
     }
 
     /// Sets the conversation that the provider keeps, so that only new items are sent.
-    #[must_use]
     pub fn server_history(self, history: ServerHistory) -> Self {
         self.with(|config| config.server_history = Some(history))
     }
 
     /// Limits how deep agents used as tools may be nested.
-    #[must_use]
     pub fn max_agent_depth(self, depth: u32) -> Self {
         self.with(|config| config.max_agent_depth = depth)
     }
 
     /// Limits how many tools of one response run concurrently.
-    #[must_use]
     pub fn tool_concurrency(self, limit: NonZeroUsize) -> Self {
         self.with(|config| config.tool_concurrency = Some(limit))
     }
@@ -155,7 +136,6 @@ impl<C, S> Runner<C, S> {
     ///     request
     /// });
     /// ```
-    #[must_use]
     pub fn model_filter<F, R, M>(self, filter: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>, ModelRequest) -> R + Send + Sync + 'static,
@@ -166,7 +146,6 @@ impl<C, S> Runner<C, S> {
 
     /// Drops calls without outputs and outputs without calls from every request. The engine and the
     /// library's filters leave none; your own filters may.
-    #[must_use]
     pub fn drop_orphaned_calls(self, pair: bool) -> Self {
         self.with(|config| config.drop_orphaned_calls = pair)
     }
@@ -183,7 +162,6 @@ impl<C, S> Runner<C, S> {
     ///     Some(FinalOutput::from(format!("Sorry, I have to stop here ({problem:?}).")))
     /// });
     /// ```
-    #[must_use]
     pub fn recover<F, R, M>(self, recover: F) -> Self
     where
         F: Fn(RunContext<C>, RunProblem, String) -> R + Send + Sync + 'static,
@@ -193,43 +171,36 @@ impl<C, S> Runner<C, S> {
     }
 
     /// Loads only the latest items of the session.
-    #[must_use]
     pub fn session_limit(self, limit: usize) -> Self {
         self.with(|config| config.session_limit = Some(limit))
     }
 
     /// Sets what happens when the model calls a tool that does not exist.
-    #[must_use]
     pub fn unknown_tool(self, unknown: UnknownTool) -> Self {
         self.with(|config| config.unknown_tool = unknown)
     }
 
     /// Sets what happens when tools or handoffs of an agent share a name.
-    #[must_use]
     pub fn name_collision(self, collision: NameCollision) -> Self {
         self.with(|config| config.name_collision = collision)
     }
 
     /// Includes arguments, outputs, payloads and responses in spans, which is the default.
-    #[must_use]
     pub fn trace_sensitive_data(self, include: bool) -> Self {
         self.with(|config| config.trace_sensitive_data = include)
     }
 
     /// Sets how the tools of handoffs are named where no name is given.
-    #[must_use]
     pub fn tool_names(self, names: ToolNames) -> Self {
         self.with(|config| config.tool_names = names)
     }
 
     /// Sends the spans of the run to a tracer.
-    #[must_use]
     pub fn tracer(self, tracer: impl Tracer) -> Self {
         self.with(|config| config.tracing = Tracing::To(Arc::new(tracer)))
     }
 
     /// Makes no spans.
-    #[must_use]
     pub fn tracing_off(self) -> Self {
         self.with(|config| config.tracing = Tracing::Off)
     }

@@ -78,22 +78,26 @@ impl EventChannel {
 
     /// Queues a progress report without waiting. If too many wait already, it is dropped and counted.
     pub(crate) fn report_progress(&self, mut event: StreamEvent, run: &Weak<Run>) {
-        let listener = {
-            let mut state = self.lock();
-            if state.is_closed {
-                return;
-            }
-            if state.queued_progress >= MAX_PROGRESS {
-                state.dropped_progress += 1;
-                return;
-            }
-            if let EventKind::ToolProgress { dropped, .. } = &mut event.kind {
-                *dropped = std::mem::take(&mut state.dropped_progress);
-            }
-            state.queued_progress += 1;
-            state.queue.push_back((event, run.clone()));
-            state.listener.take()
-        };
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        if state.queued_progress >= MAX_PROGRESS {
+            state.dropped_progress += 1;
+            return;
+        }
+        if let EventKind::ToolProgress { dropped, .. } = &mut event.kind {
+            *dropped = std::mem::take(&mut state.dropped_progress);
+        }
+        state.queued_progress += 1;
+        state.queue.push_back((event, run.clone()));
+        drop(state);
+        self.wake_listener();
+    }
+
+    /// Wakes the task that polls the stream.
+    fn wake_listener(&self) {
+        let listener = self.lock().listener.take();
         if let Some(listener) = listener {
             listener.wake();
         }
@@ -153,14 +157,8 @@ impl EventChannel {
 
     /// Requests a stop at the next await.
     pub(super) fn stop_now(&self) {
-        let listener = {
-            let mut state = self.lock();
-            state.stop = Stop::Now;
-            state.listener.take()
-        };
-        if let Some(listener) = listener {
-            listener.wake();
-        }
+        self.lock().stop = Stop::Now;
+        self.wake_listener();
     }
 
     /// Requests a stop after the current turn.
@@ -180,10 +178,9 @@ impl EventChannel {
     pub(in crate::run) fn stopped(&self) -> impl Future<Output = ()> + Unpin + '_ {
         poll_fn(|_cx| {
             let state = self.lock();
-            if state.stop == Stop::Now && !state.is_saving {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+            match state.stop {
+                Stop::Now if !state.is_saving => Poll::Ready(()),
+                _ => Poll::Pending,
             }
         })
     }
@@ -206,17 +203,10 @@ pub(in crate::run) struct SavingGuard(EventChannel);
 
 impl Drop for SavingGuard {
     fn drop(&mut self) {
-        let listener = {
-            let mut state = self.0.lock();
-            state.is_saving = false;
-            if state.stop == Stop::Now {
-                state.listener.take()
-            } else {
-                None
-            }
-        };
-        if let Some(listener) = listener {
-            listener.wake();
+        self.0.lock().is_saving = false;
+        // A stop that was delayed.
+        if self.0.lock().stop == Stop::Now {
+            self.0.wake_listener();
         }
     }
 }
