@@ -65,14 +65,26 @@ pub(crate) struct Definition<C> {
     tool_use: ToolUseBehavior<C>,
     keeps_tool_choice: bool,
     explains_handoffs: bool,
-    /// The cached offer under each policy of tool names.
+    pub(crate) caches: Caches,
+}
+
+/// Values derived from a definition, computed on first use. A clone, which may be changed, has none.
+#[derive(Default)]
+pub(crate) struct Caches {
+    /// The offer under each policy of tool names.
     offers: [OnceLock<Offer>; 2],
-    /// Cached: `true` if no two reachable agents share a name.
+    /// Set to `true` if no two reachable agents share a name.
     pub(crate) names_are_unique: OnceLock<bool>,
-    /// Cached: `true` if code picks any of the reachable agents.
+    /// Set to `true` if code picks any of the reachable agents.
     pub(crate) picks_agents: OnceLock<bool>,
-    /// The cached output of a handoff call to this agent.
+    /// The output of a handoff call to this agent.
     transfer_message: OnceLock<String>,
+}
+
+impl Clone for Caches {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 enum Instructions<C> {
@@ -103,10 +115,7 @@ impl<C> Agent<C> {
                 tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
-                offers: Default::default(),
-                names_are_unique: OnceLock::new(),
-                picks_agents: OnceLock::new(),
-                transfer_message: OnceLock::new(),
+                caches: Caches::default(),
             }),
             team: None,
         }
@@ -261,12 +270,10 @@ impl<C> Agent<C> {
     }
 
     fn with(mut self, change: impl FnOnce(&mut Definition<C>)) -> Self {
-        let mut def = Arc::try_unwrap(self.def).unwrap_or_else(|shared| (*shared).clone());
+        let mut def = Arc::unwrap_or_clone(self.def);
         change(&mut def);
         // The caches belong to the agent before the change.
-        def.offers = Default::default();
-        def.names_are_unique = OnceLock::new();
-        def.picks_agents = OnceLock::new();
+        def.caches = Caches::default();
         self.def = Arc::new(def);
         self
     }
@@ -323,7 +330,7 @@ impl<C> Agent<C> {
 
     /// The output of a handoff call to this agent.
     pub(crate) fn transfer_message(&self) -> &str {
-        let message = &self.def.transfer_message;
+        let message = &self.def.caches.transfer_message;
         message.get_or_init(|| transfer_message(self.name()))
     }
 
@@ -368,14 +375,11 @@ impl<C> Agent<C> {
     }
 
     pub(crate) fn cached_offer(&self, names: ToolNames) -> &OnceLock<Offer> {
-        match names {
-            ToolNames::Reference => &self.def.offers[0],
-            ToolNames::Readable => &self.def.offers[1],
-        }
+        &self.def.caches.offers[names as usize]
     }
 
-    /// The problems with how the agent was built.
-    pub(crate) fn problems(&self, names: ToolNames) -> Vec<Problem> {
+    /// The problems with how the agent was built. Its handoffs have the names given.
+    pub(crate) fn problems(&self, handoff_names: &[Arc<str>]) -> Vec<Problem> {
         let output = self.def.output.iter().filter_map(|output| {
             let error = output.as_ref().err()?;
             let what = format!("its output type has no strict schema: {error}");
@@ -386,19 +390,13 @@ impl<C> Agent<C> {
             let owner = Some(("tool", tool.spec().name.clone()));
             Some(Problem { owner, what })
         });
-        let mut problems: Vec<Problem> = output.chain(tools).collect();
-        let handoffs = self.def.handoffs.iter().enumerate();
-        let wrong: Vec<(usize, String)> = handoffs
-            .filter_map(|(at, handoff)| Some((at, handoff.problem()?)))
-            .collect();
-        if !wrong.is_empty() {
-            let names = names.names_of(&self.def.handoffs);
-            problems.extend(wrong.into_iter().map(|(at, what)| {
-                let owner = Some(("handoff", names[at].clone()));
-                Problem { owner, what }
-            }));
-        }
-        problems
+        let handoffs = self.def.handoffs.iter().zip(handoff_names);
+        let handoffs = handoffs.filter_map(|(handoff, name)| {
+            let what = handoff.problem()?;
+            let owner = Some(("handoff", name.clone()));
+            Some(Problem { owner, what })
+        });
+        output.chain(tools).chain(handoffs).collect()
     }
 
     /// The fixed instructions, if any; `None` if a function makes them.
@@ -423,52 +421,16 @@ impl<C> Agent<C> {
     }
 }
 
-impl<C> Clone for Agent<C> {
-    fn clone(&self) -> Self {
-        Self {
-            def: self.def.clone(),
-            team: self.team.clone(),
-        }
+impl_clone! { struct Agent<C> { def, team } }
+
+impl_clone! {
+    struct Definition<C> {
+        name, instructions, handoff_description, tools, handoffs, input_guardrails,
+        output_guardrails, tool_guardrails, knowledge, hooks, output, model, settings, tool_use,
+        keeps_tool_choice, explains_handoffs, caches
     }
 }
 
-impl<C> Clone for Definition<C> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            instructions: match &self.instructions {
-                None => None,
-                Some(Instructions::Text(text)) => Some(Instructions::Text(text.clone())),
-                Some(Instructions::Function(make)) => Some(Instructions::Function(make.clone())),
-            },
-            handoff_description: self.handoff_description.clone(),
-            tools: self.tools.clone(),
-            handoffs: self.handoffs.clone(),
-            input_guardrails: self.input_guardrails.clone(),
-            output_guardrails: self.output_guardrails.clone(),
-            tool_guardrails: self.tool_guardrails.clone(),
-            knowledge: self.knowledge.clone(),
-            hooks: self.hooks.clone(),
-            output: self.output.clone(),
-            model: self.model.clone(),
-            settings: self.settings.clone(),
-            tool_use: self.tool_use.clone(),
-            keeps_tool_choice: self.keeps_tool_choice,
-            explains_handoffs: self.explains_handoffs,
-            offers: Default::default(),
-            names_are_unique: OnceLock::new(),
-            picks_agents: OnceLock::new(),
-            transfer_message: OnceLock::new(),
-        }
-    }
-}
+impl_clone! { enum Instructions<C> { Text(text), Function(make) } }
 
-impl<C> fmt::Debug for Agent<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agent")
-            .field("name", &self.def.name)
-            .field("tools", &self.def.tools)
-            .field("handoffs", &self.def.handoffs)
-            .finish_non_exhaustive()
-    }
-}
+impl_debug! { Agent<C> { name: def.name, tools: def.tools, handoffs: def.handoffs } }

@@ -1,6 +1,5 @@
 //! Agents as tools of other agents.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,51 +61,45 @@ impl<C: Send + Sync + 'static> Agent<C> {
 impl<C> AgentTool<C> {
     /// Sets the tool's description.
     #[must_use]
-    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
-        self.builder = self.builder.description(description);
-        self
+    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
+        self.with(|builder| builder.description(description))
     }
 
     /// Enables or disables the tool.
     #[must_use]
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.builder = self.builder.enabled(enabled);
-        self
+    pub fn enabled(self, enabled: bool) -> Self {
+        self.with(|builder| builder.enabled(enabled))
     }
 
     /// Enables the tool while `condition` holds; it is evaluated every turn.
     #[must_use]
-    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<bool, M>,
     {
-        self.builder = self.builder.enabled_if(condition);
-        self
+        self.with(|builder| builder.enabled_if(condition))
     }
 
     /// Sets the text that the calling agent gets when this one fails.
     #[must_use]
-    pub fn failure_text<F>(mut self, text: F) -> Self
+    pub fn failure_text<F>(self, text: F) -> Self
     where
         F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
     {
-        self.builder = self.builder.failure_text(text);
-        self
+        self.with(|builder| builder.failure_text(text))
     }
 
     /// Limits the time of each call.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.builder = self.builder.timeout(timeout);
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|builder| builder.timeout(timeout))
     }
 
     /// Adds a guardrail on the question or on the answer.
     #[must_use]
-    pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
-        self.builder = self.builder.guardrail(guardrail);
-        self
+    pub fn guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
+        self.with(|builder| builder.guardrail(guardrail))
     }
 
     /// Limits the turns of each call; `None` is no limit.
@@ -135,20 +128,19 @@ impl<C> AgentTool<C> {
         self.listen = Some(Arc::new(listen));
         self
     }
+
+    fn with(mut self, change: impl FnOnce(ToolBuilder<C>) -> ToolBuilder<C>) -> Self {
+        self.builder = change(self.builder);
+        self
+    }
 }
 
 impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
     fn from(made: AgentTool<C>) -> Self {
-        let AgentTool {
-            agent,
-            builder,
-            max_turns,
-            extract,
-            listen,
-        } = made;
-        let builder = builder.answered_by(agent.clone());
+        let builder = made.builder.answered_by(made.agent.clone());
         builder.run(move |ctx: ToolContext<C>, question: Question| {
-            let (agent, extract, listen) = (agent.clone(), extract.clone(), listen.clone());
+            let (agent, max_turns) = (made.agent.clone(), made.max_turns);
+            let (extract, listen) = (made.extract.clone(), made.listen.clone());
             async move {
                 let result = ask(&agent, &ctx, question.input, max_turns, listen).await?;
                 Ok::<ToolOutput, BoxError>(match extract {
@@ -195,8 +187,4 @@ async fn ask<C: Send + Sync + 'static>(
     Ok(outcome?)
 }
 
-impl<C> fmt::Debug for AgentTool<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AgentTool({})", self.agent.name())
-    }
-}
+impl_debug!(AgentTool<C>, |tool| tool.agent.name());

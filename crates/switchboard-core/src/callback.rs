@@ -37,10 +37,8 @@ pub(crate) fn catch_panic_sync<T>(code: impl FnOnce() -> T) -> Result<T, BoxErro
 pub(crate) async fn catch_panic<T>(
     code: impl Future<Output = Result<T, BoxError>>,
 ) -> Result<T, BoxError> {
-    match AssertUnwindSafe(code).catch_unwind().await {
-        Ok(result) => result,
-        Err(panic) => Err(Panicked::new(panic).into()),
-    }
+    let caught = AssertUnwindSafe(code).catch_unwind().await;
+    caught.unwrap_or_else(|panic| Err(Panicked::new(panic).into()))
 }
 
 /// A panic of user code.
@@ -55,13 +53,7 @@ impl Panicked {
     }
 }
 
-impl std::fmt::Display for Panicked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "it panicked: {}", self.0)
-    }
-}
-
-impl std::error::Error for Panicked {}
+impl_error!(Panicked, |panic| "it panicked: {}", panic.0);
 
 /// The return type of a callback: a value that converts into `T`, a `Result` of one, or a future of
 /// either.
@@ -89,6 +81,7 @@ pub enum ByResult {}
 #[derive(Debug)]
 pub struct ByFuture<M>(std::marker::PhantomData<M>);
 
+#[expect(private_interfaces, reason = "this trait cannot be named outside")]
 mod sealed {
     use super::{BoxError, ByFuture, ByResult, ByValue, Outcome};
 
@@ -97,19 +90,16 @@ mod sealed {
         label = "return a value that converts into `{T}`, a `Result` of it, or a future of either"
     )]
     pub trait IntoOutcome<T, M> {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
         fn into_outcome(self) -> Outcome<T>;
     }
 
     impl<T, U: Into<T>> IntoOutcome<T, ByValue> for U {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Ready(Ok(self.into()))
         }
     }
 
     impl<T, U: Into<T>, E: Into<BoxError>> IntoOutcome<T, ByResult> for Result<U, E> {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Ready(self.map(Into::into).map_err(Into::into))
         }
@@ -121,7 +111,6 @@ mod sealed {
         F: Future + Send + 'static,
         F::Output: IntoOutcome<T, M>,
     {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Pending(Box::pin(async move {
                 match self.await.into_outcome() {

@@ -1,9 +1,9 @@
 //! The context that user code gets during a run.
 
-use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::lock::lock;
 use crate::model::Usage;
 
 /// The application's own state and the run's usage so far, passed to every callback.
@@ -49,23 +49,18 @@ impl AddedUsage {
     }
 
     pub(crate) fn add(&self, usage: Usage) {
-        *self.lock() += usage;
+        *lock(&self.0.used) += usage;
         if let Some(outer) = &self.0.outer {
             outer.add(usage);
         }
     }
 
     pub(crate) fn get(&self) -> Usage {
-        *self.lock()
+        *lock(&self.0.used)
     }
 
     pub(crate) fn take(&self) -> Usage {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Usage> {
-        // Nothing panics while the lock is held.
-        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *lock(&self.0.used))
     }
 }
 
@@ -113,20 +108,6 @@ impl<C> Deref for RunContext<C> {
     }
 }
 
-impl<C> Clone for RunContext<C> {
-    fn clone(&self) -> Self {
-        Self {
-            state: self.state.clone(),
-            usage: self.usage,
-            added: self.added.clone(),
-        }
-    }
-}
+impl_clone! { struct RunContext<C> { state, usage, added } }
 
-impl<C> fmt::Debug for RunContext<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunContext")
-            .field("usage", &self.usage)
-            .finish_non_exhaustive()
-    }
-}
+impl_debug! { RunContext<C> { usage: usage } }

@@ -15,6 +15,12 @@ pub(crate) enum Enabled<C> {
 
 type Condition<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<bool> + Send + Sync;
 
+impl<C> From<bool> for Enabled<C> {
+    fn from(enabled: bool) -> Self {
+        if enabled { Self::Always } else { Self::Never }
+    }
+}
+
 impl<C> Enabled<C> {
     pub(crate) fn when<F, R, M>(condition: F) -> Self
     where
@@ -44,12 +50,4 @@ impl<C> Enabled<C> {
     }
 }
 
-impl<C> Clone for Enabled<C> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Always => Self::Always,
-            Self::Never => Self::Never,
-            Self::When(condition) => Self::When(condition.clone()),
-        }
-    }
-}
+impl_clone! { enum Enabled<C> { Always, Never, When(condition) } }

@@ -71,9 +71,8 @@ impl Error {
         }))
     }
 
-    pub(crate) fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
-        self
+    pub(crate) fn caused_by(self, source: impl Into<BoxError>) -> Self {
+        self.with(|inner| inner.source = Some(source.into()))
     }
 
     pub(crate) fn at_agent(mut self, agent: &str) -> Self {
@@ -81,23 +80,24 @@ impl Error {
         self
     }
 
-    pub(crate) fn at_handoff(mut self, tool_name: &str) -> Self {
-        self.0.handoff = Some(tool_name.to_owned());
-        self
+    pub(crate) fn at_handoff(self, tool_name: &str) -> Self {
+        self.with(|inner| inner.handoff = Some(tool_name.to_owned()))
     }
 
-    pub(crate) fn with_guardrail(mut self, result: GuardrailResult) -> Self {
-        self.0.guardrail = Some(result);
-        self
+    pub(crate) fn with_guardrail(self, result: GuardrailResult) -> Self {
+        self.with(|inner| inner.guardrail = Some(result))
     }
 
-    pub(crate) fn with_rejected(mut self, response: ModelResponse) -> Self {
-        self.0.rejected = Some(response);
-        self
+    pub(crate) fn with_rejected(self, response: ModelResponse) -> Self {
+        self.with(|inner| inner.rejected = Some(response))
     }
 
-    pub(crate) fn with_run(mut self, run: Box<Run>) -> Self {
-        self.0.run = Some(run);
+    pub(crate) fn with_run(self, run: Box<Run>) -> Self {
+        self.with(|inner| inner.run = Some(run))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(&mut self.0);
         self
     }
 

@@ -28,7 +28,6 @@ mod summarize;
 mod trim;
 mod visible_items;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use note::note;
@@ -107,7 +106,7 @@ impl<C> Filter<C> {
         C: Send + Sync + 'static,
     {
         Self(Arc::new(move |data| {
-            let previous = data.orphans();
+            let previous = data.orphans;
             let restore = move |data: HandoffInputData<C>| data.with_orphans(previous);
             match (self.0)(data.with_orphans(Orphans::Keep)) {
                 Outcome::Ready(result) => Outcome::Ready(result.map(restore)),
@@ -127,17 +126,9 @@ impl<C> Filter<C> {
     }
 }
 
-impl<C> Clone for Filter<C> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
+impl_clone! { struct Filter<C> { 0 } }
 
-impl<C> fmt::Debug for Filter<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Filter")
-    }
-}
+impl_debug!(Filter<C>);
 
 /// A type that can be used as a filter: a [`Filter`], or a function from data to data, sync or async.
 ///

@@ -7,11 +7,29 @@
 //! | [`ToolGuardrail`] | a tool's call or its output | [`ToolVerdict`] |
 //! | [`HandoffGuardrail`] | a handoff | [`HandoffVerdict`] |
 
+/// Implements the methods and traits that all guardrails share.
+macro_rules! named_guardrail {
+    ($guardrail:ident { $($field:ident),* }) => {
+        impl<C> $guardrail<C> {
+            /// The guardrail's name.
+            pub fn name(&self) -> &str {
+                &self.name
+            }
+
+            pub(crate) fn name_arc(&self) -> &Arc<str> {
+                &self.name
+            }
+        }
+
+        impl_clone! { struct $guardrail<C> { name, $($field),* } }
+        impl_debug!($guardrail<C>, |guardrail| guardrail.name);
+    };
+}
+
 mod handoff;
 mod tool;
 mod verdict;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use handoff::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
@@ -102,7 +120,11 @@ impl<C> InputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
         R: IntoOutcome<InputVerdict, M>,
     {
-        Self::with_mode(InputMode::BeforeModel, name, check)
+        Self {
+            name: name.into(),
+            mode: InputMode::BeforeModel,
+            check: Arc::new(move |ctx, agent, input| check(ctx, agent, input).into_outcome()),
+        }
     }
 
     /// Creates a check that runs beside the first model call; otherwise as [`InputGuardrail::new`].
@@ -111,7 +133,10 @@ impl<C> InputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
         R: IntoOutcome<InputVerdict, M>,
     {
-        Self::with_mode(InputMode::BesideModel, name, check)
+        Self {
+            mode: InputMode::BesideModel,
+            ..Self::new(name, check)
+        }
     }
 
     /// Creates a check that may replace the user's message. `check` returns an [`InputVerdict`], an
@@ -121,28 +146,10 @@ impl<C> InputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
         R: IntoOutcome<InputVerdict, M>,
     {
-        Self::with_mode(InputMode::Replacing, name, check)
-    }
-
-    fn with_mode<F, R, M>(mode: InputMode, name: impl Into<Arc<str>>, check: F) -> Self
-    where
-        F: Fn(RunContext<C>, Agent<C>, Input) -> R + Send + Sync + 'static,
-        R: IntoOutcome<InputVerdict, M>,
-    {
         Self {
-            name: name.into(),
-            mode,
-            check: Arc::new(move |ctx, agent, input| check(ctx, agent, input).into_outcome()),
+            mode: InputMode::Replacing,
+            ..Self::new(name, check)
         }
-    }
-
-    /// The guardrail's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn name_arc(&self) -> &Arc<str> {
-        &self.name
     }
 
     pub(crate) fn mode(&self) -> InputMode {
@@ -159,21 +166,7 @@ impl<C> InputGuardrail<C> {
     }
 }
 
-impl<C> Clone for InputGuardrail<C> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            mode: self.mode,
-            check: self.check.clone(),
-        }
-    }
-}
-
-impl<C> fmt::Debug for InputGuardrail<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "InputGuardrail({})", self.name)
-    }
-}
+named_guardrail!(InputGuardrail { mode, check });
 
 /// A check on the final output, for the last agent of a run.
 ///
@@ -208,7 +201,11 @@ impl<C> OutputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
         R: IntoOutcome<OutputVerdict, M>,
     {
-        Self::with_replacement(false, name, check)
+        Self {
+            name: name.into(),
+            may_replace: false,
+            check: Arc::new(move |ctx, agent, output| check(ctx, agent, output).into_outcome()),
+        }
     }
 
     /// Creates a check that may replace the output. `check` returns an [`OutputVerdict`], an
@@ -233,28 +230,10 @@ impl<C> OutputGuardrail<C> {
         F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
         R: IntoOutcome<OutputVerdict, M>,
     {
-        Self::with_replacement(true, name, check)
-    }
-
-    fn with_replacement<F, R, M>(may_replace: bool, name: impl Into<Arc<str>>, check: F) -> Self
-    where
-        F: Fn(RunContext<C>, Agent<C>, FinalOutput) -> R + Send + Sync + 'static,
-        R: IntoOutcome<OutputVerdict, M>,
-    {
         Self {
-            name: name.into(),
-            may_replace,
-            check: Arc::new(move |ctx, agent, output| check(ctx, agent, output).into_outcome()),
+            may_replace: true,
+            ..Self::new(name, check)
         }
-    }
-
-    /// The guardrail's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn name_arc(&self) -> &Arc<str> {
-        &self.name
     }
 
     pub(crate) fn may_replace(&self) -> bool {
@@ -271,18 +250,4 @@ impl<C> OutputGuardrail<C> {
     }
 }
 
-impl<C> Clone for OutputGuardrail<C> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            may_replace: self.may_replace,
-            check: self.check.clone(),
-        }
-    }
-}
-
-impl<C> fmt::Debug for OutputGuardrail<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutputGuardrail({})", self.name)
-    }
-}
+named_guardrail!(OutputGuardrail { may_replace, check });

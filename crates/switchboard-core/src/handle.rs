@@ -25,46 +25,27 @@ pub enum ByArc {}
 #[derive(Debug)]
 pub enum ByHandle {}
 
-/// Implements [`IntoHandle`] for the values, references and `Arc`s that a handle can be made of.
+/// Implements [`IntoHandle`] for a handle, for the values, references and `Arc`s that it can be made
+/// of, and for references to it.
 macro_rules! into_handle {
-    (impl[$($generics:tt)*] IntoHandle for $handle:ty, made of $value:ident) => {
-        impl<$($generics)*> $crate::handle::IntoHandle<$handle, $crate::handle::ByValue> for $value {
+    (impl[$($own:tt)*] $handle:ty, made of [$($generics:tt)*] $value:ident) => {
+        into_handle! { ByValue[$($generics)*] $value => $handle,
+            |value| <$handle>::from_arc(std::sync::Arc::new(value)) }
+        into_handle! { ByRef[$($generics)* + Clone] &$value => $handle,
+            |value| <$handle>::from_arc(std::sync::Arc::new(value.clone())) }
+        into_handle! { ByArc[$($generics)*] std::sync::Arc<$value> => $handle,
+            |value| <$handle>::from_arc(value) }
+        into_handle! { ByHandle[$($own)*] $handle => $handle, |handle| handle }
+        into_handle! { ByHandle[$($own)*] &$handle => $handle, |handle| handle.clone() }
+    };
+    ($form:ident[$($generics:tt)*] $from:ty => $handle:ty, |$value:ident| $made:expr) => {
+        impl<$($generics)*> $crate::handle::IntoHandle<$handle, $crate::handle::$form> for $from {
             fn into_handle(self) -> $handle {
-                <$handle>::from_arc(std::sync::Arc::new(self))
-            }
-        }
-
-        impl<$($generics)* + Clone> $crate::handle::IntoHandle<$handle, $crate::handle::ByRef> for &$value {
-            fn into_handle(self) -> $handle {
-                <$handle>::from_arc(std::sync::Arc::new(self.clone()))
-            }
-        }
-
-        impl<$($generics)*> $crate::handle::IntoHandle<$handle, $crate::handle::ByArc>
-            for std::sync::Arc<$value>
-        {
-            fn into_handle(self) -> $handle {
-                <$handle>::from_arc(self)
+                let $value = self;
+                $made
             }
         }
     };
 }
 
-/// Implements [`IntoHandle`] for a handle itself and for references to it.
-macro_rules! handle_itself {
-    (impl[$($generics:tt)*] IntoHandle for $handle:ty) => {
-        impl<$($generics)*> $crate::handle::IntoHandle<$handle, $crate::handle::ByHandle> for $handle {
-            fn into_handle(self) -> $handle {
-                self
-            }
-        }
-
-        impl<$($generics)*> $crate::handle::IntoHandle<$handle, $crate::handle::ByHandle> for &$handle {
-            fn into_handle(self) -> $handle {
-                self.clone()
-            }
-        }
-    };
-}
-
-pub(crate) use {handle_itself, into_handle};
+pub(crate) use into_handle;

@@ -6,7 +6,6 @@ mod filter_check;
 mod nested_history;
 mod tool_names;
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -52,7 +51,7 @@ struct Inner<C> {
     /// The payload's schema as given, before it was made strict.
     schema: Option<Value>,
     payload: Option<Payload>,
-    callback: Callback<C>,
+    callback: Option<Arc<Callback<C>>>,
     filter: Option<Filter<C>>,
     guardrails: Vec<HandoffGuardrail<C>>,
     nest_history: Option<bool>,
@@ -91,23 +90,10 @@ impl<C> CustomTarget<C> {
     }
 }
 
-impl<C> Clone for CustomTarget<C> {
-    fn clone(&self) -> Self {
-        Self {
-            pick: self.pick.clone(),
-            candidates: self.candidates.clone(),
-        }
-    }
-}
+impl_clone! { struct CustomTarget<C> { pick, candidates } }
 
 /// The code that runs when the handoff is taken.
-pub(crate) enum Callback<C> {
-    None,
-    Plain(Arc<dyn Fn(RunContext<C>) -> Outcome<HandoffDecision> + Send + Sync>),
-    WithPayload(
-        Arc<dyn Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync>,
-    ),
-}
+type Callback<C> = dyn Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync;
 
 /// The decision of a handoff's callback. `()` converts into [`HandoffDecision::Proceed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,11 +113,7 @@ impl HandoffDecision {
     }
 }
 
-impl From<()> for HandoffDecision {
-    fn from((): ()) -> Self {
-        Self::Proceed
-    }
-}
+impl_from! { HandoffDecision { |_nothing: ()| Self::Proceed, } }
 
 impl<C> Handoff<C> {
     /// Creates a handoff whose code picks the agent when the model calls it.
@@ -243,8 +225,8 @@ impl<C> Handoff<C> {
         &self.0.target
     }
 
-    pub(crate) fn callback(&self) -> &Callback<C> {
-        &self.0.callback
+    pub(crate) fn callback(&self) -> Option<&Callback<C>> {
+        self.0.callback.as_deref()
     }
 
     /// The problem with how the handoff was built.
@@ -278,7 +260,7 @@ impl<C> Handoff<C> {
         name: &Arc<str>,
         description: Option<&str>,
     ) -> Self {
-        let mut inner = self.0.copy();
+        let mut inner = Inner::clone(&self.0);
         inner.target = Target::Member(index);
         inner.spec.to = name.clone();
         if !inner.tool_name_given {
@@ -291,58 +273,22 @@ impl<C> Handoff<C> {
     }
 }
 
-impl<C> Inner<C> {
-    fn copy(&self) -> Self {
-        Self {
-            spec: self.spec.clone(),
-            tool_name_given: self.tool_name_given,
-            description_given: self.description_given,
-            target: self.target.clone(),
-            schema: self.schema.clone(),
-            payload: self.payload.clone(),
-            callback: self.callback.clone(),
-            filter: self.filter.clone(),
-            guardrails: self.guardrails.clone(),
-            nest_history: self.nest_history,
-            enabled: self.enabled.clone(),
-            condition_name: self.condition_name.clone(),
-            problem: self.problem.clone(),
-        }
+impl_clone! {
+    struct Inner<C> {
+        spec, tool_name_given, description_given, target, schema, payload, callback,
+        filter, guardrails, nest_history, enabled, condition_name, problem
     }
 }
 
-impl<C> Clone for Target<C> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Agent(agent) => Self::Agent(agent.clone()),
-            Self::Name(name) => Self::Name(name.clone()),
-            Self::Member(index) => Self::Member(*index),
-            Self::Custom(custom) => Self::Custom(custom.clone()),
-        }
-    }
-}
+impl_clone! { enum Target<C> { Agent(agent), Name(name), Member(index), Custom(custom) } }
 
-impl<C> Clone for Callback<C> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::None => Self::None,
-            Self::Plain(call) => Self::Plain(call.clone()),
-            Self::WithPayload(call) => Self::WithPayload(call.clone()),
-        }
-    }
-}
+impl_clone! { struct Handoff<C> { 0 } }
 
-impl<C> Clone for Handoff<C> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<C> fmt::Debug for Handoff<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handoff({} → {})", self.tool_name(), self.agent_name())
-    }
-}
+impl_debug!(Handoff<C>, |handoff| format_args!(
+    "{} → {}",
+    handoff.tool_name(),
+    handoff.agent_name()
+));
 
 /// The description of a handoff's tool, unless another one is given.
 pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> String {

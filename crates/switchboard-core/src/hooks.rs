@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::RunContext;
-use crate::handle::{handle_itself, into_handle};
+use crate::handle::into_handle;
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
 use crate::run::HandoffCall;
@@ -162,25 +162,10 @@ macro_rules! hooks_handle {
             }
         }
 
-        impl<C> Clone for $handle<C> {
-            fn clone(&self) -> Self {
-                Self(self.0.clone())
-            }
-        }
+        impl_clone! { struct $handle<C> { 0 } }
+        impl_debug!($handle<C>);
 
-        impl<C> fmt::Debug for $handle<C> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(stringify!($handle))
-            }
-        }
-
-        into_handle! {
-            impl[C: Send + Sync + 'static, H: $hooks<C>] IntoHandle for $handle<C>, made of H
-        }
-
-        handle_itself! {
-            impl[C] IntoHandle for $handle<C>
-        }
+        into_handle! { impl[C] $handle<C>, made of [C: Send + Sync + 'static, H: $hooks<C>] H }
     };
 }
 

@@ -18,7 +18,6 @@ pub(crate) use item_cache::{Search, Summary};
 pub use kind::ItemKind;
 pub(crate) use pairing::Pairing;
 pub use run_item::{RunItem, RunItemKind, RunItems};
-use serde::{Deserialize, Serialize};
 
 pub use crate::seq::{Chunk, Seq};
 
@@ -83,56 +82,14 @@ impl Input {
     }
 }
 
-impl From<&str> for Input {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for Input {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<&String> for Input {
-    fn from(text: &String) -> Self {
-        Self::Text(text.as_str().into())
-    }
-}
-
-impl From<Item> for Input {
-    fn from(item: Item) -> Self {
-        Self::Items(vec![item].into())
-    }
-}
-
-impl From<Vec<Item>> for Input {
-    fn from(items: Vec<Item>) -> Self {
-        Self::Items(items.into())
-    }
-}
-
-impl From<Items> for Input {
-    fn from(items: Items) -> Self {
-        Self::Items(items)
-    }
-}
-
-impl From<&Items> for Input {
-    fn from(items: &Items) -> Self {
-        Self::Items(items.clone())
-    }
-}
-
-impl<T: Serialize> Serialize for Seq<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seq<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Self::from)
+impl_from! {
+    Input {
+        |text: &str| Self::Text(text.into()),
+        |text: String| Self::Text(text.into()),
+        |text: &String| Self::Text(text.as_str().into()),
+        |item: Item| Self::Items(vec![item].into()),
+        |items: Vec<Item>| Self::Items(items.into()),
+        |items: Items| Self::Items(items),
+        |items: &Items| Self::Items(items.clone()),
     }
 }

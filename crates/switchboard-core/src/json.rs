@@ -22,13 +22,9 @@ pub fn unquote(token: &str) -> Option<Cow<'_, str>> {
     if !any_byte(inner.as_bytes(), |byte| byte == b'\\') {
         return Some(Cow::Borrowed(inner));
     }
-    match serde_json::from_str(token) {
-        Ok(text) => Some(Cow::Owned(text)),
-        Err(_) => {
-            let text = serde_json::from_str(&replace_lone_surrogates(token)).ok()?;
-            Some(Cow::Owned(text))
-        }
-    }
+    let text = serde_json::from_str(token);
+    let text = text.or_else(|_| serde_json::from_str(&replace_lone_surrogates(token)));
+    text.ok().map(Cow::Owned)
 }
 
 /// Replaces the escapes of lone surrogates, which JSON allows and a Rust string cannot hold, by the
@@ -120,17 +116,15 @@ pub fn select_fields<'a, const N: usize>(
     }
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let selected = deserializer.deserialize_map(Fields(names));
-    match selected.and_then(|fields| deserializer.end().map(|()| fields)) {
-        Ok(fields) => Ok(fields),
+    let selected = selected.and_then(|fields| deserializer.end().map(|()| fields));
+    selected.or_else(|_| {
         // A key may hold a lone surrogate.
-        Err(_) => {
-            let fields = object_fields(json)?;
-            let last = |name: &&str| fields.iter().rfind(|(key, _)| key == name);
-            Ok(names
-                .each_ref()
-                .map(|name| last(name).map(|(_, json)| *json)))
-        }
-    }
+        let fields = object_fields(json)?;
+        let last = |name: &&str| fields.iter().rfind(|(key, _)| key == name);
+        Ok(names
+            .each_ref()
+            .map(|name| last(name).map(|(_, json)| *json)))
+    })
 }
 
 /// Deserializes a string as its index in a list.
@@ -184,6 +178,26 @@ pub(crate) fn arguments_value(arguments: &str) -> Value {
     match arguments.trim() {
         "" => Value::Object(serde_json::Map::new()),
         json => serde_json::from_str(json).unwrap_or_else(|_| Value::from(arguments)),
+    }
+}
+
+/// JSON text that is read and written unchanged.
+pub(crate) mod as_written {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+    use serde_json::value::RawValue;
+
+    pub(crate) fn serialize<S: Serializer>(json: &str, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(json).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: From<Box<str>>,
+        D: Deserializer<'de>,
+    {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Box::<str>::from(raw).into())
     }
 }
 

@@ -31,11 +31,15 @@
 //! This crate does no I/O. Models, sessions and tracers come through the traits [`Model`],
 //! [`Session`] and [`Tracer`](trace::Tracer).
 
+#[macro_use]
+mod impls;
+
 mod agent_tool;
 mod context;
 mod enabled;
 mod json;
 mod knowledge;
+mod lock;
 mod offer;
 mod prompt;
 mod reference_json;

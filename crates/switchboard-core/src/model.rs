@@ -20,7 +20,7 @@ pub use usage::Usage;
 
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::AddedUsage;
-use crate::handle::{handle_itself, into_handle};
+use crate::handle::into_handle;
 use crate::items::{Item, Items};
 use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
@@ -273,9 +273,9 @@ impl ModelRetry {
 }
 
 /// An event of a provider's protocol, as it came.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct RawEvent(#[serde(with = "raw_json")] Arc<str>);
+pub struct RawEvent(#[serde(with = "crate::json::as_written")] Arc<str>);
 
 impl RawEvent {
     /// Parses an event.
@@ -299,12 +299,6 @@ impl RawEvent {
     }
 }
 
-impl PartialEq for RawEvent {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_json() == other.as_json()
-    }
-}
-
 impl fmt::Debug for RawEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_json())
@@ -313,7 +307,11 @@ impl fmt::Debug for RawEvent {
 
 /// A handle to a model; clones share it.
 #[derive(Clone)]
-pub struct ModelHandle(Arc<dyn DynModel>);
+pub struct ModelHandle {
+    model: Arc<dyn DynModel>,
+    /// The model's name, once a span has asked for it.
+    name: Arc<OnceLock<Arc<str>>>,
+}
 
 impl ModelHandle {
     /// Creates a handle.
@@ -322,19 +320,19 @@ impl ModelHandle {
     }
 
     fn from_arc(model: Arc<impl Model>) -> Self {
-        let name = OnceLock::new();
-        Self(Arc::new(Named { model, name }))
+        let name = Arc::default();
+        Self { model, name }
     }
 
     /// The model's name.
     pub fn name(&self) -> &str {
-        self.0.name_dyn()
+        self.model.name_dyn()
     }
 
     /// The model's name, shared by all spans.
     pub(crate) fn shared_name(&self) -> Arc<str> {
         let name = self.name();
-        match self.0.noted_name().get_or_init(|| name.into()) {
+        match self.name.get_or_init(|| name.into()) {
             noted if **noted == *name => noted.clone(),
             _ => name.into(),
         }
@@ -342,12 +340,12 @@ impl ModelHandle {
 
     /// See [`Model::respond`]; for models that wrap other models.
     pub fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
-        self.0.respond_dyn(request)
+        self.model.respond_dyn(request)
     }
 
     /// See [`Model::stream`]; for models that wrap other models.
     pub fn stream(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
-        self.0.stream_dyn(request)
+        self.model.stream_dyn(request)
     }
 }
 
@@ -357,71 +355,27 @@ impl<M: Model> From<M> for ModelHandle {
     }
 }
 
-into_handle! {
-    impl[M: Model] IntoHandle for ModelHandle, made of M
-}
+into_handle! { impl[] ModelHandle, made of [M: Model] M }
 
-handle_itself! {
-    impl[] IntoHandle for ModelHandle
-}
-
-impl fmt::Debug for ModelHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ModelHandle({})", self.name())
-    }
-}
+impl_debug!(ModelHandle, |handle| handle.name());
 
 /// [`Model`] as a trait object.
 trait DynModel: Send + Sync {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
     fn name_dyn(&self) -> &str;
-    fn noted_name(&self) -> &OnceLock<Arc<str>>;
 }
 
-/// A model, and its name for traces.
-struct Named<M> {
-    model: Arc<M>,
-    name: OnceLock<Arc<str>>,
-}
-
-impl<M: Model> DynModel for Named<M> {
+impl<M: Model> DynModel for M {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
-        Box::pin(self.model.respond(request))
+        Box::pin(self.respond(request))
     }
 
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
-        self.model.stream(request).boxed()
+        self.stream(request).boxed()
     }
 
     fn name_dyn(&self) -> &str {
-        self.model.name()
-    }
-
-    fn noted_name(&self) -> &OnceLock<Arc<str>> {
-        &self.name
-    }
-}
-
-/// Writes JSON text as it is.
-mod raw_json {
-    use std::sync::Arc;
-
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, ser};
-    use serde_json::value::RawValue;
-
-    pub(super) fn serialize<S: Serializer>(
-        json: &Arc<str>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue = serde_json::from_str(json).map_err(ser::Error::custom)?;
-        raw.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Arc<str>, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(raw.get().into())
+        self.name()
     }
 }

@@ -61,16 +61,15 @@ impl Offer {
         ctx: RunContext<C>,
         names: ToolNames,
     ) -> Result<Self, BoxError> {
-        let ctx = &ctx;
-        let mut tools = Vec::with_capacity(agent.tools().len());
+        let mut tools = Vec::new();
         for (index, tool) in agent.tools().iter().enumerate() {
-            if tool.enabled().check(ctx, agent).await? {
+            if tool.enabled().check(&ctx, agent).await? {
                 tools.push(index);
             }
         }
-        let mut handoffs = Vec::with_capacity(agent.handoffs().len());
+        let mut handoffs = Vec::new();
         for (index, handoff) in agent.handoffs().iter().enumerate() {
-            if handoff.enabled().check(ctx, agent).await? {
+            if handoff.enabled().check(&ctx, agent).await? {
                 handoffs.push(index);
             }
         }
@@ -121,7 +120,7 @@ impl Offer {
             tool_at: tools,
             handoff_at: handoffs,
             problem: unresolved_handoff(agent, &names)
-                .or_else(|| agent.problems(policy).first().map(ToString::to_string)),
+                .or_else(|| agent.problems(&names).first().map(ToString::to_string)),
             handoff_names: names,
             collision,
             names: OnceLock::new(),
@@ -163,16 +162,11 @@ impl Offer {
 
     /// The handoff with this tool name, also one that was enabled when the call was made.
     pub(crate) fn handoff<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Handoff<C>> {
-        let offered = self.handoffs.iter();
-        let at = match offered
-            .into_iter()
-            .position(|spec| &*spec.tool_name == name)
-        {
+        let mut offered = self.handoffs.iter();
+        let mut names = self.handoff_names.iter();
+        let at = match offered.position(|spec| &*spec.tool_name == name) {
             Some(at) => *self.handoff_at.get(at)?,
-            None => self
-                .handoff_names
-                .iter()
-                .rposition(|known| &**known == name)?,
+            None => names.rposition(|known| &**known == name)?,
         };
         agent.handoffs().get(at)
     }

@@ -1,7 +1,6 @@
 //! The final output of a run: text, or JSON that matches the user's type.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -51,21 +50,11 @@ impl FinalOutput {
     }
 }
 
-impl From<&str> for FinalOutput {
-    fn from(text: &str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for FinalOutput {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<Value> for FinalOutput {
-    fn from(value: Value) -> Self {
-        Self::Json(value)
+impl_from! {
+    FinalOutput {
+        |text: &str| Self::Text(text.into()),
+        |text: String| Self::Text(text.into()),
+        |value: Value| Self::Json(value),
     }
 }
 
@@ -167,8 +156,4 @@ fn wrap(mut schema: Value) -> Value {
     wrapped
 }
 
-impl fmt::Debug for OutputType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OutputType({})", self.0.name)
-    }
-}
+impl_debug!(OutputType, |output| output.name());

@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::ser::{SerializeMap as _, SerializeStruct as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::handoff::HandoffInputData;
 use crate::items::{Input, Item, RunItem, RunItemKind, item_table};
@@ -35,7 +36,8 @@ struct RunItemJson {
     kind: String,
     raw_item: Item,
     agent: AgentJson,
-    output: Option<Box<RawValue>>,
+    #[serde(default, with = "crate::json::on_its_own")]
+    output: Value,
     source_agent: Option<AgentJson>,
     target_agent: Option<AgentJson>,
 }
@@ -74,33 +76,26 @@ impl<'de> Deserialize<'de> for RunItem {
         }
         let read = RunItemJson::deserialize(deserializer)?;
         let kind = match read.kind.as_str() {
-            "message_output_item" => RunItemKind::MessageOutput,
-            "handoff_call_item" => RunItemKind::HandoffCall,
             "handoff_output_item" => RunItemKind::HandoffOutput {
                 from: read.source_agent.unwrap_or_default().name,
                 to: read.target_agent.unwrap_or_default().name,
             },
-            "tool_call_item" => RunItemKind::ToolCall,
             "tool_call_output_item" => RunItemKind::ToolCallOutput {
-                output: read.output.map_or(Value::Null, |raw| {
-                    let value = serde_json::from_str(raw.get());
-                    value.unwrap_or_else(|_| Value::String(raw.get().to_owned()))
-                }),
+                output: read.output,
             },
-            "reasoning_item" => RunItemKind::Reasoning,
-            "tool_search_call_item" => RunItemKind::ToolSearchCall,
-            "tool_search_output_item" => RunItemKind::ToolSearchOutput,
-            "mcp_list_tools_item" => RunItemKind::McpListTools,
-            "mcp_approval_request_item" => RunItemKind::McpApprovalRequest,
-            "mcp_approval_response_item" => RunItemKind::McpApprovalResponse,
-            "compaction_item" => RunItemKind::Compaction,
-            _ => RunItemKind::Other,
+            name => kind_without_data(name).unwrap_or(RunItemKind::Other),
         };
         Ok(Self::new(kind, read.agent.name, read.raw_item))
     }
 }
 
 /// Serializes text as a string and items as a list.
+/// The kind of this name. `None` if it is unknown, or has data.
+fn kind_without_data(name: &str) -> Option<RunItemKind> {
+    let name: StrDeserializer<'_, ValueError> = name.strip_suffix("_item")?.into_deserializer();
+    RunItemKind::deserialize(name).ok()
+}
+
 impl Serialize for Input {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -112,12 +107,7 @@ impl Serialize for Input {
 
 impl<C> Serialize for HandoffInputData<C> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut data = serializer.serialize_struct("HandoffInputData", 4)?;
-        data.serialize_field("input_history", self.input_history())?;
-        data.serialize_field("pre_handoff_items", self.pre_handoff_items())?;
-        data.serialize_field("new_items", self.new_items())?;
-        data.serialize_field("input_items", &self.input_items())?;
-        data.end()
+        self.parts.serialize(serializer)
     }
 }
 

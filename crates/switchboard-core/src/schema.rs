@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use strict::empty_object;
 pub use strict::{StrictSchemaError, strict};
 
 /// Returns the JSON schema of a type, as schemars derives it.
@@ -47,10 +48,6 @@ type Deserialize = fn(&Value) -> Result<Option<Box<dyn Any + Send>>, serde_json:
 pub(crate) struct ParsedPayload {
     pub(crate) value: Value,
     /// The deserialized `T` of [`Payload::typed`].
-    #[allow(
-        dead_code,
-        reason = "read by the handoff once it takes the typed payload"
-    )]
     pub(crate) typed: Option<Box<dyn Any + Send>>,
 }
 
@@ -124,13 +121,7 @@ impl fmt::Debug for Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidPayload(String);
 
-impl fmt::Display for InvalidPayload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidPayload {}
+impl_error!(InvalidPayload, |error| "{}", error.0);
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,14 @@
 
 mod chunks;
 
-use std::collections::VecDeque;
-use std::fmt;
+use std::iter::Flatten;
 use std::sync::Arc;
+use std::{fmt, slice, vec};
 
 use chunks::Caches;
 pub use chunks::Chunk;
 pub(crate) use chunks::IdentityIndex;
+use serde::{Deserialize, Serialize};
 
 /// An immutable list whose clones and extensions share their elements.
 ///
@@ -25,6 +26,8 @@ pub(crate) use chunks::IdentityIndex;
 /// assert_eq!(before.iter().collect::<Vec<_>>(), [&1, &2]);
 /// assert_eq!(list.iter().collect::<Vec<_>>(), [&1, &2, &3]);
 /// ```
+#[derive(Deserialize)]
+#[serde(from = "Vec<T>")]
 pub struct Seq<T> {
     last: Option<Arc<Segment<T>>>,
     len: usize,
@@ -58,18 +61,18 @@ impl<T> Seq<T> {
     pub fn iter(&self) -> Iter<'_, T> {
         let mut front = [].iter();
         // A list of one segment needs no allocation.
-        let mut slices = VecDeque::with_capacity(self.last.as_ref().map_or(0, |last| last.depth));
+        let mut others = Vec::with_capacity(self.last.as_ref().map_or(0, |last| last.depth));
         for segment in self.segments() {
             if segment.before.is_some() {
-                slices.push_front(segment.elements.as_slice());
+                others.push(segment.elements.as_slice());
             } else {
                 front = segment.elements.iter();
             }
         }
+        others.reverse();
         Iter {
             front,
-            slices,
-            back: [].iter(),
+            others: others.into_iter().flatten(),
             left: self.len,
         }
     }
@@ -82,7 +85,7 @@ impl<T> Seq<T> {
     /// The element at `index`.
     pub fn get(&self, index: usize) -> Option<&T> {
         let mut end = self.len;
-        for segment in self.segments().take_while(|_| index < self.len) {
+        for segment in self.segments() {
             let start = end - segment.elements.len();
             if index >= start {
                 return segment.elements.get(index - start);
@@ -94,13 +97,8 @@ impl<T> Seq<T> {
 
     /// Returns `true` if both are the same list in memory, not merely equal.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
-        match (&self.last, &other.last) {
-            (Some(last), Some(other_last)) => {
-                self.len == other.len && Arc::ptr_eq(last, other_last)
-            }
-            (None, None) => true,
-            _ => false,
-        }
+        let address = |list: &Self| list.last.as_ref().map(Arc::as_ptr);
+        self.len == other.len && address(self) == address(other)
     }
 
     /// The elements from `start` on, found from the end.
@@ -154,7 +152,7 @@ impl<T> Extend<T> for Seq<T> {
         // A last segment that no other list shares grows in place.
         if let Some(segment) = self.last.as_mut().and_then(Arc::get_mut) {
             let before = segment.elements.len();
-            segment.caches.on_grow();
+            segment.caches.identities.take();
             segment.elements.extend(elements);
             self.len += segment.elements.len() - before;
             return;
@@ -187,14 +185,7 @@ impl<T> Drop for Segment<T> {
     }
 }
 
-impl<T> Clone for Seq<T> {
-    fn clone(&self) -> Self {
-        Self {
-            last: self.last.clone(),
-            len: self.len,
-        }
-    }
-}
+impl_clone! { struct Seq<T> { last, len } }
 
 /// Returns the element at `index`.
 ///
@@ -204,16 +195,14 @@ impl<T> std::ops::Index<usize> for Seq<T> {
     type Output = T;
 
     fn index(&self, index: usize) -> &T {
-        match self.get(index) {
-            Some(element) => element,
-            None => panic!("there is no element {index} in a list of {}", self.len),
-        }
+        self.get(index)
+            .unwrap_or_else(|| panic!("there is no element {index} in a list of {}", self.len))
     }
 }
 
 impl<T: Clone> IntoIterator for Seq<T> {
     type Item = T;
-    type IntoIter = std::vec::IntoIter<T>;
+    type IntoIter = vec::IntoIter<T>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter().cloned().collect::<Vec<T>>().into_iter()
@@ -232,6 +221,12 @@ impl<T: fmt::Debug> fmt::Debug for Seq<T> {
     }
 }
 
+impl<T: Serialize> Serialize for Seq<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self)
+    }
+}
+
 impl<T: PartialEq> PartialEq for Seq<T> {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().eq(other.iter())
@@ -240,22 +235,15 @@ impl<T: PartialEq> PartialEq for Seq<T> {
 
 impl<T> From<Vec<T>> for Seq<T> {
     fn from(elements: Vec<T>) -> Self {
-        let len = elements.len();
-        let last = (len > 0).then(|| {
-            Arc::new(Segment {
-                before: None,
-                elements,
-                depth: 0,
-                caches: Caches::default(),
-            })
-        });
-        Self { last, len }
+        elements.into_iter().collect()
     }
 }
 
 impl<T> FromIterator<T> for Seq<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        elements.into_iter().collect::<Vec<_>>().into()
+        let mut list = Self::new();
+        list.extend(elements);
+        list
     }
 }
 
@@ -271,10 +259,9 @@ impl<'a, T> IntoIterator for &'a Seq<T> {
 /// An iterator over the elements of a [`Seq`].
 #[derive(Debug, Clone)]
 pub struct Iter<'a, T> {
-    front: std::slice::Iter<'a, T>,
-    /// The segments between the front and the back.
-    slices: VecDeque<&'a [T]>,
-    back: std::slice::Iter<'a, T>,
+    /// The elements of the first segment.
+    front: slice::Iter<'a, T>,
+    others: Flatten<vec::IntoIter<&'a [T]>>,
     left: usize,
 }
 
@@ -283,14 +270,9 @@ impl<'a, T> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<&'a T> {
         self.left = self.left.checked_sub(1)?;
-        loop {
-            if let Some(element) = self.front.next() {
-                return Some(element);
-            }
-            match self.slices.pop_front() {
-                Some(slice) => self.front = slice.iter(),
-                None => return self.back.next(),
-            }
+        match self.front.next() {
+            None => self.others.next(),
+            element => element,
         }
     }
 
@@ -299,40 +281,22 @@ impl<'a, T> Iterator for Iter<'a, T> {
     }
 
     /// Skips whole segments at once.
-    fn nth(&mut self, mut count: usize) -> Option<&'a T> {
-        if count >= self.left {
-            self.front = [].iter();
-            self.slices.clear();
-            self.back = [].iter();
-            self.left = 0;
-            return None;
+    fn nth(&mut self, count: usize) -> Option<&'a T> {
+        self.left = self.left.saturating_sub(count).saturating_sub(1);
+        let in_front = self.front.len();
+        match self.front.nth(count) {
+            None => self.others.nth(count - in_front),
+            element => element,
         }
-        self.left -= count + 1;
-        while count >= self.front.len() {
-            count -= self.front.len();
-            match self.slices.pop_front() {
-                Some(slice) => self.front = slice.iter(),
-                None => {
-                    self.front = [].iter();
-                    return self.back.nth(count);
-                }
-            }
-        }
-        self.front.nth(count)
     }
 }
 
 impl<'a, T> DoubleEndedIterator for Iter<'a, T> {
     fn next_back(&mut self) -> Option<&'a T> {
         self.left = self.left.checked_sub(1)?;
-        loop {
-            if let Some(element) = self.back.next_back() {
-                return Some(element);
-            }
-            match self.slices.pop_back() {
-                Some(slice) => self.back = slice.iter(),
-                None => return self.front.next_back(),
-            }
+        match self.others.next_back() {
+            None => self.front.next_back(),
+            element => element,
         }
     }
 }

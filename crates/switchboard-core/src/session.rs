@@ -1,12 +1,12 @@
 //! Sessions: stores of a conversation between runs.
 
-use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::callback::{BoxError, BoxFuture};
-use crate::handle::{handle_itself, into_handle};
+use crate::handle::into_handle;
 use crate::items::{Item, Items};
+use crate::lock::lock;
 
 /// The store of one conversation.
 ///
@@ -49,12 +49,7 @@ impl MemorySession {
 
     /// The items of the conversation.
     pub fn items(&self) -> Items {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Items> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).clone()
     }
 }
 
@@ -66,12 +61,12 @@ impl Session for MemorySession {
     }
 
     async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        self.lock().extend(items.iter().cloned());
+        lock(&self.0).extend(items.iter().cloned());
         Ok(())
     }
 
     async fn pop(&self) -> Result<Option<Item>, BoxError> {
-        let mut held = self.lock();
+        let mut held = lock(&self.0);
         let last = held.last().cloned();
         let kept = held.len().saturating_sub(1);
         *held = held.iter().take(kept).cloned().collect();
@@ -79,7 +74,7 @@ impl Session for MemorySession {
     }
 
     async fn clear(&self) -> Result<(), BoxError> {
-        *self.lock() = Items::new();
+        *lock(&self.0) = Items::new();
         Ok(())
     }
 }
@@ -137,19 +132,9 @@ impl<S: Session> From<S> for SessionHandle {
     }
 }
 
-into_handle! {
-    impl[S: Session] IntoHandle for SessionHandle, made of S
-}
+into_handle! { impl[] SessionHandle, made of [S: Session] S }
 
-handle_itself! {
-    impl[] IntoHandle for SessionHandle
-}
-
-impl fmt::Debug for SessionHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SessionHandle")
-    }
-}
+impl_debug!(SessionHandle);
 
 /// [`Session`] as a trait object.
 trait DynSession: Send + Sync {

@@ -18,6 +18,7 @@ use connections::Connections;
 use crate::agent::{Agent, Definition};
 use crate::error::{Error, ErrorKind};
 use crate::handoff::{Handoff, Target, ToolNames};
+use crate::tool::Tool;
 
 /// A checked set of agents that may refer to each other by name, cycles included.
 ///
@@ -179,7 +180,8 @@ impl<C> TeamBuilder<C> {
         }
         members.check_agents_used_as_tools(&mut problems);
         for agent in &members.agents {
-            for problem in agent.problems(ToolNames::default()) {
+            let names = ToolNames::default().names_of(agent.handoffs());
+            for problem in agent.problems(&names) {
                 problems.push(format!("agent \"{}\": {problem}", agent.name()));
             }
         }
@@ -292,6 +294,5 @@ impl<C> Members<C> {
 }
 
 fn agents_used_as_tools<C>(agent: &Agent<C>) -> impl Iterator<Item = Agent<C>> {
-    let agents = agent.tools().iter().filter_map(|tool| tool.agent());
-    agents.cloned()
+    agent.tools().iter().filter_map(Tool::agent).cloned()
 }

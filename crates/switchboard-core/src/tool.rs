@@ -4,7 +4,6 @@ mod builder;
 mod context;
 mod output;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,39 +48,44 @@ type Invoke<C> = dyn Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync;
 type Failure<C> = dyn Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync;
 
 struct Inner<C> {
-    spec: ToolSpec,
+    settings: Settings<C>,
     invoke: Box<Invoke<C>>,
-    failure: Option<Arc<Failure<C>>>,
+    problem: Option<String>,
+}
+
+/// The parts of a tool that are set before its code.
+struct Settings<C> {
+    spec: ToolSpec,
+    failure: Option<Box<Failure<C>>>,
     guardrails: Vec<ToolGuardrail<C>>,
     timeout: Option<Duration>,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
-    problem: Option<String>,
 }
 
 impl<C> Tool<C> {
     /// The tool's name.
     pub fn name(&self) -> &str {
-        &self.0.spec.name
+        &self.0.settings.spec.name
     }
 
     /// The tool's description.
     pub fn description(&self) -> &str {
-        &self.0.spec.description
+        &self.0.settings.spec.description
     }
 
     /// The tool as the model sees it.
     pub fn spec(&self) -> &ToolSpec {
-        &self.0.spec
+        &self.0.settings.spec
     }
 
     /// The agent behind the tool, where it is one; see [`Agent::as_tool`].
     pub fn agent(&self) -> Option<&Agent<C>> {
-        self.0.agent.as_ref()
+        self.0.settings.agent.as_ref()
     }
 
     pub(crate) fn enabled(&self) -> &Enabled<C> {
-        &self.0.enabled
+        &self.0.settings.enabled
     }
 
     /// The problem with how the tool was built.
@@ -94,16 +98,16 @@ impl<C> Tool<C> {
     }
 
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.0.timeout
+        self.0.settings.timeout
     }
 
     pub(crate) fn guardrails(&self) -> &[ToolGuardrail<C>] {
-        &self.0.guardrails
+        &self.0.settings.guardrails
     }
 
     /// The failure text for the model: the tool's own, or a default that reveals nothing.
     pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
-        if let Some(failure) = &self.0.failure {
+        if let Some(failure) = &self.0.settings.failure {
             match catch_panic_sync(|| failure(ctx, error)) {
                 Ok(text) => return text,
                 Err(_) => tracing::warn!(
@@ -121,17 +125,9 @@ impl<C> Tool<C> {
     }
 }
 
-impl<C> Clone for Tool<C> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
+impl_clone! { struct Tool<C> { 0 } }
 
-impl<C> fmt::Debug for Tool<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tool({})", self.0.spec.name)
-    }
-}
+impl_debug!(Tool<C>, |tool| tool.name());
 
 /// A tool exceeded its timeout.
 #[derive(Debug)]
@@ -140,11 +136,9 @@ pub(crate) struct TimedOut {
     pub(crate) after: Duration,
 }
 
-impl fmt::Display for TimedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.after.as_secs_f64();
-        write!(f, "Tool '{}' timed out after {seconds} seconds.", self.tool)
-    }
-}
-
-impl std::error::Error for TimedOut {}
+impl_error!(
+    TimedOut,
+    |error| "Tool '{}' timed out after {} seconds.",
+    error.tool,
+    error.after.as_secs_f64()
+);

@@ -209,10 +209,9 @@ impl Trace {
                 SubscriberTracer::if_enabled().map(|tracer| Sink::Subscriber(Arc::new(tracer)))
             }
         };
-        let id = match &sink {
-            Some(_) => NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            None => 0,
-        };
+        let id = sink
+            .as_ref()
+            .map_or(0, |_| NEXT_ID.fetch_add(1, Ordering::Relaxed));
         Self { sink, id }
     }
 

@@ -53,16 +53,10 @@ impl<C> ToolUseBehavior<C> {
     }
 }
 
-impl<C> Clone for ToolUseBehavior<C> {
-    fn clone(&self) -> Self {
-        Self(match &self.0 {
-            ToolUseBehaviorKind::RunModelAgain => ToolUseBehaviorKind::RunModelAgain,
-            ToolUseBehaviorKind::StopOnFirstTool => ToolUseBehaviorKind::StopOnFirstTool,
-            ToolUseBehaviorKind::StopAtTools(names) => {
-                ToolUseBehaviorKind::StopAtTools(names.clone())
-            }
-            ToolUseBehaviorKind::Function(decide) => ToolUseBehaviorKind::Function(decide.clone()),
-        })
+impl_clone! { struct ToolUseBehavior<C> { 0 } }
+impl_clone! {
+    enum ToolUseBehaviorKind<C> {
+        RunModelAgain, StopOnFirstTool, StopAtTools(names), Function(decide)
     }
 }
 

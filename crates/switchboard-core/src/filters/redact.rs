@@ -7,7 +7,6 @@ mod prefilter;
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -136,8 +135,12 @@ impl Redaction {
     /// Replaces card numbers by `[CARD]`.
     #[must_use]
     pub fn card_numbers(self) -> Self {
-        let digits = Requirement::Digits(13);
-        self.detector(0, detectors::card_numbers, digits, "[CARD]")
+        self.detector(
+            0,
+            detectors::card_numbers,
+            Requirement::Digits(13),
+            "[CARD]",
+        )
     }
 
     /// Replaces social security numbers of the United States by `[SSN]`.
@@ -156,8 +159,12 @@ impl Redaction {
     /// Replaces phone numbers by `[PHONE]`.
     #[must_use]
     pub fn phone_numbers(self) -> Self {
-        let digits = Requirement::Digits(8);
-        self.detector(3, detectors::phone_numbers, digits, "[PHONE]")
+        self.detector(
+            3,
+            detectors::phone_numbers,
+            Requirement::Digits(8),
+            "[PHONE]",
+        )
     }
 
     /// Replaces the matches of a regular expression.
@@ -353,10 +360,8 @@ impl<C: 'static> IntoFilter<C, Redaction> for Redaction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidPattern(String);
 
-impl fmt::Display for InvalidPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the pattern cannot be used for redaction: {}", self.0)
-    }
-}
-
-impl std::error::Error for InvalidPattern {}
+impl_error!(
+    InvalidPattern,
+    |error| "the pattern cannot be used for redaction: {}",
+    error.0
+);

@@ -57,7 +57,7 @@ impl VisibleItems {
             .chain(pre_handoff.map(Entry::PreHandoff))
             .chain(new.iter().cloned().map(Entry::New))
             .collect();
-        let pairing = match data.orphans() {
+        let pairing = match data.orphans {
             Orphans::Drop => Pairing::of(&entries.iter().map(Entry::item).collect::<Vec<_>>()),
             Orphans::Keep => Pairing::none(entries.len()),
         };

@@ -1,6 +1,5 @@
 //! Guardrails on handoffs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -34,9 +33,7 @@ impl HandoffVerdict {
     pub fn trip(info: impl Into<Value>) -> Self {
         Self::Trip(info.into())
     }
-}
 
-impl HandoffVerdict {
     /// Refuses the handoff for this reason if `condition` holds.
     pub fn refuse_if(condition: bool, reason: impl Into<String>) -> Self {
         if condition {
@@ -47,11 +44,7 @@ impl HandoffVerdict {
     }
 }
 
-impl From<()> for HandoffVerdict {
-    fn from((): ()) -> Self {
-        Self::Allow
-    }
-}
+impl_from! { HandoffVerdict { |_nothing: ()| Self::Allow, } }
 
 /// The handoff that a [`HandoffGuardrail`] checks.
 #[non_exhaustive]
@@ -78,27 +71,13 @@ impl<C> HandoffRequest<C> {
     }
 }
 
-impl<C> Clone for HandoffRequest<C> {
-    fn clone(&self) -> Self {
-        Self {
-            from: self.from.clone(),
-            to: self.to.clone(),
-            payload: self.payload.clone(),
-            data: self.data.clone(),
-        }
-    }
-}
+impl_clone! { struct HandoffRequest<C> { from, to, payload, data } }
 
-impl<C> fmt::Debug for HandoffRequest<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "HandoffRequest({} → {})",
-            self.from.name(),
-            self.to.name()
-        )
-    }
-}
+impl_debug!(HandoffRequest<C>, |request| format_args!(
+    "{} → {}",
+    request.from.name(),
+    request.to.name()
+));
 
 type Check<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send + Sync;
 
@@ -153,31 +132,9 @@ impl<C> HandoffGuardrail<C> {
         }
     }
 
-    /// The guardrail's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(crate) fn check(&self, request: HandoffRequest<C>) -> Outcome<HandoffVerdict> {
         (self.check)(request)
     }
-
-    pub(crate) fn name_arc(&self) -> &Arc<str> {
-        &self.name
-    }
 }
 
-impl<C> Clone for HandoffGuardrail<C> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            check: self.check.clone(),
-        }
-    }
-}
-
-impl<C> fmt::Debug for HandoffGuardrail<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandoffGuardrail({})", self.name)
-    }
-}
+named_guardrail!(HandoffGuardrail { check });

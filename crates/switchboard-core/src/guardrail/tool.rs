@@ -1,6 +1,5 @@
 //! Guardrails on tool calls and their outputs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::verdict::ToolVerdict;
@@ -77,34 +76,11 @@ impl<C> ToolGuardrail<C> {
         }
     }
 
-    /// The guardrail's name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn name_arc(&self) -> &Arc<str> {
-        &self.name
-    }
-
     pub(crate) fn tool_check(&self) -> &ToolCheck<C> {
         &self.check
     }
 }
 
-impl<C> Clone for ToolGuardrail<C> {
-    fn clone(&self) -> Self {
-        Self {
-            name: self.name.clone(),
-            check: match &self.check {
-                ToolCheck::Call(check) => ToolCheck::Call(check.clone()),
-                ToolCheck::Output(check) => ToolCheck::Output(check.clone()),
-            },
-        }
-    }
-}
+impl_clone! { enum ToolCheck<C> { Call(check), Output(check) } }
 
-impl<C> fmt::Debug for ToolGuardrail<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ToolGuardrail({})", self.name)
-    }
-}
+named_guardrail!(ToolGuardrail { check });

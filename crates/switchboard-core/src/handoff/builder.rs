@@ -1,15 +1,14 @@
 //! Building a handoff.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    Callback, Handoff, HandoffDecision, HandoffInputData, Inner, Target, default_tool_description,
+    Handoff, HandoffDecision, HandoffInputData, Inner, Target, default_tool_description,
     default_tool_name,
 };
 use crate::agent::Agent;
@@ -46,15 +45,7 @@ use crate::schema::{self, ParsedPayload, Payload};
 /// );
 /// ```
 pub fn handoff<C>(target: impl IntoTarget<C>) -> HandoffBuilder<C> {
-    match target.into_target() {
-        Target::Agent(agent) => {
-            let name = agent.name_arc().clone();
-            let description = agent.description().map(str::to_owned);
-            begin(Target::Agent(agent), name, description.as_deref())
-        }
-        Target::Name(name) => begin(Target::Name(name.clone()), name, None),
-        other => begin(other, "".into(), None),
-    }
+    target.into_builder()
 }
 
 pub(super) fn begin<C>(
@@ -67,7 +58,7 @@ pub(super) fn begin<C>(
             spec: HandoffSpec {
                 tool_name: default_tool_name(&agent_name).into(),
                 tool_description: default_tool_description(&agent_name, description).into(),
-                input_json_schema: schema::raw(&no_payload()),
+                input_json_schema: schema::raw(&schema::empty_object()),
                 strict: true,
                 to: agent_name,
             },
@@ -76,7 +67,7 @@ pub(super) fn begin<C>(
             target,
             schema: None,
             payload: None,
-            callback: Callback::None,
+            callback: None,
             filter: None,
             guardrails: Vec::new(),
             nest_history: None,
@@ -86,10 +77,6 @@ pub(super) fn begin<C>(
         },
         kind: PhantomData,
     }
-}
-
-fn no_payload() -> Value {
-    json!({"additionalProperties": false, "type": "object", "properties": {}, "required": []})
 }
 
 /// Builds a handoff; see [`handoff`].
@@ -147,52 +134,61 @@ impl<C, K> HandoffBuilder<C, K> {
 
     /// Filters what the next agent gets. It takes precedence over the run's filter and over nesting.
     #[must_use]
-    pub fn filter<M>(mut self, filter: impl IntoFilter<C, M>) -> Self {
-        self.inner.filter = Some(filter.into_filter());
-        self
+    pub fn filter<M>(self, filter: impl IntoFilter<C, M>) -> Self {
+        self.with(|inner| inner.filter = Some(filter.into_filter()))
     }
 
     /// Finishes the handoff. [`Agent::handoff`] takes a builder as well.
     pub fn build(self) -> Handoff<C> {
-        Handoff(Arc::new(self.inner))
+        let mut inner = self.inner;
+        let schema = inner.schema.clone().map(|schema| {
+            if inner.spec.strict {
+                schema::strict(schema)
+            } else {
+                Ok(schema)
+            }
+        });
+        match schema {
+            Some(Ok(schema)) => inner.spec.input_json_schema = schema::raw(&schema),
+            Some(Err(error)) => {
+                inner.problem = Some(format!(
+                    "the payload's schema cannot be strict ({error}); change it, or allow it with \
+                     `.strict(false)`"
+                ));
+            }
+            None => {}
+        }
+        Handoff(Arc::new(inner))
     }
 
     /// Adds a guardrail, which runs before the handoff's first side effect. The filter then runs
     /// before the callback: what the guardrails saw is what the next agent gets.
     #[must_use]
-    pub fn guardrail(mut self, guardrail: HandoffGuardrail<C>) -> Self {
-        self.inner.guardrails.push(guardrail);
-        self
+    pub fn guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
+        self.with(|inner| inner.guardrails.push(guardrail))
     }
 
     /// Nests the history into a summary for the next agent, or not, whatever the run's setting.
     #[must_use]
-    pub fn nest_history(mut self, nest: bool) -> Self {
-        self.inner.nest_history = Some(nest);
-        self
+    pub fn nest_history(self, nest: bool) -> Self {
+        self.with(|inner| inner.nest_history = Some(nest))
     }
 
     /// Enables or disables the handoff.
     #[must_use]
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.inner.enabled = if enabled {
-            Enabled::Always
-        } else {
-            Enabled::Never
-        };
-        self
+    pub fn enabled(self, enabled: bool) -> Self {
+        self.with(|inner| inner.enabled = enabled.into())
     }
 
     /// Enables the handoff while `condition` holds. It is evaluated every turn, with the agent that
     /// would hand off; sync or async.
     #[must_use]
-    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<bool, M>,
     {
-        self.inner.enabled = Enabled::when(condition);
-        self
+        self.with(|inner| inner.enabled = Enabled::when(condition))
     }
 
     /// Names the condition for drawings of the team; it completes the phrase "if ...".
@@ -213,18 +209,15 @@ impl<C, K> HandoffBuilder<C, K> {
     /// # Ok::<(), switchboard_core::Error>(())
     /// ```
     #[must_use]
-    pub fn condition_name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.inner.condition_name = Some(name.into());
-        self
+    pub fn condition_name(self, name: impl Into<Arc<str>>) -> Self {
+        self.with(|inner| inner.condition_name = Some(name.into()))
     }
 
     /// Sets whether the model must keep to the payload's schema, which is the default. A schema that
     /// is not strict is passed on unchanged; the payload is validated against it all the same.
     #[must_use]
-    pub fn strict(mut self, strict: bool) -> Self {
-        self.inner.spec.strict = strict;
-        self.update_schema();
-        self
+    pub fn strict(self, strict: bool) -> Self {
+        self.with(|inner| inner.spec.strict = strict)
     }
 
     /// Filters like [`HandoffBuilder::filter`], with a closure whose argument needs no type.
@@ -237,6 +230,22 @@ impl<C, K> HandoffBuilder<C, K> {
         self.filter(Filter::new(filter))
     }
 
+    fn with(mut self, change: impl FnOnce(&mut Inner<C>)) -> Self {
+        change(&mut self.inner);
+        self
+    }
+
+    fn with_callback(
+        mut self,
+        callback: impl Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision>
+        + Send
+        + Sync
+        + 'static,
+    ) -> HandoffBuilder<C, WithCallback> {
+        self.inner.callback = Some(Arc::new(callback));
+        self.with_state()
+    }
+
     pub(super) fn with_state<L>(self) -> HandoffBuilder<C, L> {
         HandoffBuilder {
             inner: self.inner,
@@ -247,40 +256,15 @@ impl<C, K> HandoffBuilder<C, K> {
     fn with_payload(mut self, schema: Value, payload: Payload) -> Self {
         self.inner.schema = Some(schema);
         self.inner.payload = Some(payload);
-        self.update_schema();
         self
-    }
-
-    /// Makes the schema for the model from the one that describes the payload.
-    fn update_schema(&mut self) {
-        let Some(schema) = self.inner.schema.clone() else {
-            return;
-        };
-        let described = if self.inner.spec.strict {
-            schema::strict(schema).map_err(|error| error.to_string())
-        } else {
-            Ok(schema)
-        };
-        self.inner.problem = None;
-        match described {
-            Ok(schema) => self.inner.spec.input_json_schema = schema::raw(&schema),
-            Err(error) => {
-                self.inner.problem = Some(format!(
-                    "the payload's schema cannot be strict ({error}); change it, or allow it with \
-                     `.strict(false)`"
-                ));
-            }
-        }
     }
 }
 
 impl<C> HandoffBuilder<C, Custom> {
     /// Sets the JSON schema of the arguments, which the code that picks reads itself.
     #[must_use]
-    pub fn arguments_schema(mut self, schema: Value) -> Self {
-        self.inner.schema = Some(schema);
-        self.update_schema();
-        self
+    pub fn arguments_schema(self, schema: Value) -> Self {
+        self.with(|inner| inner.schema = Some(schema))
     }
 
     /// Adds an agent that the code may pick.
@@ -316,56 +300,45 @@ impl<C> HandoffBuilder<C, NoPayload> {
     /// returns nothing, a [`HandoffDecision`], a `Result` of either, or a future of any of these; an
     /// error stops the run where it was before the handoff.
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
+    pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
-        self.inner.callback = Callback::Plain(Arc::new(move |ctx| callback(ctx).into_outcome()));
-        self.with_state()
+        self.with_callback(move |ctx, _payload| callback(ctx).into_outcome())
     }
 }
 
 impl<C, T: DeserializeOwned + Send + 'static> HandoffBuilder<C, TypedPayload<T>> {
     /// Sets the callback, which gets the payload; see [`HandoffBuilder::on_handoff`].
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
+    pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
-        self.inner.callback =
-            Callback::WithPayload(Arc::new(move |ctx, payload: ParsedPayload| {
-                match payload.typed.and_then(|typed| typed.downcast::<T>().ok()) {
-                    Some(payload) => callback(ctx, *payload).into_outcome(),
-                    None => Outcome::Ready(Err("the payload is not of its type".into())),
-                }
-            }));
-        self.with_state()
+        self.with_callback(move |ctx, payload| {
+            match payload.typed.and_then(|typed| typed.downcast::<T>().ok()) {
+                Some(payload) => callback(ctx, *payload).into_outcome(),
+                None => Outcome::Ready(Err("the payload is not of its type".into())),
+            }
+        })
     }
 }
 
 impl<C> HandoffBuilder<C, JsonPayload> {
     /// Sets the callback, which gets the payload as JSON; see [`HandoffBuilder::on_handoff`].
     #[must_use]
-    pub fn on_handoff<F, R, M>(mut self, callback: F) -> HandoffBuilder<C, WithCallback>
+    pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(RunContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
-        self.inner.callback =
-            Callback::WithPayload(Arc::new(move |ctx, payload: ParsedPayload| {
-                callback(ctx, payload.value).into_outcome()
-            }));
-        self.with_state()
+        self.with_callback(move |ctx, payload| callback(ctx, payload.value).into_outcome())
     }
 }
 
-impl<C, K> fmt::Debug for HandoffBuilder<C, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HandoffBuilder({})", self.inner.spec.tool_name)
-    }
-}
+impl_debug!(HandoffBuilder<C, K>, |builder| builder.inner.spec.tool_name);
 
 /// The target of a [`handoff()`]: an agent, or the name of one in the same team.
 pub trait IntoTarget<C>: sealed::Target<C> {}
@@ -375,38 +348,35 @@ impl<C, T: sealed::Target<C>> IntoTarget<C> for T {}
 mod sealed {
     use std::sync::Arc;
 
-    use super::{Agent, Target as HandoffTarget};
+    use super::{Agent, HandoffBuilder, Target as HandoffTarget, begin};
 
     pub trait Target<C> {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
-        fn into_target(self) -> HandoffTarget<C>;
+        fn into_builder(self) -> HandoffBuilder<C>;
     }
 
     impl<C> Target<C> for &Agent<C> {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
-        fn into_target(self) -> HandoffTarget<C> {
-            HandoffTarget::Agent(self.clone())
+        fn into_builder(self) -> HandoffBuilder<C> {
+            let name = self.name_arc().clone();
+            begin(HandoffTarget::Agent(self.clone()), name, self.description())
         }
     }
 
     impl<C> Target<C> for Agent<C> {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
-        fn into_target(self) -> HandoffTarget<C> {
-            HandoffTarget::Agent(self)
+        fn into_builder(self) -> HandoffBuilder<C> {
+            (&self).into_builder()
         }
     }
 
     impl<C> Target<C> for &str {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
-        fn into_target(self) -> HandoffTarget<C> {
-            HandoffTarget::Name(self.into())
+        fn into_builder(self) -> HandoffBuilder<C> {
+            let name: Arc<str> = self.into();
+            begin(HandoffTarget::Name(name.clone()), name, None)
         }
     }
 
     impl<C> Target<C> for String {
-        #[expect(private_interfaces, reason = "this trait cannot be named outside")]
-        fn into_target(self) -> HandoffTarget<C> {
-            HandoffTarget::Name(Arc::from(self))
+        fn into_builder(self) -> HandoffBuilder<C> {
+            self.as_str().into_builder()
         }
     }
 }
@@ -429,26 +399,14 @@ impl<C, K> IntoHandoff<C> for HandoffBuilder<C, K> {
     }
 }
 
-impl<C> IntoHandoff<C> for &Agent<C> {
-    fn into_handoff(self) -> Handoff<C> {
-        handoff(self).into_handoff()
-    }
+macro_rules! plain_handoff_to {
+    ($($target:ty),*) => {$(
+        impl<C> IntoHandoff<C> for $target {
+            fn into_handoff(self) -> Handoff<C> {
+                handoff(self).build()
+            }
+        }
+    )*};
 }
 
-impl<C> IntoHandoff<C> for Agent<C> {
-    fn into_handoff(self) -> Handoff<C> {
-        handoff(self).into_handoff()
-    }
-}
-
-impl<C> IntoHandoff<C> for &str {
-    fn into_handoff(self) -> Handoff<C> {
-        handoff(self).into_handoff()
-    }
-}
-
-impl<C> IntoHandoff<C> for String {
-    fn into_handoff(self) -> Handoff<C> {
-        handoff(self).into_handoff()
-    }
-}
+plain_handoff_to!(&Agent<C>, Agent<C>, &str, String);

@@ -1,7 +1,6 @@
 //! The data of a handoff, as filters see it.
 
-use std::fmt;
-
+use serde::Serialize;
 use serde_json::Value;
 
 use super::history_links::HistoryLink;
@@ -27,23 +26,29 @@ use crate::items::{Input, Items, RunItem, RunItems};
 /// }
 /// ```
 pub struct HandoffInputData<C = ()> {
-    input_history: Input,
-    pre_handoff_items: RunItems,
-    new_items: RunItems,
-    input_items: Option<RunItems>,
+    pub(crate) parts: Parts,
     run_context: RunContext<C>,
     payload: Option<Value>,
-    /// Links from items of a nested history to run items, so that they are not repeated.
-    history_links: Vec<HistoryLink>,
-    orphans: Orphans,
+    pub(crate) orphans: Orphans,
     /// Set if a filter of the library left nothing, as configured.
-    is_emptied: bool,
+    pub(super) is_emptied: bool,
+}
+
+/// The data of a handoff without the context.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Parts {
+    pub(crate) input_history: Input,
+    pub(crate) pre_handoff_items: RunItems,
+    pub(crate) new_items: RunItems,
+    pub(crate) input_items: Option<RunItems>,
+    /// Links from items of a nested history to run items, so that they are not repeated.
+    #[serde(skip)]
+    pub(crate) history_links: Vec<HistoryLink>,
 }
 
 /// Policy of the library's filters for a call or an output without its counterpart.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Orphans {
-    #[default]
     Drop,
     Keep,
 }
@@ -57,36 +62,38 @@ impl<C> HandoffInputData<C> {
         run_context: RunContext<C>,
     ) -> Self {
         Self {
-            input_history: input_history.into(),
-            pre_handoff_items: pre_handoff_items.into(),
-            new_items: new_items.into(),
-            input_items: None,
+            parts: Parts {
+                input_history: input_history.into(),
+                pre_handoff_items: pre_handoff_items.into(),
+                new_items: new_items.into(),
+                input_items: None,
+                history_links: Vec::new(),
+            },
             run_context,
             payload: None,
-            history_links: Vec::new(),
-            orphans: Orphans::default(),
+            orphans: Orphans::Drop,
             is_emptied: false,
         }
     }
 
     /// The conversation before the run, or what an earlier filter left of it.
     pub fn input_history(&self) -> &Input {
-        &self.input_history
+        &self.parts.input_history
     }
 
     /// Items of the run before this turn.
     pub fn pre_handoff_items(&self) -> &RunItems {
-        &self.pre_handoff_items
+        &self.parts.pre_handoff_items
     }
 
     /// Items of this turn, including the handoff's call and output.
     pub fn new_items(&self) -> &RunItems {
-        &self.new_items
+        &self.parts.new_items
     }
 
     /// The items that the next agent gets instead of the new items.
     pub fn input_items(&self) -> Option<&RunItems> {
-        self.input_items.as_ref()
+        self.parts.input_items.as_ref()
     }
 
     /// The run's context.
@@ -108,49 +115,42 @@ impl<C> HandoffInputData<C> {
 
     /// Replaces the history.
     #[must_use]
-    pub fn with_input_history(mut self, history: impl Into<Input>) -> Self {
-        self.input_history = history.into();
-        self
+    pub fn with_input_history(self, history: impl Into<Input>) -> Self {
+        self.with(|parts| parts.input_history = history.into())
     }
 
     /// Replaces the items from before this turn.
     #[must_use]
-    pub fn with_pre_handoff_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
-        self.pre_handoff_items = items.into_iter().collect();
-        self
+    pub fn with_pre_handoff_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
+        self.with(|parts| parts.pre_handoff_items = items.into_iter().collect())
     }
 
     /// Replaces the items of this turn, which the session gets.
     #[must_use]
-    pub fn with_new_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
-        self.new_items = items.into_iter().collect();
-        self
+    pub fn with_new_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
+        self.with(|parts| parts.new_items = items.into_iter().collect())
     }
 
     /// Sets what the next agent gets instead of the new items. The session gets the new items all
     /// the same.
     #[must_use]
-    pub fn with_input_items(mut self, items: impl IntoIterator<Item = RunItem>) -> Self {
-        self.input_items = Some(items.into_iter().collect());
-        self
+    pub fn with_input_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
+        self.with(|parts| parts.input_items = Some(items.into_iter().collect()))
     }
 
     /// The history as items.
     pub fn history_items(&self) -> Items {
-        self.input_history.items()
+        self.parts.input_history.items()
     }
 
-    pub(crate) fn orphans(&self) -> Orphans {
-        self.orphans
+    fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(&mut self.parts);
+        self
     }
 
     pub(crate) fn with_orphans(mut self, orphans: Orphans) -> Self {
         self.orphans = orphans;
         self
-    }
-
-    pub(crate) fn is_emptied(&self) -> bool {
-        self.is_emptied
     }
 
     /// Marks data that a filter of the library left empty.
@@ -161,63 +161,35 @@ impl<C> HandoffInputData<C> {
 
     /// Returns `true` if the next agent would see nothing.
     pub(crate) fn shows_nothing(&self) -> bool {
-        let now = self.input_items.as_ref().unwrap_or(&self.new_items);
-        let history = matches!(&self.input_history, Input::Items(items) if items.is_empty());
-        history && self.pre_handoff_items.is_empty() && now.is_empty()
+        let now = self
+            .parts
+            .input_items
+            .as_ref()
+            .unwrap_or(&self.parts.new_items);
+        let history = matches!(&self.parts.input_history, Input::Items(items) if items.is_empty());
+        history && self.parts.pre_handoff_items.is_empty() && now.is_empty()
     }
 
     pub(crate) fn nested(mut self, history: Items, history_links: Vec<HistoryLink>) -> Self {
-        self.input_history = Input::Items(history);
-        self.pre_handoff_items = RunItems::new();
-        self.input_items = Some(RunItems::new());
-        self.history_links = history_links;
+        self.parts.input_history = Input::Items(history);
+        self.parts.pre_handoff_items = RunItems::new();
+        self.parts.input_items = Some(RunItems::new());
+        self.parts.history_links = history_links;
         self
     }
 
     pub(crate) fn into_parts(self) -> Parts {
-        Parts {
-            input_history: self.input_history,
-            pre_handoff_items: self.pre_handoff_items,
-            new_items: self.new_items,
-            input_items: self.input_items,
-            history_links: self.history_links,
-        }
+        self.parts
     }
 }
 
-/// The data of a handoff without the context.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) input_history: Input,
-    pub(crate) pre_handoff_items: RunItems,
-    pub(crate) new_items: RunItems,
-    pub(crate) input_items: Option<RunItems>,
-    pub(crate) history_links: Vec<HistoryLink>,
-}
+impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, orphans, is_emptied } }
 
-impl<C> Clone for HandoffInputData<C> {
-    fn clone(&self) -> Self {
-        Self {
-            input_history: self.input_history.clone(),
-            pre_handoff_items: self.pre_handoff_items.clone(),
-            new_items: self.new_items.clone(),
-            input_items: self.input_items.clone(),
-            run_context: self.run_context.clone(),
-            payload: self.payload.clone(),
-            history_links: self.history_links.clone(),
-            orphans: self.orphans,
-            is_emptied: self.is_emptied,
-        }
-    }
-}
-
-impl<C> fmt::Debug for HandoffInputData<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HandoffInputData")
-            .field("input_history", &self.input_history)
-            .field("pre_handoff_items", &self.pre_handoff_items)
-            .field("new_items", &self.new_items)
-            .field("input_items", &self.input_items)
-            .finish_non_exhaustive()
+impl_debug! {
+    HandoffInputData<C> {
+        input_history: parts.input_history,
+        pre_handoff_items: parts.pre_handoff_items,
+        new_items: parts.new_items,
+        input_items: parts.input_items,
     }
 }

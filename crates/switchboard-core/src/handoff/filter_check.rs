@@ -2,16 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::HandoffInputData;
 use super::nested_history::{HistoryMarkers, expand_summaries};
-use crate::items::{Input, Item, ItemKind, Pairing, RunItem, RunItems};
+use super::{HandoffInputData, Parts};
+use crate::items::{Item, ItemKind, Pairing, RunItem};
 
 /// The data that a filter or mapper was given.
-pub(crate) struct FilterInput {
-    history: Input,
-    pre_handoff_items: RunItems,
-    new_items: RunItems,
-}
+pub(crate) struct FilterInput(Parts);
 
 /// The reason why the result of a filter or mapper cannot be used.
 #[derive(Debug)]
@@ -24,11 +20,7 @@ pub(crate) enum InvalidResult {
 
 impl FilterInput {
     pub(crate) fn of<C>(data: &HandoffInputData<C>) -> Self {
-        Self {
-            history: data.input_history().clone(),
-            pre_handoff_items: data.pre_handoff_items().clone(),
-            new_items: data.new_items().clone(),
-        }
+        Self(data.parts.clone())
     }
 
     /// Checks the result for this input. Returns the number of orphaned calls and outputs that the
@@ -58,7 +50,7 @@ impl FilterInput {
                 || items[*index].kind().output_kind().is_none()
         };
         let mut shown = (0..items.len()).filter(is_shown).peekable();
-        if shown.peek().is_none() && !result.is_emptied() && self.has_conversation() {
+        if shown.peek().is_none() && !result.is_emptied && self.has_conversation() {
             return Err(InvalidResult::Empty);
         }
         if let Some(index) = self.first_untyped_item(&items, markers) {
@@ -71,9 +63,15 @@ impl FilterInput {
 
     /// Returns `true` if there was anything but tool use before this turn.
     fn has_conversation(&self) -> bool {
-        let made = self.pre_handoff_items.iter().map(RunItem::item);
+        let made = self.0.pre_handoff_items.iter().map(RunItem::item);
         let is_tool_use = |item: &Item| item.kind().is_tool_use();
-        !self.history.items().iter().chain(made).all(is_tool_use)
+        !self
+            .0
+            .input_history
+            .items()
+            .iter()
+            .chain(made)
+            .all(is_tool_use)
     }
 
     /// Returns the index of the first untyped item that was not in the input: items that the user or
@@ -84,8 +82,8 @@ impl FilterInput {
             .filter(|index| is_untyped(items[*index]))
             .peekable();
         untyped.peek()?;
-        let made = self.pre_handoff_items.iter().chain(&self.new_items);
-        let given: HashSet<String> = expand_summaries(&self.history.items(), markers)
+        let made = self.0.pre_handoff_items.iter().chain(&self.0.new_items);
+        let given: HashSet<String> = expand_summaries(&self.0.input_history.items(), markers)
             .into_iter()
             .chain(made.map(|made| made.item().clone()))
             .filter(is_untyped)

@@ -5,7 +5,6 @@ mod python_text;
 mod summary;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -45,11 +44,7 @@ impl HistoryMapper {
     }
 }
 
-impl fmt::Debug for HistoryMapper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HistoryMapper")
-    }
-}
+impl_debug!(HistoryMapper);
 
 /// Returns one assistant message that summarises a transcript. A mapper can fall back on it.
 pub fn default_history_mapper(transcript: &[Item], markers: &HistoryMarkers) -> Vec<Item> {

@@ -46,69 +46,50 @@ impl From<Range<usize>> for Span {
     }
 }
 
-/// A field that the engine reads, as its index in [`NAMES`].
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Field {
-    Type,
-    Role,
-    Id,
-    CallId,
-    Name,
-    Arguments,
-    Output,
-    Content,
+macro_rules! fields {
+    ($($field:ident = $name:literal,)*) => {
+        /// A field that the engine reads, as its index in [`NAMES`].
+        #[derive(Clone, Copy)]
+        pub(super) enum Field {
+            $($field,)*
+        }
+
+        /// The names of the fields.
+        const NAMES: [&str; Field::CreatedBy as usize + 1] = [$($name,)*];
+
+        /// The index of a name in [`NAMES`]. A match, so that a constant name costs nothing.
+        #[inline]
+        fn index_of(name: &str) -> Option<usize> {
+            match name {
+                $($name => Some(Field::$field as usize),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+fields! {
+    Type = "type",
+    Role = "role",
+    Id = "id",
+    CallId = "call_id",
+    Name = "name",
+    Arguments = "arguments",
+    Output = "output",
+    Content = "content",
+    Status = "status",
+    ProviderData = "provider_data",
+    ToolDescription = "_agents_tool_description",
+    ToolTitle = "_agents_tool_title",
+    CreatedBy = "created_by",
 }
 
 /// The number of kept positions, and of those that are read most often.
-const FIELDS: usize = 10;
-const SHORT_FIELDS: usize = 5;
-
-/// The fields whose position is kept, and then the internal ones.
-const NAMES: [&str; FIELDS + INTERNAL_FIELDS.len()] = [
-    "type",
-    "role",
-    "id",
-    "call_id",
-    "name",
-    "arguments",
-    "output",
-    "content",
-    "status",
-    "provider_data",
-    INTERNAL_FIELDS[0],
-    INTERNAL_FIELDS[1],
-    INTERNAL_FIELDS[2],
-];
-
-/// The index of a name in [`NAMES`]. A match, so that a constant name costs nothing.
-#[inline]
-fn index_of(name: &str) -> Option<usize> {
-    Some(match name {
-        "type" => 0,
-        "role" => 1,
-        "id" => 2,
-        "call_id" => 3,
-        "name" => 4,
-        "arguments" => 5,
-        "output" => 6,
-        "content" => 7,
-        "status" => 8,
-        "provider_data" => 9,
-        _ => {
-            return NAMES[FIELDS..]
-                .iter()
-                .position(|known| *known == name)
-                .map(|at| FIELDS + at);
-        }
-    })
-}
+const FIELDS: usize = Field::ProviderData as usize + 1;
+const SHORT_FIELDS: usize = Field::Name as usize + 1;
 
 /// Fields the engine keeps for itself, never shown to a model.
-pub(super) const INTERNAL_FIELDS: [&str; 3] = [
-    "_agents_tool_description",
-    "_agents_tool_title",
-    "created_by",
-];
+pub(super) const INTERNAL_FIELDS: [&str; 3] = [NAMES[FIELDS], NAMES[FIELDS + 1], NAMES[FIELDS + 2]];
 
 /// The `id` of items whose provider gave none.
 const PLACEHOLDER_ID: &str = "__fake_id__";

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use content::{Part, join_parts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::builder::ItemBuilder;
 use super::fields::{Field, ItemFields};
@@ -329,7 +328,7 @@ impl Eq for Item {}
 
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.json)
+        f.write_str(self.as_json())
     }
 }
 
@@ -338,9 +337,7 @@ impl Serialize for Item {
         if let Some(index) = item_table::index_of(self) {
             return index.serialize(serializer);
         }
-        let raw: &RawValue =
-            serde_json::from_str(&self.0.json).map_err(serde::ser::Error::custom)?;
-        raw.serialize(serializer)
+        json::as_written::serialize(&self.0.json, serializer)
     }
 }
 
@@ -350,8 +347,8 @@ impl<'de> Deserialize<'de> for Item {
             let index = usize::deserialize(deserializer)?;
             return item_table::item_at(index).map_err(serde::de::Error::custom);
         }
-        let raw: Box<RawValue> = Box::deserialize(deserializer)?;
-        Self::from_json(Box::<str>::from(raw)).map_err(serde::de::Error::custom)
+        let json: String = json::as_written::deserialize(deserializer)?;
+        Self::from_json(json).map_err(serde::de::Error::custom)
     }
 }
 

@@ -48,9 +48,9 @@ pub(crate) struct StoredRunItem {
 impl ItemWriter {
     /// Runs `write`, during which items are written as indexes, and returns the items.
     pub(crate) fn collect<T>(write: impl FnOnce() -> T) -> (T, Self) {
-        let scope = Scope::enter(Active::Writing(Self::default()));
+        let _scope = Scope::enter(Active::Writing(Self::default()));
         let written = write();
-        match scope.leave() {
+        match ACTIVE.take() {
             Some(Active::Writing(writer)) => (written, writer),
             _ => (written, Self::default()),
         }
@@ -107,24 +107,17 @@ impl ItemReader {
 
 /// Makes a table active until it is dropped, also by a panic. The one that was active before is
 /// restored.
-struct Scope {
-    outer: Option<Active>,
-}
+struct Scope(Option<Active>);
 
 impl Scope {
     fn enter(table: Active) -> Self {
-        let outer = ACTIVE.replace(Some(table));
-        Self { outer }
-    }
-
-    fn leave(self) -> Option<Active> {
-        ACTIVE.take()
+        Self(ACTIVE.replace(Some(table)))
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        ACTIVE.replace(self.outer.take());
+        ACTIVE.replace(self.0.take());
     }
 }
 
@@ -151,22 +144,22 @@ pub(crate) fn is_reading() -> bool {
 
 /// The item of an index that was read.
 pub(crate) fn item_at(index: usize) -> Result<Item, String> {
-    ACTIVE.with_borrow(|active| match active {
-        Some(Active::Reading(reader)) => {
-            let item = reader.items.get(index).cloned();
-            item.ok_or_else(|| format!("the run refers to item {index}, which is missing"))
-        }
-        _ => Err("an item is a JSON object".to_owned()),
-    })
+    element_at(index, "item", |reader| &reader.items)
 }
 
 /// The run item of an index that was read.
 pub(crate) fn run_item_at(index: usize) -> Result<RunItem, String> {
-    ACTIVE.with_borrow(|active| match active {
-        Some(Active::Reading(reader)) => {
-            let made = reader.run_items.get(index).cloned();
-            made.ok_or_else(|| format!("the run refers to run item {index}, which is missing"))
-        }
-        _ => Err("a run item is a JSON object".to_owned()),
-    })
+    element_at(index, "run item", |reader| &reader.run_items)
+}
+
+fn element_at<T: Clone>(
+    index: usize,
+    name: &str,
+    list: impl FnOnce(&ItemReader) -> &[T],
+) -> Result<T, String> {
+    let element = ACTIVE.with_borrow(|active| match active {
+        Some(Active::Reading(reader)) => list(reader).get(index).cloned(),
+        _ => None,
+    });
+    element.ok_or_else(|| format!("the run refers to {name} {index}, which is missing"))
 }

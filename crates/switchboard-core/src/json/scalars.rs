@@ -49,8 +49,8 @@ impl<'a> Scalars<'a> {
                 b',' => {
                     self.expects_key = self.open.last().is_some_and(|(is_object, _)| *is_object)
                 }
-                b'"' => return self.string(),
-                b'-' | b'0'..=b'9' => return self.number(),
+                b'"' => return self.scalar(string_len),
+                b'-' | b'0'..=b'9' => return self.scalar(number_len),
                 _ => {}
             }
             self.at += 1;
@@ -58,36 +58,12 @@ impl<'a> Scalars<'a> {
         None
     }
 
-    fn number(&mut self) -> Option<Scalar<'a>> {
-        let start = self.at;
-        let rest = &self.raw[start..];
-        let ends = |c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9');
-        let token = &rest[..rest.find(ends).unwrap_or(rest.len())];
-        self.at = start + token.len();
-        Some(Scalar {
-            token,
-            at: start,
-            is_key: false,
-            depth: self.open.len(),
-            key: self.open.last().and_then(|(_, key)| *key),
-        })
-    }
-
-    fn string(&mut self) -> Option<Scalar<'a>> {
-        let start = self.at;
-        let bytes = self.raw.as_bytes();
-        let mut end = start + 1;
-        loop {
-            end += first_byte(bytes.get(end..)?, |byte| (byte == b'"') | (byte == b'\\'));
-            match bytes.get(end)? {
-                b'"' => break,
-                _ => end += 2,
-            }
-        }
-        self.at = end + 1;
-        let token = self.raw.get(start..=end)?;
-        let is_key = self.expects_key;
-        self.expects_key = false;
+    fn scalar(&mut self, len: fn(&str) -> Option<usize>) -> Option<Scalar<'a>> {
+        let at = self.at;
+        let rest = &self.raw[at..];
+        let token = rest.get(..len(rest)?)?;
+        self.at += token.len();
+        let is_key = std::mem::take(&mut self.expects_key);
         let depth = self.open.len();
         let key = match self.open.last_mut() {
             Some((true, key)) if is_key => {
@@ -99,11 +75,30 @@ impl<'a> Scalars<'a> {
         };
         Some(Scalar {
             token,
-            at: start,
+            at,
             is_key,
             depth,
             key,
         })
+    }
+}
+
+/// The length of the number that a text begins with.
+fn number_len(text: &str) -> Option<usize> {
+    let ends = |c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9');
+    Some(text.find(ends).unwrap_or(text.len()))
+}
+
+/// The length of the string that a text begins with. `None` if it does not end.
+fn string_len(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut end = 1;
+    loop {
+        end += first_byte(bytes.get(end..)?, |byte| (byte == b'"') | (byte == b'\\'));
+        match bytes.get(end)? {
+            b'"' => return Some(end + 1),
+            _ => end += 2,
+        }
     }
 }
 

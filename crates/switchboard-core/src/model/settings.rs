@@ -63,18 +63,15 @@ impl ModelSettings {
             top_p: other.top_p.or(self.top_p),
             frequency_penalty: other.frequency_penalty.or(self.frequency_penalty),
             presence_penalty: other.presence_penalty.or(self.presence_penalty),
-            tool_choice: other
-                .tool_choice
-                .clone()
-                .or_else(|| self.tool_choice.clone()),
+            tool_choice: first_set(&other.tool_choice, &self.tool_choice),
             parallel_tool_calls: other.parallel_tool_calls.or(self.parallel_tool_calls),
-            truncation: other.truncation.clone().or_else(|| self.truncation.clone()),
+            truncation: first_set(&other.truncation, &self.truncation),
             max_tokens: other.max_tokens.or(self.max_tokens),
             reasoning: match (&self.reasoning, &other.reasoning) {
                 (Some(mine), Some(theirs)) => Some(mine.overridden_by(theirs)),
-                (mine, theirs) => theirs.clone().or_else(|| mine.clone()),
+                (mine, theirs) => first_set(theirs, mine),
             },
-            verbosity: other.verbosity.clone().or_else(|| self.verbosity.clone()),
+            verbosity: first_set(&other.verbosity, &self.verbosity),
             store: other.store.or(self.store),
             top_logprobs: other.top_logprobs.or(self.top_logprobs),
             metadata: merged(&self.metadata, &other.metadata),
@@ -105,6 +102,10 @@ impl fmt::Debug for ModelSettings {
             .field("extra_headers", &headers)
             .finish()
     }
+}
+
+fn first_set<T: Clone>(first: &Option<T>, second: &Option<T>) -> Option<T> {
+    first.as_ref().or(second.as_ref()).cloned()
 }
 
 fn merged<V: Clone>(
@@ -143,8 +144,8 @@ pub struct Reasoning {
 impl Reasoning {
     fn overridden_by(&self, other: &Self) -> Self {
         Self {
-            effort: other.effort.clone().or_else(|| self.effort.clone()),
-            summary: other.summary.clone().or_else(|| self.summary.clone()),
+            effort: first_set(&other.effort, &self.effort),
+            summary: first_set(&other.summary, &self.summary),
         }
     }
 }

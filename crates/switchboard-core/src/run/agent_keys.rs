@@ -67,7 +67,7 @@ pub(super) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
 }
 
 pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
-    let unique = start.def().names_are_unique.get_or_init(|| {
+    let unique = start.def().caches.names_are_unique.get_or_init(|| {
         let mut names = HashSet::new();
         reachable(start)
             .iter()
@@ -87,7 +87,7 @@ pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
 
 /// Returns `true` if code picks any of the reachable agents.
 fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
-    *start.def().picks_agents.get_or_init(|| {
+    *start.def().caches.picks_agents.get_or_init(|| {
         let agents = reachable(start);
         let mut handoffs = agents.iter().flat_map(|agent| agent.handoffs());
         handoffs.any(|handoff| matches!(handoff.target(), Target::Custom(_)))

@@ -12,7 +12,6 @@ mod schema_graph;
 mod tests;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -68,14 +67,17 @@ pub fn strict(schema: Value) -> Result<Value, StrictSchemaError> {
         return Err(error);
     }
     if schema.as_object().is_some_and(serde_json::Map::is_empty) {
-        return Ok(json!({
-            "additionalProperties": false, "type": "object", "properties": {}, "required": [],
-        }));
+        return Ok(empty_object());
     }
     let (mut graph, root) = SchemaGraph::of(schema);
     graph.convert_at(&[], &root, Scope::default())?;
     graph.normalize_root()?;
     graph.into_schema(&root)
+}
+
+/// The strict schema of an object without properties.
+pub(crate) fn empty_object() -> Value {
+    json!({"additionalProperties": false, "type": "object", "properties": {}, "required": []})
 }
 
 /// The error for a schema that has no strict form.
@@ -106,17 +108,12 @@ impl StrictSchemaError {
     }
 }
 
-impl fmt::Display for StrictSchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, reason } = self;
-        write!(
-            f,
-            "the JSON schema has no strict form: at `#{path}`: {reason}"
-        )
-    }
-}
-
-impl std::error::Error for StrictSchemaError {}
+impl_error!(
+    StrictSchemaError,
+    |error| "the JSON schema has no strict form: at `#{}`: {}",
+    error.path,
+    error.reason
+);
 
 type StrictResult<T> = Result<T, StrictSchemaError>;
 

@@ -78,15 +78,9 @@ pub(crate) struct IdentityIndex {
 /// The caches of a segment.
 #[derive(Debug, Default)]
 pub(super) struct Caches {
-    identities: OnceLock<Box<IdentityIndex>>,
+    /// Dropped when the segment grows.
+    pub(super) identities: OnceLock<Box<IdentityIndex>>,
     model: OnceLock<Box<dyn Any + Send + Sync>>,
-}
-
-impl Caches {
-    /// Drops what does not hold for a longer segment.
-    pub(super) fn on_grow(&mut self) {
-        self.identities.take();
-    }
 }
 
 impl<T> Seq<T> {

@@ -85,25 +85,24 @@ impl FindingCode {
             Self::DeadEnd | Self::UnboundedCycle => Severity::Note,
         }
     }
-}
 
-impl Finding {
-    fn new(code: FindingCode, agent: &str, message: impl Into<String>, advice: &str) -> Self {
-        Self {
-            code,
-            severity: code.severity(),
-            agent: agent.to_owned(),
+    /// Returns a finding about an agent.
+    fn at<C>(self, agent: &Agent<C>, message: impl Into<String>, advice: &str) -> Finding {
+        Finding {
+            code: self,
+            severity: self.severity(),
+            agent: agent.name().to_owned(),
             tool: None,
             message: message.into(),
             advice: advice.to_owned(),
         }
     }
+}
 
-    fn tool(self, name: &str) -> Self {
-        Self {
-            tool: Some(name.to_owned()),
-            ..self
-        }
+impl Finding {
+    fn tool(mut self, name: &str) -> Self {
+        self.tool = Some(name.to_owned());
+        self
     }
 }
 
@@ -129,7 +128,7 @@ pub(super) fn check<C>(team: &Connections<C>, names: ToolNames) -> Vec<Finding> 
     for agent in &team.agents {
         let handoff_names = names.names_of(agent.handoffs());
         check_names(agent, &handoff_names, &mut findings);
-        check_schemas(agent, names, &mut findings);
+        check_schemas(agent, &handoff_names, &mut findings);
         check_descriptions(agent, &handoff_names, &mut findings);
     }
     check_agent_names(team, &mut findings);
@@ -140,18 +139,14 @@ pub(super) fn check<C>(team: &Connections<C>, names: ToolNames) -> Vec<Finding> 
 }
 
 fn check_names<C>(agent: &Agent<C>, handoff_names: &[Arc<str>], findings: &mut Vec<Finding>) {
-    let mut add = |code, name: &str, message: String, advice| {
-        findings.push(Finding::new(code, agent.name(), message, advice).tool(name));
+    let mut add = |code: FindingCode, name: &str, message: String, advice| {
+        findings.push(code.at(agent, message, advice).tool(name));
     };
     for (name, owners) in owners_by_name(agent, handoff_names) {
         if owners.len() > 1 {
             let message = format!("{} have this name, and one gets all calls", list(&owners));
-            add(
-                FindingCode::NameCollision,
-                name,
-                message,
-                "give each its own name",
-            );
+            let advice = "give each its own name";
+            add(FindingCode::NameCollision, name, message, advice);
         }
         if name.len() > MAX_NAME_LEN {
             let length = name.len();
@@ -210,19 +205,15 @@ fn check_agent_names<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
              transcripts cannot tell them apart"
         );
         let advice = "give each its own name, or use the same agent";
-        let code = FindingCode::NameCollision;
-        findings.push(Finding::new(code, agent.name(), message, advice));
+        findings.push(FindingCode::NameCollision.at(agent, message, advice));
     }
 }
 
-fn check_schemas<C>(agent: &Agent<C>, names: ToolNames, findings: &mut Vec<Finding>) {
+fn check_schemas<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Vec<Finding>) {
     for problem in agent.problems(names) {
-        let code = FindingCode::BadSchema;
-        let finding = Finding::new(code, agent.name(), problem.what, "change the type");
-        findings.push(Finding {
-            tool: problem.owner.map(|(_, name)| name.to_string()),
-            ..finding
-        });
+        let mut finding = FindingCode::BadSchema.at(agent, problem.what, "change the type");
+        finding.tool = problem.owner.map(|(_, name)| name.to_string());
+        findings.push(finding);
     }
 }
 
@@ -236,8 +227,11 @@ fn check_descriptions<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Ve
         }
         let message = format!("the model is not told when to hand off to \"{target}\"");
         let advice = "give the target a handoff_description, or the handoff a tool_description";
-        let code = FindingCode::EmptyDescription;
-        findings.push(Finding::new(code, agent.name(), message, advice).tool(name));
+        findings.push(
+            FindingCode::EmptyDescription
+                .at(agent, message, advice)
+                .tool(name),
+        );
     }
 }
 
@@ -252,13 +246,11 @@ fn check_reachability<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
             let first = team.agents[0].name();
             let message = format!("no handoff and no tool leads to it from \"{first}\"");
             let advice = "hand off to it, or leave it out";
-            let code = FindingCode::Unreachable;
-            findings.push(Finding::new(code, agent.name(), message, advice));
+            findings.push(FindingCode::Unreachable.at(agent, message, advice));
         } else if index > 0 && reached_by_handoff[index] && !has_handoff {
             let message = "it has no handoff, so the conversation stays with it";
             let advice = "give it a handoff back if a customer may need another agent";
-            let code = FindingCode::DeadEnd;
-            findings.push(Finding::new(code, agent.name(), message, advice));
+            findings.push(FindingCode::DeadEnd.at(agent, message, advice));
         }
     }
 }
@@ -266,11 +258,7 @@ fn check_reachability<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
 /// Returns for each agent if such connections lead to it from the first one, which is included.
 fn reachable<C>(team: &Connections<C>, follows: impl Fn(&Connection) -> bool) -> Vec<bool> {
     let mut reached = vec![false; team.agents.len()];
-    let mut queue = if team.agents.is_empty() {
-        vec![]
-    } else {
-        vec![0]
-    };
+    let mut queue: Vec<usize> = (0..reached.len()).take(1).collect();
     while let Some(index) = queue.pop() {
         if !std::mem::replace(&mut reached[index], true) {
             let followed = team.outgoing[index].iter().filter(|edge| follows(edge));
@@ -296,8 +284,8 @@ fn check_cycles<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
             list(&names)
         );
         let advice = "give one of the handoffs a condition, or keep max_turns low";
-        let (code, first) = (FindingCode::UnboundedCycle, &team.agents[cycle[0]]);
-        findings.push(Finding::new(code, first.name(), message, advice));
+        let first = &team.agents[cycle[0]];
+        findings.push(FindingCode::UnboundedCycle.at(first, message, advice));
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Connections<C> {
     pub(super) agents: Vec<Agent<C>>,
     /// The connections from each agent, by its index in `agents`.
     pub(super) outgoing: Vec<Vec<Connection>>,
+    /// The index of each agent.
+    indexes: HashMap<*const Definition<C>, usize>,
 }
 
 /// A connection from one agent to another.
@@ -71,30 +73,20 @@ impl<C> Connections<C> {
             .iter()
             .enumerate()
             .chain(members.iter().enumerate());
-        let mut found = AgentIndex {
+        let mut found = Self {
             indexes: indexed
                 .map(|(index, agent)| (Arc::as_ptr(agent.def()), index))
                 .collect(),
             agents: members.to_vec(),
+            outgoing: Vec::with_capacity(members.len()),
         };
-        let mut outgoing = Vec::with_capacity(members.len());
-        while let Some(agent) = found.agents.get(outgoing.len()).cloned() {
-            outgoing.push(found.connections_from(&agent));
+        while let Some(agent) = found.agents.get(found.outgoing.len()).cloned() {
+            let connections = found.connections_from(&agent);
+            found.outgoing.push(connections);
         }
-        Self {
-            agents: found.agents,
-            outgoing,
-        }
+        found
     }
-}
 
-/// The agents found so far, each with an index.
-struct AgentIndex<C> {
-    indexes: HashMap<*const Definition<C>, usize>,
-    agents: Vec<Agent<C>>,
-}
-
-impl<C> AgentIndex<C> {
     fn connections_from(&mut self, agent: &Agent<C>) -> Vec<Connection> {
         let mut connections = Vec::new();
         for (index, handoff) in agent.handoffs().iter().enumerate() {

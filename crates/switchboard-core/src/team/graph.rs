@@ -63,15 +63,13 @@ impl Graph {
                 let (kind, label) = match connection.via {
                     Via::Handoff(index) => {
                         let (handoff, name) = (&agent.handoffs()[index], &handoff_names[index]);
-                        (
-                            EdgeKind::Handoff,
-                            handoff_label(handoff, name, names, offered),
-                        )
+                        let label = handoff_label(handoff, name, names, offered);
+                        (EdgeKind::Handoff, label)
                     }
-                    Via::Tool(index) => (
-                        EdgeKind::AgentAsTool,
-                        tool_label(&agent.tools()[index], offered),
-                    ),
+                    Via::Tool(index) => {
+                        let label = tool_label(&agent.tools()[index], offered);
+                        (EdgeKind::AgentAsTool, label)
+                    }
                 };
                 edges.push(Edge {
                     from,

@@ -1,6 +1,6 @@
 //! A model that records a live run, to be replayed as a script.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{ScriptedModel, requests_of};
 use crate::callback::BoxError;
 use crate::handle::IntoHandle;
+use crate::lock::lock;
 use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse};
 
 /// A model that forwards every request to another one and records requests and answers. Clones share
@@ -101,35 +102,30 @@ impl Recorder {
     /// Returns the answers so far.
     pub fn recording(&self) -> Recording {
         Recording {
-            answers: self.log().answers.clone(),
+            answers: lock(&self.log).answers.clone(),
         }
     }
 
     /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.log().requests.clone()
+        lock(&self.log).requests.clone()
     }
 
     /// Returns the requests so far that were made for this agent.
     pub fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
-        requests_of(&self.log().requests, agent)
-    }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
-        // Nothing panics while the lock is held.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        requests_of(&lock(&self.log).requests, agent)
     }
 
     /// Records a request. Returns its index.
     fn record_request(&self, request: &ModelRequest) -> usize {
-        let mut log = self.log();
+        let mut log = lock(&self.log);
         log.requests.push(request.clone());
         log.answers.push(Answer::Missing);
         log.answers.len() - 1
     }
 
     fn record_answer(&self, index: usize, answer: Result<&ModelResponse, &BoxError>) {
-        self.log().answers[index] = match answer {
+        lock(&self.log).answers[index] = match answer {
             Ok(response) => Answer::Response(response.clone()),
             Err(error) => Answer::Error(error.to_string()),
         };

@@ -1,8 +1,7 @@
 //! A model that answers from a script.
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_core::Stream;
 use futures_util::stream;
@@ -10,6 +9,7 @@ use futures_util::stream;
 use super::requests_of;
 use crate::callback::BoxError;
 use crate::items::{Item, ItemKind};
+use crate::lock::lock;
 use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, Usage};
 
 /// A model that answers from a script, one answer per call, and keeps every request.
@@ -53,11 +53,7 @@ struct Expectation {
     holds: Box<dyn Fn(&ModelRequest) -> bool + Send>,
 }
 
-impl fmt::Debug for Expectation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Expectation({})", self.what)
-    }
-}
+impl_debug!(Expectation, |expectation| expectation.what);
 
 impl ScriptedModel {
     /// Creates a model with an empty script.
@@ -98,7 +94,7 @@ impl ScriptedModel {
         what: impl Into<String>,
         holds: impl Fn(&ModelRequest) -> bool + Send + 'static,
     ) -> Self {
-        self.script().expectations.push(Expectation {
+        lock(&self.0).expectations.push(Expectation {
             what: what.into(),
             holds: Box::new(holds),
         });
@@ -106,14 +102,13 @@ impl ScriptedModel {
     }
 
     fn add(self, response: Result<ModelResponse, String>) -> Self {
-        {
-            let mut script = self.script();
-            let expectations = std::mem::take(&mut script.expectations);
-            script.answers.push_back(Answer {
-                expectations,
-                response,
-            });
-        }
+        let mut script = lock(&self.0);
+        let expectations = std::mem::take(&mut script.expectations);
+        script.answers.push_back(Answer {
+            expectations,
+            response,
+        });
+        drop(script);
         self
     }
 
@@ -121,7 +116,7 @@ impl ScriptedModel {
     #[must_use]
     pub fn say(self, text: &str) -> Self {
         let id = {
-            let mut script = self.script();
+            let mut script = lock(&self.0);
             script.messages += 1;
             format!("msg_{}", script.messages)
         };
@@ -139,7 +134,7 @@ impl ScriptedModel {
     pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut items = Vec::new();
         for (name, arguments) in calls {
-            let mut script = self.script();
+            let mut script = lock(&self.0);
             script.calls += 1;
             let id = format!("call_{}", script.calls);
             items.push(Item::function_call(&id, name, arguments));
@@ -155,22 +150,22 @@ impl ScriptedModel {
 
     /// Returns the requests so far.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.script().requests.clone()
+        lock(&self.0).requests.clone()
     }
 
     /// Returns the requests so far that were made for this agent.
     pub fn requests_of(&self, agent: &str) -> Vec<ModelRequest> {
-        requests_of(&self.script().requests, agent)
+        requests_of(&lock(&self.0).requests, agent)
     }
 
     /// Returns the number of answers that are left.
     pub fn left(&self) -> usize {
-        self.script().answers.len()
+        lock(&self.0).answers.len()
     }
 
     fn answer(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
         let (call, answer) = {
-            let mut script = self.script();
+            let mut script = lock(&self.0);
             script.requests.push(request.clone());
             (script.requests.len(), script.answers.pop_front())
         };
@@ -184,11 +179,6 @@ impl ScriptedModel {
         }
         Ok(answer.response?)
     }
-
-    fn script(&self) -> MutexGuard<'_, Script> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Model for ScriptedModel {
@@ -201,21 +191,15 @@ impl Model for ScriptedModel {
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
         let mut events = Vec::new();
-        match self.answer(request) {
-            Err(error) => events.push(Err(error)),
-            Ok(response) => {
-                for item in &response.output {
-                    if item.kind() != ItemKind::Message {
-                        continue;
-                    }
-                    let id: Arc<str> = item.id().unwrap_or_default().into();
-                    for word in item.text().unwrap_or_default().split_inclusive(' ') {
-                        events.push(Ok(ModelEvent::text_delta(id.clone(), word)));
-                    }
-                }
-                events.push(Ok(ModelEvent::Completed(response)));
+        let answer = self.answer(request);
+        let items = answer.iter().flat_map(|response| &response.output);
+        for item in items.filter(|item| item.kind() == ItemKind::Message) {
+            let id: Arc<str> = item.id().unwrap_or_default().into();
+            for word in item.text().unwrap_or_default().split_inclusive(' ') {
+                events.push(Ok(ModelEvent::text_delta(id.clone(), word)));
             }
         }
+        events.push(answer.map(ModelEvent::Completed));
         stream::iter(events)
     }
 

@@ -1,15 +1,13 @@
 //! Building a tool.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{Failure, Inner, Tool, ToolContext, ToolOutput};
+use super::{Inner, Settings, Tool, ToolContext, ToolOutput};
 use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome};
 use crate::context::RunContext;
@@ -23,97 +21,79 @@ use crate::schema::{self, Payload};
 /// A tool that uses the application's context names its type, which a closure cannot infer:
 /// `tool::<App>("lookup")`.
 pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
-    ToolBuilder {
-        name: name.into(),
-        description: "".into(),
-        enabled: Enabled::Always,
+    ToolBuilder(Settings {
+        spec: ToolSpec {
+            name: name.into(),
+            description: "".into(),
+            parameters: schema::raw(&Value::Null),
+            strict: true,
+        },
         failure: None,
         guardrails: Vec::new(),
         timeout: None,
-        strict: true,
+        enabled: Enabled::Always,
         agent: None,
-    }
+    })
 }
 
 /// Builds a tool; see [`tool`].
-pub struct ToolBuilder<C = ()> {
-    name: Arc<str>,
-    description: Arc<str>,
-    enabled: Enabled<C>,
-    failure: Option<Arc<Failure<C>>>,
-    guardrails: Vec<ToolGuardrail<C>>,
-    timeout: Option<Duration>,
-    strict: bool,
-    agent: Option<Agent<C>>,
-}
+pub struct ToolBuilder<C = ()>(Settings<C>);
 
 impl<C> ToolBuilder<C> {
     /// Sets the description, by which the model decides when to call the tool.
     #[must_use]
-    pub fn description(mut self, description: impl Into<Arc<str>>) -> Self {
-        self.description = description.into();
-        self
+    pub fn description(self, description: impl Into<Arc<str>>) -> Self {
+        self.with(|settings| settings.spec.description = description.into())
     }
 
     /// Enables or disables the tool.
     #[must_use]
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.enabled = if enabled {
-            Enabled::Always
-        } else {
-            Enabled::Never
-        };
-        self
+    pub fn enabled(self, enabled: bool) -> Self {
+        self.with(|settings| settings.enabled = enabled.into())
     }
 
     /// Enables the tool while `condition` holds; it is evaluated every turn.
     #[must_use]
-    pub fn enabled_if<F, R, M>(mut self, condition: F) -> Self
+    pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<bool, M>,
     {
-        self.enabled = Enabled::when(condition);
-        self
+        self.with(|settings| settings.enabled = Enabled::when(condition))
     }
 
     /// Sets the text that the model gets when the tool fails. By default it only learns that it
     /// failed: the error may hold private data.
     #[must_use]
-    pub fn failure_text<F>(mut self, text: F) -> Self
+    pub fn failure_text<F>(self, text: F) -> Self
     where
         F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
     {
-        self.failure = Some(Arc::new(text));
-        self
+        self.with(|settings| settings.failure = Some(Box::new(text)))
     }
 
     /// Sets a timeout, after which the tool is cancelled where it awaits, and the model is told.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|settings| settings.timeout = Some(timeout))
     }
 
     /// Adds a guardrail on the tool's calls or outputs.
     #[must_use]
-    pub fn guardrail(mut self, guardrail: ToolGuardrail<C>) -> Self {
-        self.guardrails.push(guardrail);
-        self
+    pub fn guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
+        self.with(|settings| settings.guardrails.push(guardrail))
     }
 
     /// Sets whether the model must keep to the schema of the arguments, which is the default. A type
     /// with a map in it, for example, has no strict schema.
     #[must_use]
-    pub fn strict(mut self, strict: bool) -> Self {
-        self.strict = strict;
-        self
+    pub fn strict(self, strict: bool) -> Self {
+        self.with(|settings| settings.spec.strict = strict)
     }
 
     /// Sets the agent behind the tool.
-    pub(crate) fn answered_by(mut self, agent: Agent<C>) -> Self {
-        self.agent = Some(agent);
-        self
+    pub(crate) fn answered_by(self, agent: Agent<C>) -> Self {
+        self.with(|settings| settings.agent = Some(agent))
     }
 
     /// Finishes the tool with its code. The type of the arguments is the schema that the model gets; a
@@ -133,33 +113,34 @@ impl<C> ToolBuilder<C> {
         if takes_none {
             described = json!({});
         }
-        let strict = self.strict;
-        let (parameters, problem) = if strict {
-            match schema::strict(described) {
-                Ok(schema) => (schema, None),
-                Err(error) => {
-                    let problem = format!(
-                        "its arguments cannot have a strict schema ({error}); change their type, or \
-                         allow it with `.strict(false)`"
-                    );
-                    (Value::Null, Some(problem))
-                }
-            }
+        let strict = self.0.spec.strict;
+        let parameters = if strict {
+            schema::strict(described)
         } else {
-            (described, None)
+            Ok(described)
+        };
+        let (parameters, problem) = match parameters {
+            Ok(parameters) => (parameters, None),
+            Err(error) => {
+                let problem = format!(
+                    "its arguments cannot have a strict schema ({error}); change their type, or \
+                     allow it with `.strict(false)`"
+                );
+                (Value::Null, Some(problem))
+            }
         };
         let invoke = move |ctx: ToolContext<C>| {
-            let arguments = match ctx.arguments().trim() {
-                _ if takes_none => "null",
-                "" => "{}",
-                arguments => arguments,
+            let arguments = if takes_none {
+                "null"
+            } else {
+                arguments_or_empty(&ctx)
             };
             match serde_json::from_str::<T>(arguments) {
                 Ok(arguments) => code(ctx, arguments).into_outcome(),
                 Err(error) => Outcome::Ready(Err(error.into())),
             }
         };
-        self.finish(schema::raw(&parameters), strict, problem, invoke)
+        self.finish(&parameters, strict, problem, invoke)
     }
 
     /// Finishes the tool with a JSON schema and code that reads [`ToolContext::arguments`] itself. The
@@ -170,7 +151,7 @@ impl<C> ToolBuilder<C> {
         R: IntoOutcome<ToolOutput, M>,
     {
         let invoke = move |ctx| code(ctx).into_outcome();
-        self.finish(schema::raw(parameters), false, None, invoke)
+        self.finish(parameters, false, None, invoke)
     }
 
     /// Finishes the tool with a JSON schema that is known only at run time. The arguments are
@@ -194,50 +175,44 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let raw = schema::raw(&parameters);
-        let arguments = Payload::described_by(parameters);
+        let arguments = Payload::described_by(parameters.clone());
         let problem = arguments.check_schema().err();
         let problem = problem.map(|error| format!("the schema of its arguments is wrong: {error}"));
-        let invoke = move |ctx: ToolContext<C>| {
-            let sent = match ctx.arguments().trim() {
-                "" => "{}",
-                sent => sent,
-            };
-            match arguments.check(sent) {
-                Ok(arguments) => code(ctx, arguments).into_outcome(),
-                Err(error) => Outcome::Ready(Err(error.into())),
-            }
+        let invoke = move |ctx: ToolContext<C>| match arguments.check(arguments_or_empty(&ctx)) {
+            Ok(arguments) => code(ctx, arguments).into_outcome(),
+            Err(error) => Outcome::Ready(Err(error.into())),
         };
-        self.finish(raw, false, problem, invoke)
+        self.finish(&parameters, false, problem, invoke)
     }
 
     fn finish(
-        self,
-        parameters: Arc<RawValue>,
+        mut self,
+        parameters: &Value,
         strict: bool,
         problem: Option<String>,
         invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
     ) -> Tool<C> {
+        self.0.spec.parameters = schema::raw(parameters);
+        self.0.spec.strict = strict;
         Tool(Arc::new(Inner {
-            spec: ToolSpec {
-                name: self.name,
-                description: self.description,
-                parameters,
-                strict,
-            },
+            settings: self.0,
             invoke: Box::new(invoke),
-            failure: self.failure,
-            guardrails: self.guardrails,
-            timeout: self.timeout,
-            enabled: self.enabled,
-            agent: self.agent,
             problem,
         }))
     }
-}
 
-impl<C> fmt::Debug for ToolBuilder<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ToolBuilder({})", self.name)
+    fn with(mut self, change: impl FnOnce(&mut Settings<C>)) -> Self {
+        change(&mut self.0);
+        self
     }
 }
+
+/// The arguments of a call, `{}` if the model sent none.
+fn arguments_or_empty<C>(ctx: &ToolContext<C>) -> &str {
+    match ctx.arguments().trim() {
+        "" => "{}",
+        arguments => arguments,
+    }
+}
+
+impl_debug!(ToolBuilder<C>, |builder| builder.0.spec.name);

@@ -1,6 +1,5 @@
 //! The context of a tool call.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
@@ -138,22 +137,6 @@ impl<C> Deref for ToolContext<C> {
     }
 }
 
-impl<C> Clone for ToolContext<C> {
-    fn clone(&self) -> Self {
-        Self {
-            run: self.run.clone(),
-            call: self.call.clone(),
-            config: self.config.clone(),
-            team: self.team.clone(),
-        }
-    }
-}
+impl_clone! { struct ToolContext<C> { run, call, config, team } }
 
-impl<C> fmt::Debug for ToolContext<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolContext")
-            .field("tool", &self.call.tool)
-            .field("call_id", &self.call.call_id)
-            .finish_non_exhaustive()
-    }
-}
+impl_debug! { ToolContext<C> { tool: call.tool, call_id: call.call_id } }

@@ -33,15 +33,15 @@ impl ToolOutput {
     }
 }
 
-impl From<String> for ToolOutput {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&str> for ToolOutput {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
+impl_from! {
+    ToolOutput {
+        |text: String| Self::Text(text),
+        |text: &str| Self::Text(text.to_owned()),
+        |_nothing: ()| Self::Text(String::new()),
+        |value: Value| match value {
+            Value::String(text) => Self::Text(text),
+            value => Self::Json(value),
+        },
     }
 }
 
@@ -65,21 +65,6 @@ impl<T: Serialize> From<Json<T>> for ToolOutput {
         match serde_json::to_value(value) {
             Ok(value) => value.into(),
             Err(error) => Self::Text(format!("the tool's value is not JSON: {error}")),
-        }
-    }
-}
-
-impl From<()> for ToolOutput {
-    fn from((): ()) -> Self {
-        Self::Text(String::new())
-    }
-}
-
-impl From<Value> for ToolOutput {
-    fn from(value: Value) -> Self {
-        match value {
-            Value::String(text) => Self::Text(text),
-            value => Self::Json(value),
         }
     }
 }

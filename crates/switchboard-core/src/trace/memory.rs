@@ -1,8 +1,9 @@
 //! Spans in memory.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{Span, Tracer};
+use crate::lock::lock;
 
 /// A tracer that keeps spans in memory, in the order they began. Clones share them.
 ///
@@ -26,23 +27,18 @@ impl MemoryTracer {
 
     /// The spans so far.
     pub fn spans(&self) -> Vec<Span> {
-        self.lock().clone()
+        lock(&self.0).clone()
     }
 
     /// Takes the spans so far.
     pub fn take(&self) -> Vec<Span> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Span>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
 impl Tracer for MemoryTracer {
     fn start(&self, span: &Span) {
-        let mut spans = self.lock();
+        let mut spans = lock(&self.0);
         if spans.is_empty() {
             // A run with one handoff makes seven.
             spans.reserve(8);
@@ -59,7 +55,7 @@ impl Tracer for MemoryTracer {
     }
 
     fn end(&self, span: Span) {
-        let mut spans = self.lock();
+        let mut spans = lock(&self.0);
         // One that began before the recorder was emptied is not there.
         if let Ok(at) = spans.binary_search_by_key(&span.id, |known| known.id) {
             spans[at] = span;

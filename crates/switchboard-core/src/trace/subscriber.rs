@@ -1,11 +1,12 @@
 //! Spans for subscribers of the `tracing` crate.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::{Span, SpanData, Tracer};
+use crate::lock::lock;
 
 /// Forwards spans to the `tracing` crate.
 #[derive(Debug)]
@@ -25,14 +26,9 @@ impl SubscriberTracer {
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, FxHashMap<u64, tracing::Span>> {
-        // Nothing panics while the lock is held.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The `tracing` span that stands for a span.
     pub(super) fn tracing_span(&self, id: u64) -> tracing::Span {
-        self.open()
+        lock(&self.open)
             .get(&id)
             .cloned()
             .unwrap_or_else(tracing::Span::none)
@@ -41,67 +37,41 @@ impl SubscriberTracer {
 
 impl Tracer for SubscriberTracer {
     fn start(&self, span: &Span) {
-        let parent = span.parent.and_then(|id| self.open().get(&id).cloned());
+        let parent = span
+            .parent
+            .and_then(|id| lock(&self.open).get(&id).cloned());
         let parent = parent.unwrap_or_else(|| self.outer.clone()).id();
+        let empty = tracing::field::Empty;
+        // Opens a span with fields that are known, and others that are recorded later.
         macro_rules! open {
-            ($name:literal, $($field:tt)*) => {
-                tracing::info_span!(target: "switchboard", parent: parent, $name, $($field)*)
+            ($name:literal, $($field:ident $(= $value:expr)?),*; $($later:ident),*) => {
+                tracing::info_span!(
+                    target: "switchboard", parent: parent, $name,
+                    $($field $(= $value)?,)* $($later = empty,)* error = empty
+                )
             };
         }
-        let empty = tracing::field::Empty;
         let opened = match &span.data {
-            SpanData::Agent { name, .. } => {
-                open!(
-                    "agent",
-                    name = &**name,
-                    tools = empty,
-                    handoffs = empty,
-                    error = empty
-                )
-            }
-            SpanData::Turn { turn, agent } => open!("turn", turn, agent = &**agent, error = empty),
+            SpanData::Agent { name, .. } => open!("agent", name = &**name; tools, handoffs),
+            SpanData::Turn { turn, agent } => open!("turn", turn, agent = &**agent;),
             SpanData::Generation {
                 model, input_items, ..
-            } => open!(
-                "generation",
-                model = &**model,
-                input_items,
-                input_tokens = empty,
-                output_tokens = empty,
-                error = empty
-            ),
-            SpanData::Function { name, input, .. } => open!(
-                "function",
-                name = &**name,
-                input = input.as_deref(),
-                output = empty,
-                failed = empty,
-                error = empty
-            ),
-            SpanData::Handoff { from, .. } => open!(
-                "handoff",
-                from = &**from,
-                to = empty,
-                payload = empty,
-                carried_items = empty,
-                requested = empty,
-                error = empty
-            ),
+            } => open!("generation", model = &**model, input_items; input_tokens, output_tokens),
+            SpanData::Function { name, input, .. } => {
+                open!("function", name = &**name, input = input.as_deref(); output, failed)
+            }
+            SpanData::Handoff { from, .. } => {
+                open!("handoff", from = &**from; to, payload, carried_items, requested)
+            }
             SpanData::Guardrail { name, .. } => {
-                open!(
-                    "guardrail",
-                    name = &**name,
-                    triggered = empty,
-                    outcome = empty,
-                    error = empty
-                )
+                open!("guardrail", name = &**name; triggered, outcome)
             }
         };
-        self.open().insert(span.id, opened);
+        lock(&self.open).insert(span.id, opened);
     }
 
     fn end(&self, span: Span) {
-        let Some(opened) = self.open().remove(&span.id) else {
+        let Some(opened) = lock(&self.open).remove(&span.id) else {
             return;
         };
         match &span.data {

@@ -229,11 +229,8 @@ pub(super) fn read(item: &Item, markers: &HistoryMarkers) -> Option<Vec<Item>> {
     if item.role()? != "assistant" {
         return None;
     }
-    let content = item.field("content")?;
-    if !may_begin_with_preamble(content) {
-        return None;
-    }
-    let content = json::unquote(content)?;
+    let content = item.field("content");
+    let content = json::unquote(content.filter(|content| may_begin_with_preamble(content))?)?;
     let (preamble, rest) = content.split_once('\n')?;
     if preamble != PREAMBLE && preamble != OLDER_PREAMBLE {
         return None;
@@ -247,13 +244,8 @@ pub(super) fn read(item: &Item, markers: &HistoryMarkers) -> Option<Vec<Item>> {
     let records = before_end
         .get(markers.start.len() + 1..)
         .unwrap_or_default();
-    let records = split_records(records);
-    Some(
-        records
-            .iter()
-            .filter_map(|record| parse_record(record))
-            .collect(),
-    )
+    let records = split_records(records).into_iter();
+    Some(records.filter_map(|record| parse_record(&record)).collect())
 }
 
 /// Returns `false` for most messages that are no summary, without decoding them.

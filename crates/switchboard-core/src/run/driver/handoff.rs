@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::filters::Filter;
 use crate::guardrail::{Decision, GuardrailKind, HandoffGuardrail, HandoffRequest, HandoffVerdict};
 use crate::handoff::{
-    Callback, FilterInput, Handoff, HandoffDecision, HandoffInputData, InvalidResult, Target,
+    FilterInput, Handoff, HandoffDecision, HandoffInputData, InvalidResult, Target,
     nest_handoff_history,
 };
 use crate::hooks;
@@ -368,17 +368,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         payload: ParsedPayload,
         span: &OpenSpan,
     ) -> Result<HandoffDecision, Error> {
-        let what = "the on_handoff callback";
-        match handoff.callback() {
-            Callback::None => Ok(HandoffDecision::Proceed),
-            Callback::Plain(code) => {
-                Box::pin(self.run_code(span.id(), what, call(|| code(self.ctx())))).await
-            }
-            Callback::WithPayload(code) => {
-                let called = call(|| code(self.ctx(), payload));
-                Box::pin(self.run_code(span.id(), what, called)).await
-            }
-        }
+        let Some(code) = handoff.callback() else {
+            return Ok(HandoffDecision::Proceed);
+        };
+        let called = call(|| code(self.ctx(), payload));
+        Box::pin(self.run_code(span.id(), "the on_handoff callback", called)).await
     }
 
     /// Adds the target to the span, and an error where the model asked for several handoffs.
