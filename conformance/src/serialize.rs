@@ -144,8 +144,8 @@ fn span_fields(span: &Span) -> Value {
     };
     if let Some(error) = &span.error {
         json["error"] = Value::from(error.message.as_str());
-        if !error.requested_agents.is_empty() {
-            json["requested_agents"] = names(&error.requested_agents);
+        if let Some(agents) = error.data.get("requested_agents") {
+            json["requested_agents"] = agents.clone();
         }
     }
     json

@@ -1,8 +1,7 @@
 //! Hooks that log their calls.
 
 use serde_json::json;
-use switchboard_core::hooks::{AgentHooks, HookResult, RunHooks, Transfer};
-use switchboard_core::tool::ToolOutput;
+use switchboard_core::hooks::{AgentHooks, HookResult, RunHooks, ToolEnd, Transfer};
 use switchboard_core::{
     Agent, FinalOutput, ModelRequest, ModelResponse, RunContext, Tool, ToolContext,
 };
@@ -70,7 +69,7 @@ impl RunHooks<CaseContext> for LoggingHooks {
         agent: &Agent<CaseContext>,
         tool: &Tool<CaseContext>,
         _call: &ToolContext<CaseContext>,
-        _output: &ToolOutput,
+        _end: &ToolEnd<'_>,
     ) -> HookResult {
         ctx.log(json!({"run_hook": "tool_end", "agent": agent.name(), "tool": tool.name()}));
         Ok(())

@@ -1,34 +1,58 @@
 //! Agents as tools of other agents.
 
+mod structured_input;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::callback::{BoxError, IntoOutcome};
+use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
-use crate::guardrail::ToolGuardrail;
+use crate::guardrail::{GuardrailKind, ToolGuardrail};
+use crate::handle::IntoHandle;
+use crate::handoff::function_name;
+use crate::hooks::HooksHandle;
+use crate::items::{Input, RunItem, RunItemKind};
 use crate::run::stream::StreamEvent;
-use crate::run::{RunConfig, RunResult, Runner};
-use crate::tool::{Tool, ToolBuilder, ToolContext, ToolOutput, tool};
+use crate::run::{RunConfig, RunResult, Runner, ServerHistory};
+use crate::schema;
+use crate::session::SessionHandle;
+use crate::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, tool};
 
-/// The arguments of an agent used as a tool.
+/// The arguments of an agent used as a tool, unless it has others.
 #[derive(Deserialize, JsonSchema)]
 struct Question {
     /// What the agent is to do, with everything it needs to know.
     input: String,
 }
 
-type Extract<C> = dyn Fn(&RunResult<C>) -> ToolOutput + Send + Sync;
-type Listen<C> = dyn Fn(&RunContext<C>, &StreamEvent) + Send + Sync;
+type MakeInput<C> = dyn Fn(ToolContext<C>, Value) -> Outcome<Input> + Send + Sync;
+type Extract<C> = dyn Fn(ToolContext<C>, RunResult<C>) -> Outcome<ToolOutput> + Send + Sync;
+type Listen<C> = dyn Fn(ToolContext<C>, StreamEvent) -> Outcome<()> + Send + Sync;
 
 /// Builds a tool from an agent; see [`Agent::as_tool`].
 pub struct AgentTool<C = ()> {
-    agent: Agent<C>,
     builder: ToolBuilder<C>,
+    /// The schema of the arguments.
+    parameters: Value,
+    /// Makes the agent's input of the arguments.
+    input: Arc<MakeInput<C>>,
+    inner: InnerRun<C>,
+}
+
+/// The run of an agent inside a tool.
+struct InnerRun<C> {
+    agent: Agent<C>,
+    config: Option<RunConfig<C>>,
     max_turns: Option<u32>,
+    session: Option<SessionHandle>,
+    server_history: Option<ServerHistory>,
+    hooks: Option<HooksHandle<C>>,
     extract: Option<Arc<Extract<C>>>,
     listen: Option<Arc<Listen<C>>>,
 }
@@ -37,8 +61,10 @@ impl<C: Send + Sync + 'static> Agent<C> {
     /// Makes a tool of this agent. Unlike with a handoff, the calling agent gets the answer and keeps
     /// the conversation; this agent sees only the question.
     ///
-    /// It runs with the settings of the calling run, without its session and hooks. Agents that use
-    /// each other as tools in a cycle fail at [`RunConfig::max_agent_depth`], and the model is told.
+    /// It runs with the settings of the calling run, without its session, hooks and recovery. Agents
+    /// that use each other as tools in a cycle fail at [`RunConfig::max_agent_depth`], and the model
+    /// is told. If the final output is empty and no output guardrail has seen it, the answer is the
+    /// last message or tool output that is not.
     ///
     /// ```
     /// use switchboard_core::Agent;
@@ -49,15 +75,38 @@ impl<C: Send + Sync + 'static> Agent<C> {
     /// ```
     pub fn as_tool(&self, name: impl Into<Arc<str>>) -> AgentTool<C> {
         AgentTool {
-            agent: self.clone(),
             builder: tool(name),
-            max_turns: RunConfig::<C>::default().max_turns,
-            extract: None,
-            listen: None,
+            parameters: schema::of::<Question>(),
+            input: typed_input(|_ctx, question: Question| question.input),
+            inner: InnerRun {
+                agent: self.clone(),
+                config: None,
+                max_turns: RunConfig::<C>::default().max_turns,
+                session: None,
+                server_history: None,
+                hooks: None,
+                extract: None,
+                listen: None,
+            },
         }
     }
 }
 
+impl<C> Agent<C> {
+    /// The agent's name in the form of a tool's name, for [`Agent::as_tool`].
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    ///
+    /// let agent: Agent = Agent::new("Tier-2 Support");
+    /// assert_eq!(agent.tool_name(), "tier_2_support");
+    /// ```
+    pub fn tool_name(&self) -> String {
+        function_name(self.name())
+    }
+}
+
+/// The tool.
 impl<C> AgentTool<C> {
     /// Sets the tool's description.
     #[must_use]
@@ -81,13 +130,22 @@ impl<C> AgentTool<C> {
         self.with(|builder| builder.enabled_if(condition))
     }
 
-    /// Sets the text that the calling agent gets when this one fails.
+    /// Sets the text that the calling agent gets when this one fails. The cause of the
+    /// [`ToolError`] is the [`Error`](crate::Error) of the inner run.
     #[must_use]
-    pub fn failure_text<F>(self, text: F) -> Self
+    pub fn failure_text<F, R, M>(self, text: F) -> Self
     where
-        F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
+        F: Fn(ToolContext<C>, ToolError) -> R + Send + Sync + 'static,
+        R: IntoOutcome<String, M>,
     {
         self.with(|builder| builder.failure_text(text))
+    }
+
+    /// Ends the calling run when this agent fails, with the kind of the inner run's error.
+    #[must_use]
+    pub fn fail_run(mut self) -> Self {
+        self.builder = self.builder.fail_run();
+        self
     }
 
     /// Limits the time of each call.
@@ -101,31 +159,127 @@ impl<C> AgentTool<C> {
     pub fn guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|builder| builder.guardrail(guardrail))
     }
+}
 
+/// The agent's input.
+impl<C> AgentTool<C> {
+    /// Sets the type of the tool's arguments. The agent gets them as JSON, and with a summary of the
+    /// fields if any has a description.
+    #[must_use]
+    pub fn parameters<P: JsonSchema>(mut self) -> Self {
+        let schema = schema::of::<P>();
+        let described = schema.clone();
+        self.input = Arc::new(move |_ctx, arguments| {
+            let text = structured_input::input_text(&arguments, &described, false);
+            Outcome::Ready(Ok(text.into()))
+        });
+        self.parameters = schema;
+        self
+    }
+
+    /// Like [`parameters`](Self::parameters), and the agent gets the JSON schema of the arguments.
+    #[must_use]
+    pub fn parameters_with_schema<P: JsonSchema>(mut self) -> Self {
+        let schema = schema::of::<P>();
+        let described = schema::strict(schema.clone()).unwrap_or_else(|_| schema.clone());
+        self.input = Arc::new(move |_ctx, arguments| {
+            let text = structured_input::input_text(&arguments, &described, true);
+            Outcome::Ready(Ok(text.into()))
+        });
+        self.parameters = schema;
+        self
+    }
+
+    /// Sets the type of the tool's arguments and the function that makes the agent's input of them.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use switchboard_core::Agent;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Translation { text: String, language: String }
+    ///
+    /// let translator: Agent = Agent::new("Translator");
+    /// let tool = translator.as_tool("translate").input(|_ctx, wanted: Translation| {
+    ///     format!("Translate to {}: {}", wanted.language, wanted.text)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn input<P, F, R, M>(mut self, make: F) -> Self
+    where
+        P: JsonSchema + DeserializeOwned,
+        F: Fn(ToolContext<C>, P) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Input, M>,
+    {
+        self.parameters = schema::of::<P>();
+        self.input = typed_input(make);
+        self
+    }
+}
+
+/// The agent's run.
+impl<C> AgentTool<C> {
     /// Limits the turns of each call; `None` is no limit.
     #[must_use]
     pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
-        self.max_turns = turns.into();
+        self.inner.max_turns = turns.into();
+        self
+    }
+
+    /// Sets the settings of the agent's runs, instead of those of the calling run. The limit of turns,
+    /// the session and the hooks are set with the methods of their names.
+    #[must_use]
+    pub fn config(mut self, config: RunConfig<C>) -> Self {
+        self.inner.config = Some(config);
+        self
+    }
+
+    /// Sets a session of the agent's runs: it remembers its earlier calls.
+    #[must_use]
+    pub fn session<M>(mut self, session: impl IntoHandle<SessionHandle, M>) -> Self {
+        self.inner.session = Some(session.into_handle());
+        self
+    }
+
+    /// Sets a conversation of the agent's runs that the provider keeps.
+    #[must_use]
+    pub fn server_history(mut self, history: ServerHistory) -> Self {
+        self.inner.server_history = Some(history);
+        self
+    }
+
+    /// Sets hooks of the agent's runs.
+    #[must_use]
+    pub fn hooks<M>(mut self, hooks: impl IntoHandle<HooksHandle<C>, M>) -> Self {
+        self.inner.hooks = Some(hooks.into_handle());
         self
     }
 
     /// Sets the function that makes the answer from the result, instead of the final output.
     #[must_use]
-    pub fn answer_with<R: Into<ToolOutput>>(
-        mut self,
-        extract: impl Fn(&RunResult<C>) -> R + Send + Sync + 'static,
-    ) -> Self {
-        self.extract = Some(Arc::new(move |result| extract(result).into()));
+    pub fn answer_with<F, R, M>(mut self, extract: F) -> Self
+    where
+        F: Fn(ToolContext<C>, RunResult<C>) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        self.inner.extract = Some(Arc::new(move |ctx, result| {
+            extract(ctx, result).into_outcome()
+        }));
         self
     }
 
-    /// Calls `listen` with every event of the agent's run.
+    /// Calls `listen` with every event of the agent's run, which waits for it. The context tells
+    /// concurrent calls apart ([`ToolContext::call_id`]). An error of `listen` is logged and ignored.
     #[must_use]
-    pub fn on_event(
-        mut self,
-        listen: impl Fn(&RunContext<C>, &StreamEvent) + Send + Sync + 'static,
-    ) -> Self {
-        self.listen = Some(Arc::new(listen));
+    pub fn on_event<F, R, M>(mut self, listen: F) -> Self
+    where
+        F: Fn(ToolContext<C>, StreamEvent) -> R + Send + Sync + 'static,
+        R: IntoOutcome<(), M>,
+    {
+        self.inner.listen = Some(Arc::new(move |ctx, event| {
+            listen(ctx, event).into_outcome()
+        }));
         self
     }
 
@@ -135,56 +289,105 @@ impl<C> AgentTool<C> {
     }
 }
 
+/// An input that is made of typed arguments.
+fn typed_input<C, P, F, R, M>(make: F) -> Arc<MakeInput<C>>
+where
+    P: DeserializeOwned,
+    F: Fn(ToolContext<C>, P) -> R + Send + Sync + 'static,
+    R: IntoOutcome<Input, M>,
+{
+    Arc::new(move |ctx, arguments| match P::deserialize(arguments) {
+        Ok(arguments) => make(ctx, arguments).into_outcome(),
+        Err(_) => Outcome::Ready(Err(schema::InvalidPayload::of_type().into())),
+    })
+}
+
 impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
     fn from(made: AgentTool<C>) -> Self {
-        let builder = made.builder.answered_by(made.agent.clone());
-        builder.run(move |ctx: ToolContext<C>, question: Question| {
-            let (agent, max_turns) = (made.agent.clone(), made.max_turns);
-            let (extract, listen) = (made.extract.clone(), made.listen.clone());
-            async move {
-                let result = ask(&agent, &ctx, question.input, max_turns, listen).await?;
-                Ok::<ToolOutput, BoxError>(match extract {
-                    Some(extract) => extract(&result),
-                    None => result.final_text().into_owned().into(),
-                })
-            }
+        let AgentTool {
+            builder,
+            parameters,
+            input,
+            inner,
+        } = made;
+        let builder = builder.answered_by(inner.agent.clone());
+        let inner = Arc::new(inner);
+        builder.run_described(parameters, move |ctx, arguments| {
+            let (input, inner) = (input.clone(), inner.clone());
+            Outcome::Pending(Box::pin(async move {
+                let input = call(|| input(ctx.clone(), arguments)).await?;
+                inner.answer(ctx, input).await
+            }))
         })
     }
 }
 
-async fn ask<C: Send + Sync + 'static>(
-    agent: &Agent<C>,
-    ctx: &ToolContext<C>,
-    input: String,
-    max_turns: Option<u32>,
-    listen: Option<Arc<Listen<C>>>,
-) -> Result<RunResult<C>, BoxError> {
-    let outer = ctx.config();
-    let Some(depth) = outer.max_agent_depth.checked_sub(1) else {
-        return Err("too many agents use each other as tools, one inside the other".into());
-    };
-    let config = RunConfig {
-        max_agent_depth: depth,
-        max_turns,
-        session: None,
-        server_history: None,
-        hooks: None,
-        ..(**outer).clone()
-    };
-    let runner = Runner::new(&agent.reached_in(ctx.team()))
-        .replace_config(config)
-        .context(ctx.run_context().state().clone());
-    let outcome = match listen {
-        None => runner.run_within(ctx.run_context(), input).await,
-        Some(listen) => {
-            let mut stream = runner.stream_within(ctx.run_context(), input);
-            while let Some(event) = stream.next().await {
-                listen(ctx.run_context(), &event);
+impl<C: Send + Sync + 'static> InnerRun<C> {
+    /// Runs the agent and returns its answer.
+    async fn answer(&self, ctx: ToolContext<C>, input: Input) -> Result<ToolOutput, BoxError> {
+        let runner = Runner::new(&self.agent.reached_in(ctx.agent().team()))
+            .replace_config(self.run_config(ctx.config())?)
+            .context(ctx.run_context().state().clone())
+            .within(&ctx);
+        let result = match &self.listen {
+            None => runner.run(input).await?,
+            Some(listen) => {
+                let mut stream = runner.stream(input);
+                while let Some(event) = stream.next().await {
+                    if let Err(error) = call(|| listen(ctx.clone(), event)).await {
+                        let tool = ctx.tool();
+                        tracing::warn!(tool, %error, "a listener of an agent tool failed; the run continues");
+                    }
+                }
+                stream.finish().await?
             }
-            stream.finish().await
+        };
+        match &self.extract {
+            Some(extract) => call(|| extract(ctx, result)).await,
+            None => Ok(answer_of(&result)),
         }
-    };
-    Ok(outcome?)
+    }
+
+    /// The settings of the run: its own, or those of the calling run.
+    fn run_config(&self, outer: &RunConfig<C>) -> Result<RunConfig<C>, BoxError> {
+        let Some(depth) = outer.max_agent_depth.checked_sub(1) else {
+            return Err(
+                "too many agents use each other as tools, one inside the other; if they do not \
+                 call each other in a circle, raise the limit with max_agent_depth"
+                    .into(),
+            );
+        };
+        let config = self.config.as_ref();
+        let inherited = || RunConfig {
+            recovery: None,
+            ..outer.clone()
+        };
+        Ok(RunConfig {
+            max_agent_depth: depth,
+            max_turns: self.max_turns,
+            session: self.session.clone(),
+            server_history: self.server_history.clone(),
+            hooks: self.hooks.clone(),
+            ..config.cloned().unwrap_or_else(inherited)
+        })
+    }
 }
 
-impl_debug!(AgentTool<C>, |tool| tool.agent.name());
+/// The final output of a run. If it is empty and no guardrail has seen it, the last text or tool
+/// output that is not.
+fn answer_of<C>(result: &RunResult<C>) -> ToolOutput {
+    let text = result.final_text();
+    if !text.is_empty() || !result.guardrail_results(GuardrailKind::Output).is_empty() {
+        return text.into_owned().into();
+    }
+    let items: Vec<&RunItem> = result.new_items().iter().collect();
+    let texts = items.iter().rev().filter_map(|made| match made.kind() {
+        RunItemKind::MessageOutput => made.item().text().map(|text| text.into_owned()),
+        RunItemKind::ToolCallOutput { output } => output.as_str().map(ToOwned::to_owned),
+        _ => None,
+    });
+    let mut texts = texts.filter(|text| !text.is_empty());
+    texts.next().unwrap_or_default().into()
+}
+
+impl_debug!(AgentTool<C>, |tool| tool.inner.agent.name());

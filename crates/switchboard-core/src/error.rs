@@ -1,5 +1,6 @@
 //! The error of a run.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,8 @@ pub enum ErrorKind {
     HandoffGuardrail,
     /// A guardrail on a tool tripped.
     ToolGuardrail,
+    /// A tool failed whose failures end the run.
+    Tool,
     /// Code of the application failed: a callback, a filter, a hook, a guardrail.
     UserCode,
     /// The session could not be read or written.
@@ -162,6 +165,11 @@ impl Error {
         self.0.kind == ErrorKind::Model
     }
 
+    /// Returns `true` if a tool failed whose failures end the run.
+    pub fn is_tool(&self) -> bool {
+        self.0.kind == ErrorKind::Tool
+    }
+
     /// Returns `true` if code of the application failed.
     pub fn is_user_code(&self) -> bool {
         self.0.kind == ErrorKind::UserCode
@@ -217,5 +225,15 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref()?.source()
+    }
+}
+
+/// The start of a text that a model or a provider chose, for messages: they must stay readable,
+/// however long it is.
+pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+    const MAX_CHARS: usize = 200;
+    match text.char_indices().nth(MAX_CHARS) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len())),
     }
 }

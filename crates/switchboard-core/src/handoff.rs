@@ -23,6 +23,7 @@ pub use nested_history::{
 };
 pub(crate) use nested_history::{history_links, transcript};
 pub(crate) use tool_names::MAX_NAME_LEN;
+pub(crate) use tool_names::function_name;
 pub use tool_names::{ToolNames, default_tool_name};
 
 pub use crate::prompt::{HANDOFF_PROMPT, with_handoff_prompt};

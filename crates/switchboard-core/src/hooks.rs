@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use crate::handle::into_handle;
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
 use crate::run::HandoffCall;
-use crate::tool::{Tool, ToolContext, ToolOutput};
+use crate::tool::{Tool, ToolContext, ToolError, ToolOutput};
 
 /// The result of a hook: an error stops the run.
 pub type HookResult = Result<(), BoxError>;
@@ -90,7 +91,7 @@ hooks! {
             agent: &Agent<C>,
             tool: &Tool<C>,
             call: &ToolContext<C>,
-            output: &ToolOutput
+            end: &ToolEnd<'_>
         );
         /// Called when a handoff is taken, after its callback.
         on_handoff / handoff(transfer: &Transfer<'_, C>);
@@ -117,11 +118,23 @@ hooks! {
             agent: &Agent<C>,
             tool: &Tool<C>,
             call: &ToolContext<C>,
-            output: &ToolOutput
+            end: &ToolEnd<'_>
         );
         /// Called when the agent, `transfer.from`, hands the conversation over.
         on_handoff / handoff(transfer: &Transfer<'_, C>);
     }
+}
+
+/// The end of a tool call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ToolEnd<'a> {
+    /// The output for the model; the failure text, where the tool failed.
+    pub output: &'a ToolOutput,
+    /// The failure.
+    pub error: Option<&'a ToolError>,
+    /// The time the tool took.
+    pub duration: Duration,
 }
 
 /// A handoff that is being taken.

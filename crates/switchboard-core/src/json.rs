@@ -230,20 +230,27 @@ pub(crate) mod on_its_own {
 /// and colon.
 pub(crate) fn as_python_writes(value: &Value) -> String {
     let mut out = String::new();
-    write_as_python(&mut out, value);
+    write_as_python(&mut out, value, quote_into);
     out
 }
 
-fn write_as_python(out: &mut String, value: &Value) {
+/// Formats a value like Python's `json.dumps`: also with everything outside ASCII escaped.
+pub(crate) fn as_python_writes_ascii(value: &Value) -> String {
+    let mut out = String::new();
+    write_as_python(&mut out, value, quote_ascii_into);
+    out
+}
+
+fn write_as_python(out: &mut String, value: &Value, quote: fn(&mut String, &str)) {
     let mut separator = "";
     match value {
         Value::Object(fields) => {
             out.push('{');
             for (key, value) in fields {
                 out.push_str(separator);
-                quote_into(out, key);
+                quote(out, key);
                 out.push_str(": ");
-                write_as_python(out, value);
+                write_as_python(out, value, quote);
                 separator = ", ";
             }
             out.push('}');
@@ -252,12 +259,12 @@ fn write_as_python(out: &mut String, value: &Value) {
             out.push('[');
             for element in elements {
                 out.push_str(separator);
-                write_as_python(out, element);
+                write_as_python(out, element, quote);
                 separator = ", ";
             }
             out.push(']');
         }
-        Value::String(text) => quote_into(out, text),
+        Value::String(text) => quote(out, text),
         scalar => {
             let _ = write!(out, "{scalar}");
         }

@@ -1,5 +1,6 @@
 //! Models: the trait, requests, responses and their pieces.
 
+mod fingerprint;
 mod settings;
 mod usage;
 
@@ -192,6 +193,12 @@ impl ModelResponse {
             output: output.into_iter().collect(),
             ..Self::default()
         }
+    }
+
+    /// Returns `true` if no message of the response has text.
+    pub(crate) fn is_without_text(&self) -> bool {
+        let texts = self.output.iter().filter_map(Item::text);
+        texts.into_iter().all(|text| text.is_empty())
     }
 
     /// Sets the usage.

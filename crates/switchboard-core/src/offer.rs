@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use futures_util::future::try_join_all;
+
 use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
@@ -61,18 +63,21 @@ impl Offer {
         ctx: RunContext<C>,
         names: ToolNames,
     ) -> Result<Self, BoxError> {
-        let mut tools = Vec::new();
-        for (index, tool) in agent.tools().iter().enumerate() {
-            if tool.enabled().check(&ctx, agent).await? {
-                tools.push(index);
-            }
-        }
-        let mut handoffs = Vec::new();
-        for (index, handoff) in agent.handoffs().iter().enumerate() {
-            if handoff.enabled().check(&ctx, agent).await? {
-                handoffs.push(index);
-            }
-        }
+        let tools = enabled_tools(agent, &ctx).await?;
+        Self::with_tools(agent, ctx, names, tools).await
+    }
+
+    /// Evaluates the conditions of the handoffs and resolves the offer, with the tools that are
+    /// enabled.
+    pub(crate) async fn with_tools<C>(
+        agent: &Agent<C>,
+        ctx: RunContext<C>,
+        names: ToolNames,
+        tools: Vec<usize>,
+    ) -> Result<Self, BoxError> {
+        let handoffs = agent.handoffs().iter();
+        let conditions = handoffs.map(|handoff| handoff.enabled());
+        let handoffs = enabled(conditions, agent, &ctx).await?;
         Ok(Self::new(agent, names, tools, handoffs))
     }
 
@@ -170,6 +175,28 @@ impl Offer {
         };
         agent.handoffs().get(at)
     }
+}
+
+/// The indexes of the tools that are enabled.
+pub(crate) async fn enabled_tools<C>(
+    agent: &Agent<C>,
+    ctx: &RunContext<C>,
+) -> Result<Vec<usize>, BoxError> {
+    let conditions = agent.tools().iter().map(|tool| tool.enabled());
+    enabled(conditions, agent, ctx).await
+}
+
+/// The indexes of the conditions that hold. They are evaluated concurrently; an error cancels the
+/// others.
+async fn enabled<'a, C: 'a>(
+    conditions: impl Iterator<Item = &'a Enabled<C>>,
+    agent: &Agent<C>,
+    ctx: &RunContext<C>,
+) -> Result<Vec<usize>, BoxError> {
+    let checks = conditions.map(|condition| condition.check(ctx, agent));
+    let hold = try_join_all(checks).await?;
+    let hold = hold.into_iter().enumerate();
+    Ok(hold.filter_map(|(at, holds)| holds.then_some(at)).collect())
 }
 
 /// A description of a handoff by name whose agent is in no team.

@@ -21,6 +21,7 @@ mod session_items;
 mod small_map;
 mod snapshot;
 pub(crate) mod stream;
+mod tool_error_text;
 mod turn;
 
 pub(crate) use agent_keys::targets;
@@ -28,8 +29,9 @@ pub use config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunC
 pub use handoff_log::{HandoffOutcome, HandoffRecord};
 pub use machine::{Run, Step, UnknownTool};
 pub use model_filter::ModelFilter;
-pub use recovery::{Recovery, RunProblem};
+pub use recovery::{Fallback, Recovery, RunFailure, RunProblem};
 pub use result::{RunResult, RunStatus};
 pub use runner::Runner;
 pub use server_history::ServerHistory;
+pub use tool_error_text::{ToolErrorMessage, ToolErrorText};
 pub use turn::{HandoffCall, ToolCall};

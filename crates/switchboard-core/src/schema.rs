@@ -1,11 +1,15 @@
 //! JSON schemas of payloads and final outputs: derived from types, made strict, validated against.
 
+mod coerce;
 mod strict;
+mod work;
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
@@ -14,6 +18,8 @@ use serde_json::value::RawValue;
 
 pub(crate) use strict::empty_object;
 pub use strict::{StrictSchemaError, strict};
+
+use crate::error::excerpt;
 
 /// Returns the JSON schema of a type, as schemars derives it.
 pub fn of<T: JsonSchema>() -> Value {
@@ -31,6 +37,9 @@ pub(crate) fn raw(schema: &Value) -> Arc<RawValue> {
         .into()
 }
 
+/// The limit of problems that an [`InvalidPayload`] lists.
+const MAX_PROBLEMS: usize = 8;
+
 /// The schema, and possibly the type, of JSON that a model has to send.
 #[derive(Clone)]
 pub(crate) struct Payload(Arc<Inner>);
@@ -39,6 +48,8 @@ struct Inner {
     schema: Value,
     validator: OnceLock<Result<jsonschema::Validator, String>>,
     deserialize: Deserialize,
+    /// Set if numbers and booleans may be sent as text.
+    coerces: bool,
 }
 
 /// Deserializes a valid payload. Returns `None` if there is no type, or only its check matters.
@@ -69,31 +80,44 @@ impl Payload {
             schema,
             validator: OnceLock::new(),
             deserialize,
+            coerces: false,
         }))
     }
 
-    /// Fails if the schema itself is invalid.
+    /// The arguments of a tool, which have to match a schema. With `coerces`, a number or a boolean
+    /// may be sent as the text that spells it.
+    pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
+        Self(Arc::new(Inner {
+            schema,
+            validator: OnceLock::new(),
+            deserialize: |_| Ok(None),
+            coerces,
+        }))
+    }
+
+    /// Fails if the schema itself is invalid, or takes too much work to check.
     pub(crate) fn check_schema(&self) -> Result<(), String> {
         self.validator().map(drop).map_err(ToOwned::to_owned)
     }
 
     /// Parses `json` once. It must be an object that matches the schema and deserializes to the type.
     pub(crate) fn parse(&self, json: &str) -> Result<ParsedPayload, InvalidPayload> {
-        let value: Value =
+        let mut value: Value =
             serde_json::from_str(json).map_err(|error| InvalidPayload(error.to_string()))?;
         if !value.is_object() {
             return Err(InvalidPayload("it is not a JSON object".to_owned()));
         }
+        if self.0.coerces {
+            coerce::coerce(&self.0.schema, &mut value);
+        }
         let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
-        validator.validate(&value).map_err(|error| {
-            let path = error.instance_path().as_str();
-            let path = if path.is_empty() { "/" } else { path };
-            InvalidPayload(format!("at {path}: {}", error.masked()))
-        })?;
-        // The error of serde may quote the value, so it is not passed on.
-        let typed = (self.0.deserialize)(&value).map_err(|_| {
-            InvalidPayload("it matches the schema, but does not deserialize to the type".to_owned())
-        })?;
+        work::check_work(&self.0.schema, &value).map_err(InvalidPayload)?;
+        let problems = validator.iter_errors(&value).take(MAX_PROBLEMS);
+        let problems: Vec<String> = problems.map(|error| describe(&error)).collect();
+        if !problems.is_empty() {
+            return Err(InvalidPayload(problems.join("; ")));
+        }
+        let typed = (self.0.deserialize)(&value).map_err(|_| InvalidPayload::of_type())?;
         Ok(ParsedPayload { value, typed })
     }
 
@@ -104,7 +128,11 @@ impl Payload {
 
     fn validator(&self) -> Result<&jsonschema::Validator, &str> {
         let validator = self.0.validator.get_or_init(|| {
-            jsonschema::validator_for(&self.0.schema)
+            work::check_schema_work(&self.0.schema)
+                .and_then(|()| {
+                    let validator = jsonschema::validator_for(&self.0.schema);
+                    validator.map_err(|error| error.to_string())
+                })
                 .map_err(|error| format!("its JSON schema cannot be used: {error}"))
         });
         validator.as_ref().map_err(String::as_str)
@@ -121,7 +149,54 @@ impl fmt::Debug for Payload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidPayload(String);
 
+impl InvalidPayload {
+    /// The error for a value that the type does not accept. The error of serde may quote the value,
+    /// so it is not passed on.
+    pub(crate) fn of_type() -> Self {
+        Self("it matches the schema, but does not deserialize to the type".to_owned())
+    }
+}
+
 impl_error!(InvalidPayload, |error| "{}", error.0);
+
+/// Describes a problem: where, what was expected, what was sent. It quotes no value.
+fn describe(error: &ValidationError<'_>) -> String {
+    let path = match error.instance_path().as_str() {
+        "" => "/",
+        path => path,
+    };
+    let problem = match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            format!("at {}/{name}: it is missing", path.trim_end_matches('/'))
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(one) => one.to_string(),
+                TypeKind::Multiple(several) => {
+                    let several: Vec<String> = several.iter().map(|one| one.to_string()).collect();
+                    several.join(" or ")
+                }
+            };
+            let got = type_name(error.instance());
+            format!("at {path}: expected {expected}, got {got}")
+        }
+        _ => format!("at {path}: {}", error.masked()),
+    };
+    // The names of fields may be the model's.
+    excerpt(&problem).into_owned()
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -164,6 +239,17 @@ mod tests {
         ] {
             assert!(payload.check(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_error_lists_every_field_with_what_was_expected() {
+        let payload = Payload::typed::<Order>();
+        let error = payload.check(r#"{"id":"1","lines":[{},{"sku":5}]}"#);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "at /id: expected integer, got string; at /lines/0/sku: it is missing; \
+             at /lines/1/sku: expected string, got number"
+        );
     }
 
     #[test]

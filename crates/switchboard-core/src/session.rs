@@ -24,6 +24,11 @@ pub trait Session: Send + Sync + 'static {
 
     /// Removes all items.
     fn clear(&self) -> impl Future<Output = Result<(), BoxError>> + Send;
+
+    /// The number of latest items that a run loads, where the run sets no limit; `None` is all.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// A session in memory. Clones share it.
@@ -124,6 +129,11 @@ impl SessionHandle {
     pub async fn clear(&self) -> Result<(), BoxError> {
         self.0.clear_dyn().await
     }
+
+    /// See [`Session::limit`].
+    pub fn limit(&self) -> Option<usize> {
+        self.0.limit_dyn()
+    }
 }
 
 impl<S: Session> From<S> for SessionHandle {
@@ -142,6 +152,7 @@ trait DynSession: Send + Sync {
     fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>>;
     fn pop_dyn(&self) -> BoxFuture<'_, Result<Option<Item>, BoxError>>;
     fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>>;
+    fn limit_dyn(&self) -> Option<usize>;
 }
 
 impl<S: Session> DynSession for S {
@@ -159,5 +170,9 @@ impl<S: Session> DynSession for S {
 
     fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(self.clear())
+    }
+
+    fn limit_dyn(&self) -> Option<usize> {
+        self.limit()
     }
 }

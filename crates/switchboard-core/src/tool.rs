@@ -2,6 +2,7 @@
 
 mod builder;
 mod context;
+mod error;
 mod output;
 
 use std::sync::Arc;
@@ -10,18 +11,18 @@ use std::time::Duration;
 pub use builder::{ToolBuilder, tool};
 pub use context::ToolContext;
 pub(crate) use context::{CallInfo, ProgressReporter};
+use error::TimedOut;
+pub(crate) use error::ToolNotFound;
+pub use error::{ToolError, ToolErrorKind, ToolFailure};
+use futures_timer::Delay;
+use futures_util::future::{Either, select};
 pub use output::{Json, ToolOutput};
 
 use crate::agent::Agent;
-use crate::callback::{BoxError, Outcome, catch_panic_sync};
+use crate::callback::{Outcome, call};
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
-use crate::schema::InvalidPayload;
-
-/// The default failure text for the model.
-pub(crate) const DEFAULT_FAILURE: &str =
-    "An error occurred while running the tool. Please try again.";
 
 /// A function that an agent's model can call. Clones share it.
 ///
@@ -45,7 +46,7 @@ pub(crate) const DEFAULT_FAILURE: &str =
 pub struct Tool<C = ()>(Arc<Inner<C>>);
 
 type Invoke<C> = dyn Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync;
-type Failure<C> = dyn Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync;
+type FailureText<C> = dyn Fn(ToolContext<C>, ToolError) -> Outcome<String> + Send + Sync;
 
 struct Inner<C> {
     settings: Settings<C>,
@@ -56,11 +57,24 @@ struct Inner<C> {
 /// The parts of a tool that are set before its code.
 struct Settings<C> {
     spec: ToolSpec,
-    failure: Option<Box<Failure<C>>>,
+    on_failure: OnFailure<C>,
     guardrails: Vec<ToolGuardrail<C>>,
     timeout: Option<Duration>,
+    /// Set if a timeout ends the run.
+    timeout_ends_run: bool,
+    /// Set if numbers and booleans may be sent as text.
+    coerces: bool,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
+}
+
+/// The consequence of a failure.
+enum OnFailure<C> {
+    /// The model gets the default text.
+    TellDefault,
+    /// The model gets the text that this function makes.
+    TellText(Arc<FailureText<C>>),
+    EndRun,
 }
 
 impl<C> Tool<C> {
@@ -93,52 +107,84 @@ impl<C> Tool<C> {
         self.0.problem.as_deref()
     }
 
-    pub(crate) fn invoke(&self, ctx: ToolContext<C>) -> Outcome<ToolOutput> {
-        (self.0.invoke)(ctx)
-    }
-
-    pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.0.settings.timeout
-    }
-
     pub(crate) fn guardrails(&self) -> &[ToolGuardrail<C>] {
         &self.0.settings.guardrails
     }
 
-    /// The failure text for the model: the tool's own, or a default that reveals nothing.
-    pub(crate) fn failure_text(&self, ctx: &ToolContext<C>, error: &BoxError) -> String {
-        if let Some(failure) = &self.0.settings.failure {
-            match catch_panic_sync(|| failure(ctx, error)) {
-                Ok(text) => return text,
-                Err(_) => tracing::warn!(
+    /// Calls the tool's code, for at most its timeout.
+    pub(crate) async fn invoke(&self, ctx: ToolContext<C>) -> Result<ToolOutput, ToolError> {
+        let work = call(|| (self.0.invoke)(ctx));
+        let outcome = match self.0.settings.timeout {
+            None => work.await,
+            Some(after) => match select(Box::pin(work), Delay::new(after)).await {
+                Either::Left((outcome, _)) => outcome,
+                // Dropping the work cancels it.
+                Either::Right(((), _)) => {
+                    let tool = self.0.settings.spec.name.clone();
+                    Err(TimedOut { tool, after }.into())
+                }
+            },
+        };
+        outcome.map_err(ToolError::new)
+    }
+
+    /// Returns `true` if this failure ends the run.
+    pub(crate) fn ends_run(&self, error: &ToolError) -> bool {
+        match error.kind() {
+            ToolErrorKind::TimedOut => self.0.settings.timeout_ends_run,
+            _ => matches!(self.0.settings.on_failure, OnFailure::EndRun),
+        }
+    }
+
+    /// The tool's own failure text for the model, if it has one.
+    pub(crate) async fn failure_text(
+        &self,
+        ctx: ToolContext<C>,
+        error: &ToolError,
+    ) -> Option<String> {
+        let OnFailure::TellText(text) = &self.0.settings.on_failure else {
+            return None;
+        };
+        match call(|| text(ctx, error.clone())).await {
+            Ok(text) => Some(text),
+            Err(_) => {
+                tracing::warn!(
                     tool = self.name(),
-                    "the failure text of a tool panicked; the model gets the default"
-                ),
+                    "the function for the failure text of a tool failed; the model gets the default"
+                );
+                None
             }
         }
-        // These two messages hold no private data.
-        if error.is::<TimedOut>() || error.is::<InvalidPayload>() {
-            error.to_string()
-        } else {
-            DEFAULT_FAILURE.to_owned()
-        }
+    }
+}
+
+impl<C: Send + Sync + 'static> Tool<C> {
+    /// Calls the tool outside of a run, as a model would, for a unit test. Its guardrails and its
+    /// conditions are not asked.
+    ///
+    /// ```
+    /// use serde_json::{Value, json};
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    /// let greet: Tool = tool("greet")
+    ///     .run_checked(schema, |_ctx, arguments: Value| format!("Hello {}", arguments["name"]));
+    /// let output = greet.call((), json!({"name": "Ann"})).await?;
+    /// assert_eq!(output.text(), "Hello \"Ann\"");
+    /// # Ok::<(), switchboard_core::tool::ToolError>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub async fn call(
+        &self,
+        state: impl Into<Arc<C>>,
+        arguments: impl Into<serde_json::Value>,
+    ) -> Result<ToolOutput, ToolError> {
+        let ctx = ToolContext::outside_run(state.into(), self, &arguments.into());
+        self.invoke(ctx).await
     }
 }
 
 impl_clone! { struct Tool<C> { 0 } }
 
 impl_debug!(Tool<C>, |tool| tool.name());
-
-/// A tool exceeded its timeout.
-#[derive(Debug)]
-pub(crate) struct TimedOut {
-    pub(crate) tool: Arc<str>,
-    pub(crate) after: Duration,
-}
-
-impl_error!(
-    TimedOut,
-    |error| "Tool '{}' timed out after {} seconds.",
-    error.tool,
-    error.after.as_secs_f64()
-);

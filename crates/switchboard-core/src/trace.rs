@@ -80,15 +80,19 @@ pub struct Span {
 }
 
 /// An error in a span.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SpanError {
-    /// The message.
+    /// The message, which quotes nothing of a conversation.
     pub message: String,
-    /// The agents that were asked for, where the model asked for several handoffs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub requested_agents: Vec<Arc<str>>,
+    /// The details, or null: the guardrail that tripped, the limit of turns, the tool and its error,
+    /// the agents that were asked for (`requested_agents`) where the model asked for several handoffs.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub data: Value,
 }
+
+/// Stands in for an error whose text may quote a conversation, where sensitive data is excluded.
+pub(crate) const REDACTED: &str = "redacted";
 
 /// The details of a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,8 +140,6 @@ pub enum SpanData {
         input: Option<Arc<str>>,
         /// Its output, unless sensitive data is excluded.
         output: Option<String>,
-        /// Set if it failed.
-        failed: bool,
     },
     /// A handoff.
     #[non_exhaustive]
@@ -179,10 +181,25 @@ impl SpanData {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// The trace of a run.
+/// The trace of a run; clones share it.
+#[derive(Clone)]
 pub(crate) struct Trace {
     sink: Option<Sink>,
     id: u64,
+}
+
+/// The span of a run that another run lies under.
+#[derive(Clone, Default)]
+pub(crate) struct TraceParent {
+    trace: Option<Trace>,
+    span: Option<u64>,
+}
+
+impl TraceParent {
+    /// The trace of a run under this span, and the span.
+    pub(crate) fn trace(&self) -> Option<(Trace, Option<u64>)> {
+        Some((self.trace.clone()?, self.span))
+    }
 }
 
 #[derive(Clone)]
@@ -213,6 +230,14 @@ impl Trace {
             .as_ref()
             .map_or(0, |_| NEXT_ID.fetch_add(1, Ordering::Relaxed));
         Self { sink, id }
+    }
+
+    /// The place of runs under a span of this trace.
+    pub(crate) fn parent(&self, span: Option<u64>) -> TraceParent {
+        TraceParent {
+            trace: Some(self.clone()),
+            span,
+        }
     }
 
     /// Begins a span; `data` is only called if spans are made.
@@ -263,14 +288,15 @@ impl OpenSpan {
     }
 
     pub(crate) fn fail(&mut self, message: &str) {
-        self.fail_with(message, Vec::new());
+        self.fail_with(message, || Value::Null);
     }
 
-    pub(crate) fn fail_with(&mut self, message: &str, requested_agents: Vec<Arc<str>>) {
+    /// Sets the error of the span; `data` is only called if spans are made.
+    pub(crate) fn fail_with(&mut self, message: &str, data: impl FnOnce() -> Value) {
         if let Some(open) = &mut self.0 {
             open.1.error = Some(Box::new(SpanError {
                 message: message.to_owned(),
-                requested_agents,
+                data: data(),
             }));
         }
     }

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens as _, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Ident, LitStr, ReturnType, Signature};
+use syn::{Attribute, Ident, LitBool, LitStr, ReturnType, Signature};
 
 use crate::function::{Function, doc_text, is_for_callers};
 use crate::options::Options;
@@ -83,7 +83,7 @@ fn expand(options: &Options, function: Function) -> syn::Result<TokenStream> {
     };
     let arguments = arguments_type(&name, &parameters.arguments);
     let builder = builder(options, &name, &description, &context);
-    let run = run(&signature, &parameters);
+    let run = run(options, &signature, &parameters);
 
     Ok(quote! {
         #(#for_callers)*
@@ -176,17 +176,19 @@ fn builder(options: &Options, name: &str, description: &str, context: &TokenStre
     let name = LitStr::new(name, Span::call_site());
     let strict = options.strict.iter();
     let timeout = options.timeout_ms.iter();
+    let failure_text = options.failure_text.iter();
     quote! {
         ::switchboard::tool::<#context>(#name)
             .description(#description)
             #(.strict(#strict))*
             #(.timeout(::core::time::Duration::from_millis(#timeout)))*
+            #(.failure_text(#failure_text))*
     }
 }
 
 /// Calls `run` on the builder with a closure that calls the function. The compiler reports errors
 /// about the function's future at its name, and errors about its value at its return type.
-fn run(signature: &Signature, parameters: &Parameters) -> TokenStream {
+fn run(options: &Options, signature: &Signature, parameters: &Parameters) -> TokenStream {
     let ident = &signature.ident;
     let at_name = ident.span().resolved_at(Span::call_site());
     let at_value = match &signature.output {
@@ -201,6 +203,11 @@ fn run(signature: &Signature, parameters: &Parameters) -> TokenStream {
     let context = parameters.context.iter().map(|_| quote!(__context));
     let names = parameters.arguments.iter().map(|argument| &argument.name);
     let call = quote_spanned!(at_name=> #ident(#(#context,)* #(__arguments.#names,)*));
+    if options.blocking.as_ref().is_some_and(LitBool::value) {
+        return quote_spanned! {at_value=>
+            .run_blocking(|__context, __arguments: #arguments| #call)
+        };
+    }
     if signature.asyncness.is_none() {
         return quote_spanned!(at_value=> .run(|__context, __arguments: #arguments| #call));
     }

@@ -85,6 +85,8 @@ use proc_macro::TokenStream;
 /// | `description = "..."` | the description for the model | the doc comment |
 /// | `strict = false` | does not enforce the schema; needed for maps, which have no strict one | `true` |
 /// | `timeout_ms = 500` | the timeout of a call | none |
+/// | `failure_text = f` | makes the text that the model gets when the tool fails | see `ToolBuilder::failure_text` |
+/// | `blocking = true` | runs each call on a thread of its own, for a function that blocks | `false` |
 ///
 /// ```
 /// use switchboard::{Tool, tool};

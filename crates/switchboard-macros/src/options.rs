@@ -10,6 +10,10 @@ pub(crate) struct Options {
     pub(crate) description: Option<LitStr>,
     pub(crate) strict: Option<LitBool>,
     pub(crate) timeout_ms: Option<u64>,
+    /// The function or closure that makes the failure text.
+    pub(crate) failure_text: Option<Expr>,
+    /// Set if the function blocks its thread.
+    pub(crate) blocking: Option<LitBool>,
 }
 
 impl Parse for Options {
@@ -31,10 +35,12 @@ impl Options {
         match option.to_string().as_str() {
             "name" => set_once(&mut self.name, option, text(option, input)?),
             "description" => set_once(&mut self.description, option, text(option, input)?),
-            "strict" => match value(option, input, "`true` or `false`")? {
-                (_, Some(Lit::Bool(strict))) => set_once(&mut self.strict, option, strict),
-                (value, _) => Err(wrong_value(&value, option, "`true` or `false`")),
-            },
+            "strict" => set_once(&mut self.strict, option, flag(option, input)?),
+            "blocking" => set_once(&mut self.blocking, option, flag(option, input)?),
+            "failure_text" => {
+                let (text, _) = value(option, input, "a function")?;
+                set_once(&mut self.failure_text, option, text)
+            }
             "timeout_ms" => match value(option, input, MILLISECONDS)? {
                 (value, Some(Lit::Int(timeout))) => match timeout.base10_parse::<u64>() {
                     Ok(timeout @ 1..) => set_once(&mut self.timeout_ms, option, timeout),
@@ -45,8 +51,8 @@ impl Options {
             unknown => Err(syn::Error::new(
                 option.span(),
                 format!(
-                    "there is no option `{unknown}`; there are `name`, `description`, `strict` and \
-                     `timeout_ms`"
+                    "there is no option `{unknown}`; there are `name`, `description`, `strict`, \
+                     `timeout_ms`, `failure_text` and `blocking`"
                 ),
             )),
         }
@@ -60,6 +66,13 @@ fn text(option: &Ident, input: ParseStream<'_>) -> syn::Result<LitStr> {
     match value(option, input, TEXT)? {
         (_, Some(Lit::Str(text))) => Ok(text),
         (value, _) => Err(wrong_value(&value, option, TEXT)),
+    }
+}
+
+fn flag(option: &Ident, input: ParseStream<'_>) -> syn::Result<LitBool> {
+    match value(option, input, "`true` or `false`")? {
+        (_, Some(Lit::Bool(flag))) => Ok(flag),
+        (value, _) => Err(wrong_value(&value, option, "`true` or `false`")),
     }
 }
 

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, EventKind, RunContext, Runner, StreamEvent, tool};
+use switchboard::{Agent, EventKind, Runner, StreamEvent, ToolContext, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Topic {
@@ -14,7 +14,7 @@ struct Topic {
 }
 
 /// Prints the events of an agent that works for the editor.
-fn print_event(_ctx: &RunContext, event: &StreamEvent) {
+fn print_event(_ctx: ToolContext, event: StreamEvent) {
     match &event.kind {
         EventKind::AgentUpdated { .. } => println!("  [{}]", event.agent),
         EventKind::ToolStarted { tool, .. } => println!("    calls {tool}"),
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             translator
                 .as_tool("translate")
                 .description("Translates a text into French.")
-                .answer_with(|result| format!("French: {}", result.final_text()))
+                .answer_with(|_ctx, result| format!("French: {}", result.final_text()))
                 .on_event(print_event),
         );
 

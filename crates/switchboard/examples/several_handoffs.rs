@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         if let (SpanData::Handoff { from, to, .. }, Some(error)) = (&span.data, &span.error) {
             let to = to.as_deref().unwrap_or("nobody");
             println!("span: {from} → {to}: {}", error.message);
-            println!("span: asked for {:?}", error.requested_agents);
+            println!("span: asked for {}", error.data["requested_agents"]);
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 use switchboard::testing::ScriptedModel;
+use switchboard::tool::ToolError;
 use switchboard::{Agent, Json, Runner, Tool, ToolContext, tool};
 
 struct App {
@@ -182,7 +183,40 @@ async fn an_option_may_be_left_out() {
 async fn the_model_gets_a_failure_without_the_text_of_the_error() {
     let failure = "An error occurred while running the tool. Please try again.";
     assert_eq!(call(APP, lookup(), r#"{"account": 0}"#).await, failure);
-    assert_eq!(call(APP, lookup(), r#"{"account": "x"}"#).await, failure);
+}
+
+#[tokio::test]
+async fn the_model_is_told_which_argument_is_invalid() {
+    assert_eq!(
+        call(APP, lookup(), r#"{"account": "x"}"#).await,
+        "The arguments are invalid: at /account: expected integer, got string. Correct them and \
+         call the tool again."
+    );
+}
+
+fn apology(_ctx: ToolContext, error: ToolError) -> String {
+    format!("Sorry: {error}")
+}
+
+/// Fails.
+#[tool(failure_text = apology)]
+fn broken(_ctx: ToolContext<()>) -> Result<String, String> {
+    Err("no paper".to_owned())
+}
+
+/// Computes for long.
+#[tool(blocking = true)]
+fn compute(number: u32) -> String {
+    format!("{number} on {:?}", std::thread::current().name())
+}
+
+#[tokio::test]
+async fn a_tool_may_make_its_failure_text_and_block_its_thread() {
+    assert_eq!(call((), broken(), "{}").await, "Sorry: no paper");
+    assert_eq!(
+        call((), compute(), r#"{"number": 4}"#).await,
+        "4 on Some(\"switchboard-tool\")"
+    );
 }
 
 #[tokio::test]

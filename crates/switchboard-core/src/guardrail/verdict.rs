@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::callback::BoxError;
 use crate::output::FinalOutput;
 use crate::tool::ToolOutput;
 
@@ -22,6 +23,8 @@ pub enum Verdict<T> {
     Replace(T),
     /// The run must stop. The value is kept in the [`GuardrailResult`] and the error.
     Trip(Value),
+    /// One of the others, with details of the check; see [`Verdict::with_info`].
+    WithInfo(Box<Verdict<T>>, Value),
 }
 
 /// The verdict on the user's input. A replacement takes the place of the text of the user's last
@@ -46,6 +49,40 @@ impl<T> Verdict<T> {
     /// The run must stop, for this reason.
     pub fn trip(info: impl Into<Value>) -> Self {
         Self::Trip(info.into())
+    }
+
+    /// Adds details of the check, which the [`GuardrailResult`] keeps.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::guardrail::ToolVerdict;
+    ///
+    /// let verdict = ToolVerdict::Allow.with_info(json!({"score": 0.2}));
+    /// ```
+    #[must_use]
+    pub fn with_info(self, info: impl Into<Value>) -> Self {
+        Self::WithInfo(Box::new(self), info.into())
+    }
+
+    /// The decision. `replace` takes the replacement and returns its text.
+    pub(crate) fn into_decision(
+        self,
+        replace: impl FnOnce(T) -> Result<String, BoxError>,
+    ) -> Result<Decision, BoxError> {
+        let (verdict, info) = match self {
+            Self::WithInfo(verdict, info) => (*verdict, Some(info)),
+            verdict => (verdict, None),
+        };
+        let or_null = |info: Option<Value>| info.unwrap_or(Value::Null);
+        Ok(match verdict {
+            Self::Allow => Decision::Allowed(or_null(info)),
+            Self::Trip(reason) => Decision::Tripped(info.unwrap_or(reason)),
+            Self::Replace(with) => Decision::ReplacedBy(replace(with)?, or_null(info)),
+            Self::WithInfo(verdict, inner) => {
+                let verdict = verdict.with_info(info.unwrap_or(inner));
+                return verdict.into_decision(replace);
+            }
+        })
     }
 
     /// The run must stop for this reason if `condition` holds.
@@ -140,7 +177,7 @@ pub struct GuardrailResult {
     pub agent: Arc<str>,
     /// The outcome.
     pub outcome: GuardrailOutcome,
-    /// The reason it gave for tripping or refusing.
+    /// The reason it gave for tripping or refusing, or other details of the check.
     #[serde(with = "crate::json::on_its_own")]
     pub info: Value,
     /// The replacement as text.
@@ -188,8 +225,8 @@ impl From<StoredResult> for GuardrailResult {
 /// The decision of a guardrail of any kind.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    Allowed,
-    ReplacedBy(String),
+    Allowed(Value),
+    ReplacedBy(String, Value),
     Refused(String),
     Tripped(Value),
 }
@@ -197,8 +234,8 @@ pub(crate) enum Decision {
 impl Decision {
     pub(crate) fn into_result(self, guardrail: &Arc<str>, agent: &Arc<str>) -> GuardrailResult {
         let (outcome, info, replaced_by) = match self {
-            Self::Allowed => (GuardrailOutcome::Allowed, Value::Null, None),
-            Self::ReplacedBy(text) => (GuardrailOutcome::Replaced, Value::Null, Some(text)),
+            Self::Allowed(info) => (GuardrailOutcome::Allowed, info, None),
+            Self::ReplacedBy(text, info) => (GuardrailOutcome::Replaced, info, Some(text)),
             Self::Refused(reason) => (GuardrailOutcome::Refused, reason.into(), None),
             Self::Tripped(info) => (GuardrailOutcome::Tripped, info, None),
         };

@@ -108,11 +108,16 @@ struct SharedName<'a> {
 /// assert_eq!(switchboard_core::handoff::default_tool_name("L2-Support"), "transfer_to_l2_support");
 /// ```
 pub fn default_tool_name(agent_name: &str) -> String {
-    let suffix = agent_name.chars().map(|c| match c {
+    format!("{PREFIX}{}", function_name(agent_name))
+}
+
+/// An agent's name in the form of a function's name.
+pub(crate) fn function_name(agent_name: &str) -> String {
+    let letters = agent_name.chars().map(|c| match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' => c.to_ascii_lowercase(),
         _ => '_',
     });
-    PREFIX.chars().chain(suffix).collect()
+    letters.collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::handoff_log::HandoffRecord;
 use super::machine::Run;
+use super::turn::Turn;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::handoff::history_links;
 use crate::items::{Input, Items, RunItem, RunItems};
@@ -33,6 +34,13 @@ impl Run {
         &self.conversation.record
     }
 
+    /// The items of tools that have completed in a turn that failed: calls with their outputs, and the
+    /// reasoning before each. They are not among the [`new_items`](Self::new_items) until the run is
+    /// resumed; the session has them.
+    pub fn completed_items(&self) -> Vec<RunItem> {
+        self.turn().map(Turn::completed_tools).unwrap_or_default()
+    }
+
     /// The responses of the models.
     pub fn raw_responses(&self) -> &[ModelResponse] {
         &self.responses
@@ -43,7 +51,7 @@ impl Run {
         &self.usage
     }
 
-    /// The handoffs of the run in order, refused ones included. Filters do not change them.
+    /// The handoffs of the run in order, refused and ignored ones included. Filters do not change them.
     pub fn handoffs(&self) -> &[HandoffRecord] {
         &self.handoffs
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::machine::model_error;
 use super::small_map::SmallMap;
 use super::turn::Turn;
-use crate::error::Error;
+use crate::error::{Error, excerpt};
 use crate::items::{Item, ItemKind, RunItems};
 
 /// The calls of a run, by the identity of their items.
@@ -81,7 +81,7 @@ impl CallLog {
             if item.call_id().is_none_or(|id| id.is_empty()) {
                 return Err(model_error(format!(
                     "the model called \"{}\" without a call id, so the call cannot be answered",
-                    item.name().unwrap_or_default()
+                    excerpt(&item.name().unwrap_or_default())
                 )));
             }
             let identity = item.identity();
@@ -152,7 +152,7 @@ impl KnownCall {
             CallRole::Handoff => Err(model_error(format!(
                 "the model repeated the call \"{}\" of a handoff that took place and whose output a \
                  filter has taken out; it is not taken twice",
-                self.item.call_id().unwrap_or_default()
+                excerpt(&self.item.call_id().unwrap_or_default())
             ))),
         }
     }

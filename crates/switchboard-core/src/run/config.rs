@@ -8,6 +8,7 @@ use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
 use super::server_history::ServerHistory;
+use super::tool_error_text::ToolErrorText;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
@@ -113,6 +114,8 @@ run_config! {
         pub drop_orphaned_calls: bool = false,
         /// Gives a fallback output for a run that cannot continue.
         pub recovery: Option<Recovery<C>> = None,
+        /// Makes the texts that models get about failed and unknown tools.
+        pub tool_error_text: Option<ToolErrorText<C>> = None,
         /// The policy for calls of tools that do not exist.
         pub unknown_tool: UnknownTool = UnknownTool::default(),
         /// The names of the tools of handoffs, where no name is given.

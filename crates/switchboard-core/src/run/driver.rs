@@ -26,20 +26,23 @@ use std::sync::Arc;
 
 use futures_util::TryFutureExt as _;
 use rustc_hash::FxHashSet;
+use serde_json::{Value, json};
 
 use super::agent_keys;
 use super::config::RunConfig;
-use super::machine::{Run, Step};
+use super::machine::{EmptyOutput, ResponseRules, Run, Step};
+use super::recovery::RunProblem;
 use super::result::RunResult;
+use super::runner::OuterCall;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
-use crate::items::RunItem;
+use crate::items::{Item, RunItem};
 use crate::offer::Offer;
-use crate::trace::{OpenSpan, SpanData, Trace};
+use crate::trace::{OpenSpan, REDACTED, SpanData, Trace, Tracing};
 
 /// One run in this process.
 pub(super) struct Driver<C> {
@@ -53,11 +56,16 @@ pub(super) struct Driver<C> {
     /// Usage that is not counted in the run yet.
     added_usage: AddedUsage,
     trace: Trace,
+    /// The span that the run lies under: that of a tool, for a run inside one.
+    root_span: Option<u64>,
     /// Before the agent's span, which it is part of: fields are dropped in this order.
     turn_span: OpenSpan,
     agent_span: OpenSpan,
     /// The tools and handoffs that the model was offered in this turn.
     offer: Option<Offer>,
+    /// Items that a filter on model calls has left out of the request in progress, where the provider
+    /// keeps the conversation.
+    left_out: Vec<Item>,
     events: Option<EventChannel>,
     /// Keys of the items of this turn that listeners were notified of.
     reported: FxHashSet<usize>,
@@ -81,12 +89,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             agent,
             start,
             trace: Trace::new(&config.tracing),
+            root_span: None,
             config,
             context,
             added_usage: AddedUsage::default(),
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
             offer: None,
+            left_out: Vec::new(),
             events: None,
             reported: FxHashSet::default(),
         }
@@ -97,9 +107,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.events.insert(EventChannel::default()).clone()
     }
 
-    /// Counts the usage of this run also in the run of `outer`.
-    pub(super) fn within(mut self, outer: &RunContext<C>) -> Self {
-        self.added_usage = AddedUsage::within(outer.added().clone());
+    /// Puts this run inside a tool call of another: its usage is counted there as well, and its spans
+    /// lie under that of the call.
+    pub(super) fn within(mut self, outer: &OuterCall) -> Self {
+        self.added_usage = AddedUsage::within(outer.usage.clone());
+        if !matches!(self.config.tracing, Tracing::Off)
+            && let Some((trace, span)) = outer.trace.trace()
+        {
+            (self.trace, self.root_span) = (trace, span);
+        }
         self
     }
 
@@ -237,6 +253,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(offer)
     }
 
+    /// The settings by which the machine accepts a response.
+    fn response_rules<'a>(agent: &'a Agent<C>, config: &RunConfig<C>) -> ResponseRules<'a> {
+        let recovery = config.recovery.as_ref();
+        ResponseRules {
+            output_type: agent.output_type(),
+            unknown_tool: config.unknown_tool,
+            empty_output: match recovery {
+                Some(recovery) if recovery.handles(RunProblem::InvalidOutput) => {
+                    EmptyOutput::Reject
+                }
+                _ => EmptyOutput::AskAgain,
+            },
+        }
+    }
+
     fn parent_span(&self) -> Option<u64> {
         self.turn_span.id().or(self.agent_span.id())
     }
@@ -246,7 +277,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.agent_span.is_open() {
             return;
         }
-        self.agent_span = self.trace.span(None, || SpanData::Agent {
+        self.agent_span = self.trace.span(self.root_span, || SpanData::Agent {
             name: self.agent.name_arc().clone(),
             handoffs: Arc::default(),
             tools: Arc::default(),
@@ -257,17 +288,40 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
     }
 
+    /// The details of an error for a span.
+    fn error_data(&self, error: &impl std::fmt::Display) -> Value {
+        let text = if self.config.trace_sensitive_data {
+            error.to_string()
+        } else {
+            REDACTED.to_owned()
+        };
+        json!({"error": text})
+    }
+
     fn mark_failure(&mut self, error: &Error) {
         match error.kind() {
-            ErrorKind::MaxTurns => self.agent_span.fail("Max turns exceeded"),
+            ErrorKind::MaxTurns => {
+                let max = self.config.max_turns;
+                let data = || json!({"max_turns": max});
+                self.agent_span.fail_with("Max turns exceeded", data);
+            }
             ErrorKind::InputGuardrail
             | ErrorKind::OutputGuardrail
             | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail => self.agent_span.fail("Guardrail tripwire triggered"),
+            | ErrorKind::ToolGuardrail => {
+                let name = || error.guardrail().map(|result| &*result.guardrail);
+                let data = || json!({"guardrail": name()});
+                self.agent_span
+                    .fail_with("Guardrail tripwire triggered", data);
+            }
             ErrorKind::UserCode
             | ErrorKind::Model
+            | ErrorKind::Tool
             | ErrorKind::ModelRefusal
-            | ErrorKind::Session => self.agent_span.fail("Error in agent run"),
+            | ErrorKind::Session => {
+                let data = self.error_data(error);
+                self.agent_span.fail_with("Error in agent run", || data);
+            }
             ErrorKind::ModelBehavior => self.turn_span.fail("The model broke the rules"),
             ErrorKind::Configuration => self.turn_span.fail("The run is not configured to work"),
         }

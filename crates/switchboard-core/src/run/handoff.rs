@@ -9,6 +9,7 @@ use super::machine::{AgentRef, Phase, Run, number_after, output_item};
 use super::turn::{HandoffCall, HandoffProgress, Turn};
 use crate::handoff::{Parts, history_links};
 use crate::items::{Input, RunItem, RunItemKind};
+use crate::json;
 
 /// The output of a handoff call that was not the first of its response.
 pub(super) const IGNORED_HANDOFF: &str = "Multiple handoffs detected, ignoring this one.";
@@ -110,13 +111,18 @@ impl Run {
         self.position.agent_started = false;
     }
 
-    /// Adds a handoff to the log, and counts the outputs of its calls. A filter is given them too,
-    /// so they are counted even if it dropped them.
+    /// Adds the handoffs of a response to the log, the first with its outcome, and counts the outputs
+    /// of its calls. A filter is given them too, so they are counted even if it dropped them.
     fn end_handoff(&mut self, turn: &Turn, to: &Arc<str>, payload: Value, outcome: HandoffOutcome) {
         for _ in &turn.handoffs {
             self.next_item();
         }
-        if let Some(call) = turn.handoffs.first() {
+        let mut first = Some((to, payload, outcome));
+        for call in &turn.handoffs {
+            let (to, payload, outcome) = first.take().unwrap_or_else(|| {
+                let payload = json::arguments_value(&call.call.arguments().unwrap_or_default());
+                (&call.to, payload, HandoffOutcome::Ignored)
+            });
             self.handoffs.push(HandoffRecord {
                 from: self.agent.name.clone(),
                 to: to.clone(),

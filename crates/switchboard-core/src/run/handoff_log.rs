@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// A handoff that the model asked for, and its outcome.
 ///
-/// A run keeps one for each handoff, taken or refused; filters do not change them.
+/// A run keeps one for each handoff: taken, refused or ignored. Filters do not change them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HandoffRecord {
@@ -34,4 +34,6 @@ pub enum HandoffOutcome {
     Taken,
     /// A guardrail or the callback refused it; the model got this reason.
     Refused(String),
+    /// Another handoff of the same response was taken or refused.
+    Ignored,
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::calls::CallLog;
 use super::guardrail_results::GuardrailState;
 use super::handoff_log::HandoffRecord;
 use super::model_input::{self, ModelInput};
+use super::recovery::RunProblem;
 use super::response;
 use super::server_history::Delivered;
 use super::session_items::SessionState;
-use super::turn::{HandoffCall, RanTool, ToolCall, ToolTurn, Turn};
+use super::turn::{HandoffCall, RanTool, ToolCall, ToolStage, ToolTurn, Turn};
 use crate::agent::{Agent, ToolResult, ToolUseBehaviorKind};
 use crate::error::{Error, ErrorKind};
 use crate::handoff::history_links::HistoryLink;
@@ -25,6 +25,7 @@ use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
 use crate::model::{ModelResponse, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
+use crate::tool::ToolOutput;
 
 /// A run: its position and everything it has made.
 ///
@@ -126,6 +127,23 @@ pub enum Step<'a> {
     Done(&'a FinalOutput),
 }
 
+/// The settings of the current agent and the run by which a response is accepted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ResponseRules<'a> {
+    pub(super) output_type: Option<&'a OutputType>,
+    pub(super) unknown_tool: UnknownTool,
+    pub(super) empty_output: EmptyOutput,
+}
+
+/// Policy for an empty answer of an agent with an output type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EmptyOutput {
+    /// The model is asked again.
+    AskAgain,
+    /// It is rejected, so that the application can give a fallback.
+    Reject,
+}
+
 /// Policy for a call of a tool that does not exist.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -143,6 +161,8 @@ pub(super) struct RejectedResponse {
     pub(super) error: Error,
     /// Set where hooks and listeners are still notified of the response.
     pub(super) is_reported: bool,
+    /// The problem that the application may recover from.
+    pub(super) problem: Option<RunProblem>,
     /// The items of the response, as far as they could be classified.
     pub(super) items: Vec<RunItem>,
 }
@@ -244,25 +264,24 @@ impl Run {
         &mut self,
         response: ModelResponse,
         offer: &Offer,
-        output_type: Option<&OutputType>,
-        unknown_tool: UnknownTool,
+        rules: ResponseRules<'_>,
     ) -> Result<(), RejectedResponse> {
         let rejected = |error: Error, is_reported, items| RejectedResponse {
             error: error
                 .at_agent(&self.agent.name)
                 .with_rejected(response.clone()),
             is_reported,
+            problem: None,
             items,
         };
         let calls = &self.conversation.calls;
-        let (mut turn, last_item) =
-            self.classify(&response, offer, unknown_tool)
-                .map_err(|error| {
-                    let is_handoff =
-                        |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
-                    let is_reported = !calls.has_conflict(&response.output, is_handoff);
-                    rejected(error, is_reported, Vec::new())
-                })?;
+        let (mut turn, last_item) = self
+            .classify(&response, offer, rules.unknown_tool)
+            .map_err(|error| {
+                let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
+                let is_reported = !calls.has_conflict(&response.output, is_handoff);
+                rejected(error, is_reported, Vec::new())
+            })?;
         let (shown, recorded) = (&self.conversation.generated, &self.conversation.record);
         let skipped = calls
             .drop_repeated(&mut turn, shown, recorded)
@@ -270,8 +289,16 @@ impl Run {
         let output = if turn.calls().next().is_some() {
             None
         } else {
-            response::final_output(&turn, skipped, output_type)
-                .map_err(|error| rejected(error, true, turn.items.clone()))?
+            response::final_output(&turn, skipped, rules).map_err(|error| {
+                let problem = match error.kind() {
+                    ErrorKind::ModelRefusal => RunProblem::Refusal,
+                    _ => RunProblem::InvalidOutput,
+                };
+                RejectedResponse {
+                    problem: Some(problem),
+                    ..rejected(error, true, turn.items.clone())
+                }
+            })?
         };
 
         self.conversation.calls.add(&turn);
@@ -298,21 +325,29 @@ impl Run {
         items.into_iter().cloned().collect()
     }
 
-    /// Accepts the results of the tools, in the order of their calls.
-    pub(super) fn tools_ran<C>(&mut self, results: Vec<ToolResult>, agent: &Agent<C>) {
+    /// Accepts the results of the tools, in the order of their calls, and the texts for the calls of
+    /// tools that do not exist.
+    pub(super) fn tools_ran<C>(
+        &mut self,
+        ran: Vec<RanTool>,
+        not_found: Vec<String>,
+        agent: &Agent<C>,
+    ) {
         let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
             return;
         };
         let tools = std::mem::take(turn.tools_mut());
-        for (call, result) in tools.calls.iter().zip(&results) {
-            let output = result.output.clone().into_value();
-            turn.items
-                .push(self.tool_output(&call.call, &result.output.text(), output));
+        let mut results = Vec::with_capacity(ran.len());
+        for (call, ran) in tools.calls.iter().zip(ran) {
+            let output = match ran.output {
+                Some(saved) => saved,
+                None => self.tool_output(&call.call, &ran.result.output),
+            };
+            turn.items.push(output);
+            results.push(ran.result);
         }
-        for call in &tools.unknown {
-            let text = call.not_found();
-            let output = Value::from(text.as_str());
-            turn.items.push(self.tool_output(&call.call, &text, output));
+        for (call, text) in tools.unknown.iter().zip(not_found) {
+            turn.items.push(self.tool_output(&call.call, &text.into()));
         }
         *turn.tools_mut() = ToolTurn { results, ..tools };
         if !turn.handoffs.is_empty() {
@@ -338,14 +373,29 @@ impl Run {
         self.end_turn(turn, output);
     }
 
-    /// Records the tools that finished before one of them failed, so that they do not run again,
-    /// and the calls whose start hooks were notified of.
-    pub(super) fn tools_failed(&mut self, finished: Vec<RanTool>, started: Vec<usize>) {
-        if let Phase::Tools(turn) = &mut self.position.phase {
-            let tools = turn.tools_mut();
-            tools.done = finished;
-            tools.started = started;
+    /// Records the tools that finished before one of them failed, so that they do not run again, the
+    /// calls whose start hooks were notified of, and those that guardrails allowed.
+    pub(super) fn tools_failed(
+        &mut self,
+        mut finished: Vec<RanTool>,
+        started: Vec<usize>,
+        allowed: Vec<usize>,
+    ) {
+        let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
+            return;
+        };
+        let tools = turn.tools_mut();
+        finished.sort_by_key(|ran| ran.at);
+        for ran in &mut finished {
+            if ran.output.is_none() && ran.stage != ToolStage::Ran {
+                let call = &tools.calls[ran.at].call;
+                ran.output = Some(self.tool_output(call, &ran.result.output));
+            }
         }
+        tools.done = finished;
+        tools.started = started;
+        tools.allowed = allowed;
+        self.position.phase = Phase::Tools(turn);
     }
 
     /// Accepts the agent's decision on whether the tools' results are the final output.
@@ -417,15 +467,12 @@ impl Run {
     }
 
     /// Makes the output item of a call.
-    fn tool_output(&mut self, call: &Item, text: &str, output: Value) -> RunItem {
+    fn tool_output(&mut self, call: &Item, output: &ToolOutput) -> RunItem {
+        let item = output_item(call, &output.text());
+        let output = output.clone().into_value();
         let kind = RunItemKind::ToolCallOutput { output };
         let number = self.next_item();
-        RunItem::made(
-            kind,
-            self.agent.name.clone(),
-            output_item(call, text),
-            number,
-        )
+        RunItem::made(kind, self.agent.name.clone(), item, number)
     }
 
     /// Returns the number of the next item.

@@ -1,6 +1,7 @@
 //! Replacing the user's words or the final output.
 
 use super::machine::{Phase, Run};
+use super::recovery::Fallback;
 use super::turn::Turn;
 use crate::items::{Input, Item, RunItem, RunItemKind};
 use crate::output::{FinalOutput, OutputType};
@@ -64,16 +65,19 @@ impl Run {
     /// Ends the run with a fallback output, after `items` of a turn that failed.
     pub(super) fn recover(
         &mut self,
-        output: FinalOutput,
+        fallback: Fallback,
         output_type: Option<&OutputType>,
         mut items: Vec<RunItem>,
     ) {
-        items.push(self.output_message(&output, output_type));
+        if fallback.is_in_history {
+            items.push(self.output_message(&fallback.output, output_type));
+        }
         let turn = Turn {
             items,
+            is_fallback: true,
             ..Turn::default()
         };
-        self.position.phase = Phase::Output(turn, output);
+        self.position.phase = Phase::Output(turn, fallback.output);
     }
 
     /// The message with which the model would have given an output.

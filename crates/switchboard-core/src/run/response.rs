@@ -1,12 +1,12 @@
 //! Interpreting a model response: classifying its items, finding the final output.
 
-use super::machine::{Run, UnknownTool, model_error, number_after};
+use super::machine::{EmptyOutput, ResponseRules, Run, UnknownTool, model_error, number_after};
 use super::turn::{HandoffCall, ToolCall, Turn};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, excerpt};
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::model::ModelResponse;
 use crate::offer::Offer;
-use crate::output::{FinalOutput, OutputType};
+use crate::output::FinalOutput;
 
 impl Run {
     /// Classifies the items of a response. Returns the turn and the number of its last item.
@@ -82,7 +82,8 @@ fn classify_call(
         }
         None => {
             return Err(model_error(format!(
-                "the model called \"{name}\", which is neither a tool nor a handoff here"
+                "the model called \"{}\", which is neither a tool nor a handoff here",
+                excerpt(&name)
             )));
         }
     }
@@ -93,7 +94,7 @@ fn classify_call(
 pub(super) fn final_output(
     turn: &Turn,
     skipped_calls: bool,
-    output_type: Option<&OutputType>,
+    rules: ResponseRules<'_>,
 ) -> Result<Option<FinalOutput>, Error> {
     let message = turn
         .items
@@ -104,16 +105,26 @@ pub(super) fn final_output(
         return Ok(None);
     }
     if let Some(refusal) = message.and_then(|made| made.item().refusal()) {
-        let message = format!("the model refused to answer: {refusal}");
+        let message = format!("the model refused to answer: {}", excerpt(&refusal));
         return Err(Error::new(ErrorKind::ModelRefusal, message));
     }
     let text = message.and_then(|made| made.item().text());
-    match (output_type, text) {
+    let text = text.filter(|text| rules.output_type.is_none() || !text.is_empty());
+    match (rules.output_type, text) {
         (None, text) => {
             let text = text.unwrap_or_default();
             Ok(Some(FinalOutput::Text(text.as_ref().into())))
         }
-        (Some(_), None) => Ok(None),
+        (Some(output), None) => match rules.empty_output {
+            EmptyOutput::AskAgain => Ok(None),
+            EmptyOutput::Reject => {
+                let message = format!(
+                    "the model's answer is empty, and its output type asks for a {}",
+                    output.name()
+                );
+                Err(model_error(message))
+            }
+        },
         (Some(output), Some(text)) => output.validate(&text).map(Some).map_err(|error| {
             let message = format!(
                 "the model's answer is not a {}, which its output type asks for: {error}",

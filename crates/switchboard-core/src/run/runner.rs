@@ -13,9 +13,11 @@ use super::machine::Run;
 use super::result::RunResult;
 use super::stream::RunStream;
 use crate::agent::Agent;
-use crate::context::RunContext;
+use crate::context::AddedUsage;
 use crate::error::{Error, ErrorKind};
 use crate::items::Input;
+use crate::tool::ToolContext;
+use crate::trace::TraceParent;
 
 /// Runs a conversation, beginning with one agent.
 ///
@@ -47,6 +49,14 @@ pub struct Runner<C = (), S = ()> {
     agent: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: S,
+    outer: Option<OuterCall>,
+}
+
+/// The tool call that a run lies inside of.
+#[derive(Clone)]
+pub(super) struct OuterCall {
+    pub(super) usage: AddedUsage,
+    pub(super) trace: TraceParent,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -79,6 +89,7 @@ impl<C> Runner<C> {
             agent: agent.clone(),
             config: Arc::default(),
             context: (),
+            outer: None,
         }
     }
 
@@ -88,7 +99,30 @@ impl<C> Runner<C> {
             agent: self.agent,
             config: self.config,
             context: context.into(),
+            outer: self.outer,
         }
+    }
+}
+
+impl<C, S> Runner<C, S> {
+    /// Puts the runs inside a tool call of another run: their usage is counted there as well, and
+    /// their spans lie under that of the call.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Runner, Tool, tool};
+    ///
+    /// let expert: Agent = Agent::new("Expert");
+    /// let ask: Tool = tool("ask").run(move |ctx, (): ()| {
+    ///     let run = Runner::new(&expert).within(&ctx).run("What is new?");
+    ///     async move { run.await.map(|result| result.final_text().into_owned()) }
+    /// });
+    /// ```
+    pub fn within<O>(mut self, call: &ToolContext<O>) -> Self {
+        self.outer = Some(OuterCall {
+            usage: call.run_context().added().clone(),
+            trace: call.trace().clone(),
+        });
+        self
     }
 }
 
@@ -212,24 +246,6 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
 }
 
 impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
-    /// Like [`Runner::run`], inside the run of `outer`, which counts the usage as well.
-    pub(crate) async fn run_within(
-        &self,
-        outer: &RunContext<C>,
-        input: impl Into<Input>,
-    ) -> Result<RunResult<C>, Error> {
-        drive(self.start(input).within(outer)).await
-    }
-
-    /// Like [`Runner::stream`], inside the run of `outer`, which counts the usage as well.
-    pub(crate) fn stream_within(
-        &self,
-        outer: &RunContext<C>,
-        input: impl Into<Input>,
-    ) -> RunStream<C> {
-        RunStream::new(self.start(input).within(outer))
-    }
-
     /// The driver of a new run.
     fn start(&self, input: impl Into<Input>) -> Driver<C> {
         self.driver(self.begin(input), self.agent.clone())
@@ -245,7 +261,11 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
 
     fn driver(&self, run: Run, agent: Agent<C>) -> Driver<C> {
         let (start, config) = (self.agent.clone(), self.config.clone());
-        Driver::new(run, start, agent, config, self.context.context())
+        let driver = Driver::new(run, start, agent, config, self.context.context());
+        match &self.outer {
+            Some(outer) => driver.within(outer),
+            None => driver,
+        }
     }
 }
 
@@ -278,6 +298,7 @@ impl<C, S: Clone> Clone for Runner<C, S> {
             agent: self.agent.clone(),
             config: self.config.clone(),
             context: self.context.clone(),
+            outer: self.outer.clone(),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::machine::Run;
-use crate::items::{Items, RunItemKind};
+use crate::items::{Item, Items, RunItemKind};
 use crate::model::{ModelResponse, ServerState};
 
 /// A conversation that the provider keeps, so that only new items are sent.
@@ -49,6 +50,20 @@ pub(super) struct Delivered {
     response: Option<Arc<str>>,
     /// The conversation, where it has an identifier.
     conversation: Option<Arc<str>>,
+    /// Items that a filter on model calls has left out so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<Item>,
+}
+
+/// The items that a filter has left out of a request. One that it has changed is not left out.
+pub(super) fn left_out(given: &Items, filtered: &Items) -> Vec<Item> {
+    let sent: FxHashSet<&str> = filtered.iter().map(Item::as_json).collect();
+    let known: FxHashSet<&str> = given.iter().map(Item::as_json).collect();
+    let changed = filtered
+        .iter()
+        .filter(|item| !known.contains(item.as_json()));
+    let missing = given.iter().filter(|item| !sent.contains(item.as_json()));
+    missing.skip(changed.count()).cloned().collect()
 }
 
 impl Run {
@@ -56,7 +71,7 @@ impl Run {
     pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
         let delivered = self.delivered.as_deref().cloned().unwrap_or_default();
         let mut items = if delivered.input {
-            Items::new()
+            delivered.left_out.into()
         } else {
             self.conversation.input.items()
         };
@@ -84,12 +99,14 @@ impl Run {
         &self,
         response: &ModelResponse,
         history: &ServerHistory,
+        left_out: Vec<Item>,
     ) -> Box<Delivered> {
         Box::new(Delivered {
             input: true,
             generated: self.conversation.generated.len(),
             response: response.response_id.clone(),
             conversation: history.conversation().cloned(),
+            left_out,
         })
     }
 

@@ -76,15 +76,20 @@ impl Run {
         self.add_unsaved(kept.into_iter());
     }
 
-    /// Saves the calls of a turn whose final output, made by a tool, was rejected, with the outputs
-    /// withheld.
-    pub(super) fn save_withheld(&mut self) {
-        if let Phase::Output(turn, _) = &self.position.phase
-            && turn.ends_at_tool
-            && self.session.is_attached
-            && self.session.saved_early.is_empty()
-        {
+    /// Withholds a final output, made by a tool, that a guardrail rejected: the run itself does not
+    /// hold it any more, and the session gets the calls without it.
+    pub(super) fn withhold_output(&mut self) {
+        let Phase::Output(turn, output) = &mut self.position.phase else {
+            return;
+        };
+        if !turn.ends_at_tool {
+            return;
+        }
+        if self.session.is_attached && self.session.saved_early.is_empty() {
             self.session.unsaved.extend(turn.with_outputs_withheld());
+        }
+        *output = turn.withhold_outputs();
+        if self.session.is_attached {
             self.session.saved_early = turn.items.iter().map(RunItem::key).collect();
         }
     }
@@ -92,14 +97,18 @@ impl Run {
     /// Saves the completed tools of a turn that failed after they ran, and returns their items. The
     /// run itself stays where it is.
     pub(super) fn save_completed_tools(&mut self) -> Vec<RunItem> {
-        let (Phase::Handoff(turn) | Phase::ToolUse(turn)) = &self.position.phase else {
+        let Some(turn) = self.turn() else {
             return Vec::new();
         };
         let completed = turn.completed_tools();
-        if self.session.is_attached && self.session.saved_early.is_empty() {
-            let items = completed.iter().map(RunItem::to_input_item);
-            self.session.unsaved.extend(items);
-            self.session.saved_early = completed.iter().map(RunItem::key).collect();
+        if self.session.is_attached {
+            let session = &mut self.session;
+            for made in &completed {
+                if !session.saved_early.contains(&made.key()) {
+                    session.unsaved.push(made.to_input_item());
+                    session.saved_early.push(made.key());
+                }
+            }
         }
         completed
     }

@@ -9,6 +9,7 @@ use super::calls::CallRole;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
+use crate::tool::ToolError;
 
 /// Stands in for an output that an output guardrail rejected.
 const WITHHELD: &str = "Output withheld by an output guardrail.";
@@ -31,6 +32,12 @@ pub(super) struct Turn {
     /// Set once hooks were notified of the agent's end.
     #[serde(alias = "end_told")]
     pub(super) end_reported: bool,
+    /// Set if the final output is a fallback of the application.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_fallback: bool,
+    /// Set if a guardrail rejected the final output, which is then withheld.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_withheld: bool,
 }
 
 /// The tool calls of a turn.
@@ -44,6 +51,9 @@ pub(super) struct ToolTurn {
     pub(super) done: Vec<RanTool>,
     /// Indexes of the calls whose start was reported to hooks before the turn failed.
     pub(super) started: Vec<usize>,
+    /// Indexes of the calls that guardrails allowed before the turn failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) allowed: Vec<usize>,
 }
 
 static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
@@ -54,9 +64,44 @@ pub(super) struct RanTool {
     /// The index of its call.
     pub(super) at: usize,
     pub(super) result: ToolResult,
-    /// Set if it failed, and the result is the failure text for the model.
-    pub(super) failed: bool,
+    /// The failure, where the result is the text for the model about one.
+    #[serde(skip)]
+    pub(super) error: Option<ToolError>,
+    /// Set if the tool's code was called, and hooks are notified of its end.
+    #[serde(default = "was_invoked")]
+    pub(super) was_invoked: bool,
+    /// The item of the output, once it was saved before the end of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<RunItem>,
     pub(super) stage: ToolStage,
+}
+
+impl RanTool {
+    /// A tool whose code was called.
+    pub(super) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
+        Self {
+            at,
+            result,
+            error,
+            was_invoked: true,
+            output: None,
+            stage: ToolStage::Ran,
+        }
+    }
+
+    /// A call that a guardrail answered instead of the tool.
+    pub(super) fn rejected(at: usize, result: ToolResult) -> Self {
+        Self {
+            was_invoked: false,
+            stage: ToolStage::Checked,
+            ..Self::invoked(at, result, None)
+        }
+    }
+}
+
+/// The value in stored runs that do not have the field.
+fn was_invoked() -> bool {
+    true
 }
 
 /// The progress of a tool. Finished stages are not repeated when the run is resumed.
@@ -105,13 +150,6 @@ pub struct HandoffCall {
     pub call: Item,
 }
 
-impl ToolCall {
-    /// The output for the model if there is no such tool.
-    pub(super) fn not_found(&self) -> String {
-        format!("Tool '{}' not found.", self.tool)
-    }
-}
-
 impl Turn {
     pub(super) fn tools(&self) -> &ToolTurn {
         self.tools.as_deref().unwrap_or_else(|| &NO_TOOLS)
@@ -158,12 +196,14 @@ impl Turn {
         });
     }
 
-    /// The items to keep when the turn fails after its tools ran: calls with their outputs, calls
-    /// that the provider completed, and the reasoning before each.
+    /// The items to keep when the turn fails after some of its tools ran: calls with their outputs,
+    /// calls that the provider completed, and the reasoning before each.
     pub(super) fn completed_tools(&self) -> Vec<RunItem> {
-        let answered = tool_outputs(&self.items);
         let mut kept = self.items.clone();
         remove_last_reasoning(&mut kept);
+        let done = self.tools().done.iter();
+        kept.extend(done.filter_map(|ran| ran.output.clone()));
+        let answered = tool_outputs(&kept);
         remove_items(&mut kept, |made| match made.kind() {
             RunItemKind::ToolCall => {
                 !answered.contains(&made.item().output_identity())
@@ -195,6 +235,26 @@ impl Turn {
             let item = made.item().with_field("output", &text);
             *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
         }
+    }
+
+    /// Replaces the outputs of the tools, and returns the final output in place of theirs.
+    pub(super) fn withhold_outputs(&mut self) -> FinalOutput {
+        self.is_withheld = true;
+        for made in &mut self.items {
+            if made.kind().is_tool_output() {
+                let kind = RunItemKind::ToolCallOutput {
+                    output: WITHHELD.into(),
+                };
+                let item = made.item().with_field("output", WITHHELD);
+                *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+            }
+        }
+        let tools = self.tools_mut();
+        tools.done.clear();
+        for result in &mut tools.results {
+            result.output = WITHHELD.into();
+        }
+        FinalOutput::Text(WITHHELD.into())
     }
 
     /// The calls of the turn with their outputs withheld. Empty if the turn holds more than calls

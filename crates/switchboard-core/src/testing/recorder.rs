@@ -1,6 +1,7 @@
 //! A model that records a live run, to be replayed as a script.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_core::Stream;
 use futures_util::StreamExt as _;
@@ -53,7 +54,14 @@ struct Log {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     answers: Vec<Answer>,
+    /// The fingerprint of the request of each answer.
+    #[serde(default)]
+    fingerprints: Vec<String>,
 }
+
+/// The time after which a call fails that was cancelled when it was recorded, unless it is cancelled
+/// again.
+const CANCELLED_CALL_FAILS_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,18 +73,24 @@ enum Answer {
 }
 
 impl Recording {
-    /// Returns a model that gives the same answers again. A call that was cancelled before it was
-    /// answered fails, so that the calls after it get their own answers.
+    /// Returns a model that gives each request the answer that was recorded for it, in any order. A
+    /// request that was not recorded, because it has changed since, fails. A call that was cancelled
+    /// before it was answered waits to be cancelled again.
     pub fn script(&self) -> ScriptedModel {
-        let mut model = ScriptedModel::new();
-        for answer in &self.answers {
-            model = match answer {
-                Answer::Response(response) => model.respond_with(response.clone()),
-                Answer::Error(message) => model.fail(message),
-                Answer::Missing => model.fail("this call was not answered when it was recorded"),
+        let mut fingerprints = self.fingerprints.iter();
+        let model = ScriptedModel::new();
+        self.answers.iter().fold(model, |model, answer| {
+            let model = match fingerprints.next() {
+                Some(fingerprint) => model.only_for(fingerprint),
+                None => model,
             };
-        }
-        model
+            with_answer(model, answer)
+        })
+    }
+
+    /// Returns a model that gives the same answers in their order, whatever the requests are.
+    pub fn script_for_any_request(&self) -> ScriptedModel {
+        self.answers.iter().fold(ScriptedModel::new(), with_answer)
     }
 
     /// Returns the number of recorded calls.
@@ -87,6 +101,16 @@ impl Recording {
     /// Returns `true` if no call was recorded.
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
+    }
+}
+
+fn with_answer(model: ScriptedModel, answer: &Answer) -> ScriptedModel {
+    match answer {
+        Answer::Response(response) => model.respond_with(response.clone()),
+        Answer::Error(message) => model.fail(message),
+        Answer::Missing => model
+            .delay(CANCELLED_CALL_FAILS_AFTER)
+            .fail("this call was not answered when it was recorded"),
     }
 }
 
@@ -101,8 +125,11 @@ impl Recorder {
 
     /// Returns the answers so far.
     pub fn recording(&self) -> Recording {
+        let log = lock(&self.log);
+        let requests = log.requests.iter();
         Recording {
-            answers: lock(&self.log).answers.clone(),
+            answers: log.answers.clone(),
+            fingerprints: requests.map(ModelRequest::fingerprint).collect(),
         }
     }
 

@@ -97,7 +97,8 @@ impl Report {
 
     /// Returns the handoffs that were refused.
     pub fn refused(&self) -> Vec<HandoffRecord> {
-        let is_refused = |handoff: &&HandoffRecord| handoff.outcome != HandoffOutcome::Taken;
+        let is_refused =
+            |handoff: &&HandoffRecord| matches!(handoff.outcome, HandoffOutcome::Refused(_));
         self.handoffs.iter().filter(is_refused).cloned().collect()
     }
 

@@ -1,10 +1,13 @@
 //! A model that answers from a script.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::stream;
+use futures_timer::Delay;
+use futures_util::stream::{self, StreamExt as _};
 
 use super::requests_of;
 use crate::callback::BoxError;
@@ -34,8 +37,8 @@ pub struct ScriptedModel(Arc<Mutex<Script>>);
 #[derive(Debug, Default)]
 struct Script {
     answers: VecDeque<Answer>,
-    /// The expectations of the answer that is added next.
-    expectations: Vec<Expectation>,
+    /// The conditions of the answer that is added next, and the pause before it.
+    next: Conditions,
     requests: Vec<ModelRequest>,
     messages: usize,
     calls: usize,
@@ -43,8 +46,38 @@ struct Script {
 
 #[derive(Debug)]
 struct Answer {
+    conditions: Conditions,
+    reply: Reply,
+}
+
+/// The conditions under which an answer is given.
+#[derive(Debug, Default)]
+struct Conditions {
     expectations: Vec<Expectation>,
-    response: Result<ModelResponse, String>,
+    /// The fingerprint of the only request that gets the answer.
+    fingerprint: Option<String>,
+    delay: Option<Duration>,
+}
+
+/// The content of an answer.
+enum Reply {
+    Response(ModelResponse),
+    Events(Vec<ModelEvent>),
+    Function(Box<ReplyFunction>),
+    Error(String),
+}
+
+type ReplyFunction = dyn FnOnce(&ModelRequest) -> Result<ModelResponse, BoxError> + Send;
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response(response) => response.fmt(f),
+            Self::Events(events) => events.fmt(f),
+            Self::Function(_) => f.write_str("Function"),
+            Self::Error(error) => write!(f, "Error({error})"),
+        }
+    }
 }
 
 /// A condition on a request.
@@ -73,7 +106,47 @@ impl ScriptedModel {
     /// Adds this response.
     #[must_use]
     pub fn respond_with(self, response: ModelResponse) -> Self {
-        self.add(Ok(response))
+        self.add(Reply::Response(response))
+    }
+
+    /// Adds an answer that a function makes of the request.
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Item, ModelResponse};
+    ///
+    /// let model = ScriptedModel::new().respond_by(|request| {
+    ///     let count = request.input.len().to_string();
+    ///     Ok(ModelResponse::new([Item::output_message("msg_1", &count)]))
+    /// });
+    /// ```
+    #[must_use]
+    pub fn respond_by(
+        self,
+        respond: impl FnOnce(&ModelRequest) -> Result<ModelResponse, BoxError> + Send + 'static,
+    ) -> Self {
+        self.add(Reply::Function(Box::new(respond)))
+    }
+
+    /// Adds an answer of exactly these events to a streamed call. A plain call gets the response of
+    /// the [`ModelEvent::Completed`] among them.
+    #[must_use]
+    pub fn stream_events(self, events: impl IntoIterator<Item = ModelEvent>) -> Self {
+        self.add(Reply::Events(events.into_iter().collect()))
+    }
+
+    /// Sets a pause before the next answer.
+    #[must_use]
+    pub fn delay(self, delay: Duration) -> Self {
+        lock(&self.0).next.delay = Some(delay);
+        self
+    }
+
+    /// Gives the next answer only to the request with this fingerprint.
+    #[must_use]
+    pub(super) fn only_for(self, fingerprint: &str) -> Self {
+        lock(&self.0).next.fingerprint = Some(fingerprint.to_owned());
+        self
     }
 
     /// Adds a condition on the request that gets the next answer. If it does not hold, the call
@@ -94,20 +167,17 @@ impl ScriptedModel {
         what: impl Into<String>,
         holds: impl Fn(&ModelRequest) -> bool + Send + 'static,
     ) -> Self {
-        lock(&self.0).expectations.push(Expectation {
+        lock(&self.0).next.expectations.push(Expectation {
             what: what.into(),
             holds: Box::new(holds),
         });
         self
     }
 
-    fn add(self, response: Result<ModelResponse, String>) -> Self {
+    fn add(self, reply: Reply) -> Self {
         let mut script = lock(&self.0);
-        let expectations = std::mem::take(&mut script.expectations);
-        script.answers.push_back(Answer {
-            expectations,
-            response,
-        });
+        let conditions = std::mem::take(&mut script.next);
+        script.answers.push_back(Answer { conditions, reply });
         drop(script);
         self
     }
@@ -145,7 +215,7 @@ impl ScriptedModel {
     /// Adds a failure.
     #[must_use]
     pub fn fail(self, message: &str) -> Self {
-        self.add(Err(message.to_owned()))
+        self.add(Reply::Error(message.to_owned()))
     }
 
     /// Returns the requests so far.
@@ -163,47 +233,88 @@ impl ScriptedModel {
         lock(&self.0).answers.len()
     }
 
-    fn answer(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        let (call, answer) = {
-            let mut script = lock(&self.0);
-            script.requests.push(request.clone());
-            (script.requests.len(), script.answers.pop_front())
+    /// Takes the answer to a request out of the script.
+    fn take_answer(&self, request: &ModelRequest) -> Result<Answer, BoxError> {
+        let mut script = lock(&self.0);
+        script.requests.push(request.clone());
+        let call = script.requests.len();
+        let is_for = |answer: &Answer| match &answer.conditions.fingerprint {
+            None => true,
+            Some(fingerprint) => *fingerprint == request.fingerprint(),
         };
-        let Some(answer) = answer else {
-            return Err(format!("the script has no answer for call {call} of the model").into());
+        let Some(at) = script.answers.iter().position(is_for) else {
+            return Err(if script.answers.is_empty() {
+                format!("the script has no answer for call {call} of the model")
+            } else {
+                format!("call {call}: the request is not one of those that were recorded")
+            }
+            .into());
         };
-        for expectation in &answer.expectations {
-            if !(expectation.holds)(&request) {
+        let answer = script.answers.remove(at);
+        drop(script);
+        let answer = answer.ok_or("the answer is gone")?;
+        for expectation in &answer.conditions.expectations {
+            if !(expectation.holds)(request) {
                 return Err(format!("call {call}: the request must {}", expectation.what).into());
             }
         }
-        Ok(answer.response?)
+        Ok(answer)
+    }
+
+    /// The events of the answer to a request, after the pause before it.
+    async fn answer(&self, request: ModelRequest) -> Result<Vec<ModelEvent>, BoxError> {
+        let answer = self.take_answer(&request)?;
+        if let Some(delay) = answer.conditions.delay {
+            Delay::new(delay).await;
+        }
+        match answer.reply {
+            Reply::Response(response) => Ok(in_words(response)),
+            Reply::Events(events) => Ok(events),
+            Reply::Function(respond) => Ok(in_words(respond(&request)?)),
+            Reply::Error(error) => Err(error.into()),
+        }
     }
 }
 
 impl Model for ScriptedModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.answer(request)
+        let events = self.answer(request).await?;
+        let response = events.into_iter().find_map(|event| match event {
+            ModelEvent::Completed(response) => Some(response),
+            _ => None,
+        });
+        response.ok_or_else(|| "the events of the script hold no complete response".into())
     }
 
     fn stream(
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        let mut events = Vec::new();
-        let answer = self.answer(request);
-        let items = answer.iter().flat_map(|response| &response.output);
-        for item in items.filter(|item| item.kind() == ItemKind::Message) {
-            let id: Arc<str> = item.id().unwrap_or_default().into();
-            for word in item.text().unwrap_or_default().split_inclusive(' ') {
-                events.push(Ok(ModelEvent::text_delta(id.clone(), word)));
-            }
-        }
-        events.push(answer.map(ModelEvent::Completed));
-        stream::iter(events)
+        stream::once(self.answer(request)).flat_map(|answer| {
+            stream::iter(match answer {
+                Ok(events) => events.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            })
+        })
     }
 
     fn name(&self) -> &str {
         "scripted"
     }
+}
+
+/// The events of a response whose messages are streamed word by word.
+fn in_words(response: ModelResponse) -> Vec<ModelEvent> {
+    let mut events = Vec::new();
+    for item in &response.output {
+        if item.kind() != ItemKind::Message {
+            continue;
+        }
+        let id: Arc<str> = item.id().unwrap_or_default().into();
+        for word in item.text().unwrap_or_default().split_inclusive(' ') {
+            events.push(ModelEvent::text_delta(id.clone(), word));
+        }
+    }
+    events.push(ModelEvent::Completed(response));
+    events
 }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_channel::oneshot;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Inner, Settings, Tool, ToolContext, ToolOutput};
+use super::{Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolOutput};
 use crate::agent::Agent;
-use crate::callback::{BoxError, IntoOutcome, Outcome};
+use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
 use crate::context::RunContext;
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
-use crate::schema::{self, Payload};
+use crate::schema::{self, InvalidPayload, Payload};
 
 /// Starts building a tool; [`ToolBuilder::run`] finishes it.
 ///
@@ -28,9 +29,11 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
             parameters: schema::raw(&Value::Null),
             strict: true,
         },
-        failure: None,
+        on_failure: OnFailure::TellDefault,
         guardrails: Vec::new(),
         timeout: None,
+        timeout_ends_run: false,
+        coerces: true,
         enabled: Enabled::Always,
         agent: None,
     })
@@ -62,20 +65,40 @@ impl<C> ToolBuilder<C> {
         self.with(|settings| settings.enabled = Enabled::when(condition))
     }
 
-    /// Sets the text that the model gets when the tool fails. By default it only learns that it
-    /// failed: the error may hold private data.
+    /// Sets the text that the model gets when the tool fails. By default it learns what is wrong with
+    /// its arguments, and otherwise only that the tool failed: the error may hold private data. A
+    /// tool can also return a [`ToolFailure`](super::ToolFailure), which has a text for the model.
+    ///
+    /// `text` returns a `String`, a `Result` of one, or a future of either.
     #[must_use]
-    pub fn failure_text<F>(self, text: F) -> Self
+    pub fn failure_text<F, R, M>(self, text: F) -> Self
     where
-        F: Fn(&ToolContext<C>, &BoxError) -> String + Send + Sync + 'static,
+        F: Fn(ToolContext<C>, ToolError) -> R + Send + Sync + 'static,
+        R: IntoOutcome<String, M>,
     {
-        self.with(|settings| settings.failure = Some(Box::new(text)))
+        let text = Arc::new(move |ctx, error| text(ctx, error).into_outcome());
+        self.with(|settings| settings.on_failure = OnFailure::TellText(text))
+    }
+
+    /// Ends the run when the tool fails, instead of telling the model. The error of the run is of the
+    /// kind [`ErrorKind::Tool`](crate::ErrorKind::Tool), or
+    /// [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) if the arguments are invalid.
+    /// Tools that ran beside it are stored with the session.
+    #[must_use]
+    pub fn fail_run(self) -> Self {
+        self.with(|settings| settings.on_failure = OnFailure::EndRun)
     }
 
     /// Sets a timeout, after which the tool is cancelled where it awaits, and the model is told.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| settings.timeout = Some(timeout))
+    }
+
+    /// Ends the run when the tool exceeds its timeout, instead of telling the model.
+    #[must_use]
+    pub fn fail_run_on_timeout(self) -> Self {
+        self.with(|settings| settings.timeout_ends_run = true)
     }
 
     /// Adds a guardrail on the tool's calls or outputs.
@@ -91,28 +114,90 @@ impl<C> ToolBuilder<C> {
         self.with(|settings| settings.spec.strict = strict)
     }
 
+    /// Sets whether a number or a boolean may be sent as the text that spells it, which is the
+    /// default: `"5"` is read as `5` where the schema asks for a number.
+    #[must_use]
+    pub fn coerce_arguments(self, coerces: bool) -> Self {
+        self.with(|settings| settings.coerces = coerces)
+    }
+
     /// Sets the agent behind the tool.
     pub(crate) fn answered_by(self, agent: Agent<C>) -> Self {
         self.with(|settings| settings.agent = Some(agent))
     }
 
     /// Finishes the tool with its code. The type of the arguments is the schema that the model gets; a
-    /// tool without arguments takes `()`.
+    /// tool without arguments takes `()`. The arguments are validated against the schema before the
+    /// code runs, and the model is told what is invalid.
     ///
     /// The code returns a value that converts into a [`ToolOutput`], a `Result` of one, or a future
     /// of either. After an error the model gets the failure text and continues.
+    ///
+    /// The code runs on the thread of the run: a tool that blocks it is finished with
+    /// [`run_blocking`](Self::run_blocking).
     pub fn run<T, F, R, M>(self, code: F) -> Tool<C>
     where
         T: JsonSchema + DeserializeOwned,
         F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let mut described = schema::of::<T>();
-        // `()` stands for no arguments, whatever the model sends.
+        self.run_typed(move |ctx, arguments| code(ctx, arguments).into_outcome())
+    }
+
+    /// Finishes the tool with code that blocks its thread: it computes for long, or waits without
+    /// `await`. Each call runs on a thread of its own, beside other tools and without blocking the
+    /// run. The code cannot be cancelled: after a timeout it goes on, and its result is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// let report: Tool = tool("report").run_blocking(|_ctx, (): ()| {
+    ///     std::thread::sleep(Duration::from_millis(5));
+    ///     "3 pages"
+    /// });
+    /// ```
+    pub fn run_blocking<T, F, R, M>(self, code: F) -> Tool<C>
+    where
+        C: Send + Sync + 'static,
+        T: JsonSchema + DeserializeOwned + Send + 'static,
+        F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let code = Arc::new(code);
+        self.run_typed(move |ctx, arguments| {
+            let code = code.clone();
+            run_on_thread(move || code(ctx, arguments).into_outcome())
+        })
+    }
+
+    fn run_typed<T>(
+        self,
+        code: impl Fn(ToolContext<C>, T) -> Outcome<ToolOutput> + Send + Sync + 'static,
+    ) -> Tool<C>
+    where
+        T: JsonSchema + DeserializeOwned,
+    {
+        let described = schema::of::<T>();
+        // `()` stands for no arguments.
         let takes_none = described["type"] == "null";
-        if takes_none {
-            described = json!({});
-        }
+        let described = if takes_none { json!({}) } else { described };
+        self.run_described(described, move |ctx, arguments| {
+            let arguments = if takes_none { Value::Null } else { arguments };
+            match T::deserialize(arguments) {
+                Ok(arguments) => code(ctx, arguments),
+                Err(_) => Outcome::Ready(Err(InvalidPayload::of_type().into())),
+            }
+        })
+    }
+
+    /// Finishes the tool with the schema of its arguments, which the model gets in its strict form.
+    pub(crate) fn run_described(
+        self,
+        described: Value,
+        code: impl Fn(ToolContext<C>, Value) -> Outcome<ToolOutput> + Send + Sync + 'static,
+    ) -> Tool<C> {
+        let expected = Payload::arguments(described.clone(), self.0.coerces);
         let strict = self.0.spec.strict;
         let parameters = if strict {
             schema::strict(described)
@@ -129,16 +214,10 @@ impl<C> ToolBuilder<C> {
                 (Value::Null, Some(problem))
             }
         };
-        let invoke = move |ctx: ToolContext<C>| {
-            let arguments = if takes_none {
-                "null"
-            } else {
-                arguments_or_empty(&ctx)
-            };
-            match serde_json::from_str::<T>(arguments) {
-                Ok(arguments) => code(ctx, arguments).into_outcome(),
-                Err(error) => Outcome::Ready(Err(error.into())),
-            }
+        let problem = problem.or_else(|| schema_problem(&expected));
+        let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
+            Ok(arguments) => code(ctx, arguments),
+            Err(error) => Outcome::Ready(Err(error.into())),
         };
         self.finish(&parameters, strict, problem, invoke)
     }
@@ -175,10 +254,9 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let arguments = Payload::described_by(parameters.clone());
-        let problem = arguments.check_schema().err();
-        let problem = problem.map(|error| format!("the schema of its arguments is wrong: {error}"));
-        let invoke = move |ctx: ToolContext<C>| match arguments.check(arguments_or_empty(&ctx)) {
+        let expected = Payload::arguments(parameters.clone(), self.0.coerces);
+        let problem = schema_problem(&expected);
+        let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
             Ok(arguments) => code(ctx, arguments).into_outcome(),
             Err(error) => Outcome::Ready(Err(error.into())),
         };
@@ -207,12 +285,39 @@ impl<C> ToolBuilder<C> {
     }
 }
 
-/// The arguments of a call, `{}` if the model sent none.
-fn arguments_or_empty<C>(ctx: &ToolContext<C>) -> &str {
-    match ctx.arguments().trim() {
-        "" => "{}",
-        arguments => arguments,
+impl_debug!(ToolBuilder<C>, |builder| builder.0.spec.name);
+
+/// Parses the arguments of a call; none, or null, stand for an empty object.
+fn parse(expected: &Payload, arguments: &str) -> Result<Value, InvalidPayload> {
+    match arguments.trim() {
+        "" | "null" => expected.check("{}"),
+        arguments => expected.check(arguments),
     }
 }
 
-impl_debug!(ToolBuilder<C>, |builder| builder.0.spec.name);
+fn schema_problem(arguments: &Payload) -> Option<String> {
+    let problem = arguments.check_schema().err()?;
+    Some(format!("the schema of its arguments is wrong: {problem}"))
+}
+
+/// Runs code on a thread of its own.
+fn run_on_thread(
+    code: impl FnOnce() -> Outcome<ToolOutput> + Send + 'static,
+) -> Outcome<ToolOutput> {
+    Outcome::Pending(Box::pin(async move {
+        let (sender, receiver) = oneshot::channel();
+        let span = tracing::Span::current();
+        let work = move || {
+            let outcome = span.in_scope(|| catch_panic_sync(code));
+            // The receiver is gone if the call was cancelled.
+            let _ = sender.send(outcome);
+        };
+        std::thread::Builder::new()
+            .name("switchboard-tool".to_owned())
+            .spawn(work)?;
+        match receiver.await?? {
+            Outcome::Ready(result) => result,
+            Outcome::Pending(future) => future.await,
+        }
+    }))
+}

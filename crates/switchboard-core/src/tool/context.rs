@@ -5,31 +5,37 @@ use std::sync::{Arc, Weak};
 
 use serde_json::Value;
 
+use super::Tool;
+use crate::agent::Agent;
 use crate::context::RunContext;
+use crate::items::Item;
 use crate::model::Usage;
 use crate::run::stream::channel::EventChannel;
 use crate::run::stream::{EventKind, StreamEvent};
 use crate::run::{Run, RunConfig};
-use crate::team::Registry;
+use crate::trace::TraceParent;
 
 /// The context of a tool call: the run's context, and the call's details.
 ///
 /// It dereferences to the application's context.
 pub struct ToolContext<C = ()> {
     run: RunContext<C>,
-    call: Arc<CallInfo>,
-    /// The settings of the run.
-    config: Arc<RunConfig<C>>,
-    /// The team of the agent whose model called the tool.
-    team: Option<Arc<Registry<C>>>,
+    call: Arc<CallInfo<C>>,
 }
 
 /// The details of a tool call.
-pub(crate) struct CallInfo {
-    pub(crate) agent: Arc<str>,
+pub(crate) struct CallInfo<C> {
+    /// The agent whose model called the tool.
+    pub(crate) agent: Agent<C>,
     pub(crate) tool: Arc<str>,
+    /// The call as the model sent it.
+    pub(crate) item: Item,
     pub(crate) call_id: Arc<str>,
     pub(crate) arguments: Arc<str>,
+    /// The settings of the run.
+    pub(crate) config: Arc<RunConfig<C>>,
+    /// The span of the call, for runs inside the tool.
+    pub(crate) trace: TraceParent,
     /// Set if the run is streamed.
     pub(crate) progress: Option<ProgressReporter>,
 }
@@ -43,26 +49,40 @@ pub(crate) struct ProgressReporter {
 }
 
 impl<C> ToolContext<C> {
-    pub(crate) fn new(
-        run: RunContext<C>,
-        call: CallInfo,
-        config: Arc<RunConfig<C>>,
-        team: Option<&Arc<Registry<C>>>,
-    ) -> Self {
+    pub(crate) fn new(run: RunContext<C>, call: CallInfo<C>) -> Self {
         Self {
             run,
             call: Arc::new(call),
-            config,
-            team: team.cloned(),
         }
     }
 
-    pub(crate) fn config(&self) -> &Arc<RunConfig<C>> {
-        &self.config
+    /// The context of a call outside of a run.
+    pub(crate) fn outside_run(state: Arc<C>, tool: &Tool<C>, arguments: &Value) -> Self
+    where
+        C: Send + Sync + 'static,
+    {
+        let call_id = "call";
+        let arguments = arguments.to_string();
+        let call = CallInfo {
+            agent: Agent::new(""),
+            tool: tool.spec().name.clone(),
+            item: Item::function_call(call_id, tool.name(), &arguments),
+            call_id: call_id.into(),
+            arguments: arguments.into(),
+            config: Arc::default(),
+            trace: TraceParent::default(),
+            progress: None,
+        };
+        Self::new(RunContext::new(state), call)
     }
 
-    pub(crate) fn team(&self) -> Option<&Arc<Registry<C>>> {
-        self.team.as_ref()
+    /// The settings of the run.
+    pub fn config(&self) -> &RunConfig<C> {
+        &self.call.config
+    }
+
+    pub(crate) fn trace(&self) -> &TraceParent {
+        &self.call.trace
     }
 
     /// Reports progress to the stream of the run, as [`EventKind::ToolProgress`]. It does nothing if
@@ -91,7 +111,7 @@ impl<C> ToolContext<C> {
                 progress: progress.into(),
                 dropped: 0,
             },
-            agent: self.call.agent.clone(),
+            agent: self.call.agent.name_arc().clone(),
             turn: reporter.turn,
         };
         reporter.events.report_progress(event, &reporter.run);
@@ -108,8 +128,8 @@ impl<C> ToolContext<C> {
         &self.run
     }
 
-    /// The name of the agent whose model called the tool.
-    pub fn agent(&self) -> &str {
+    /// The agent whose model called the tool.
+    pub fn agent(&self) -> &Agent<C> {
         &self.call.agent
     }
 
@@ -121,6 +141,11 @@ impl<C> ToolContext<C> {
     /// The identifier of the call. It is stable over retries, so it can serve as an idempotency key.
     pub fn call_id(&self) -> &str {
         &self.call.call_id
+    }
+
+    /// The call as the model sent it.
+    pub fn call(&self) -> &Item {
+        &self.call.item
     }
 
     /// The arguments as the model wrote them.
@@ -137,6 +162,6 @@ impl<C> Deref for ToolContext<C> {
     }
 }
 
-impl_clone! { struct ToolContext<C> { run, call, config, team } }
+impl_clone! { struct ToolContext<C> { run, call } }
 
 impl_debug! { ToolContext<C> { tool: call.tool, call_id: call.call_id } }

@@ -47,7 +47,7 @@ impl Tracer for SubscriberTracer {
             ($name:literal, $($field:ident $(= $value:expr)?),*; $($later:ident),*) => {
                 tracing::info_span!(
                     target: "switchboard", parent: parent, $name,
-                    $($field $(= $value)?,)* $($later = empty,)* error = empty
+                    $($field $(= $value)?,)* $($later = empty,)* error = empty, error_data = empty
                 )
             };
         }
@@ -58,10 +58,10 @@ impl Tracer for SubscriberTracer {
                 model, input_items, ..
             } => open!("generation", model = &**model, input_items; input_tokens, output_tokens),
             SpanData::Function { name, input, .. } => {
-                open!("function", name = &**name, input = input.as_deref(); output, failed)
+                open!("function", name = &**name, input = input.as_deref(); output)
             }
             SpanData::Handoff { from, .. } => {
-                open!("handoff", from = &**from; to, payload, carried_items, requested)
+                open!("handoff", from = &**from; to, payload, carried_items)
             }
             SpanData::Guardrail { name, .. } => {
                 open!("guardrail", name = &**name; triggered, outcome)
@@ -86,9 +86,8 @@ impl Tracer for SubscriberTracer {
                 opened.record("input_tokens", usage.input_tokens);
                 opened.record("output_tokens", usage.output_tokens);
             }
-            SpanData::Function { output, failed, .. } => {
+            SpanData::Function { output, .. } => {
                 opened.record("output", output.as_deref());
-                opened.record("failed", failed);
             }
             SpanData::Handoff {
                 to,
@@ -109,8 +108,8 @@ impl Tracer for SubscriberTracer {
         }
         if let Some(error) = &span.error {
             opened.record("error", error.message.as_str());
-            if !error.requested_agents.is_empty() {
-                opened.record("requested", error.requested_agents.join(", "));
+            if !error.data.is_null() {
+                opened.record("error_data", error.data.to_string());
             }
         }
     }

@@ -1,13 +1,23 @@
 //! Agents as tools of others.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::{OutputGuardrail, ToolGuardrail, ToolVerdict};
+use switchboard_core::hooks::{HookResult, RunHooks};
 use switchboard_core::model::Usage;
+use switchboard_core::run::Fallback;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::ToolOutput;
-use switchboard_core::{Agent, EventKind, Item, ModelResponse, RunResult, Runner, handoff, tool};
+use switchboard_core::trace::{MemoryTracer, Span};
+use switchboard_core::{
+    Agent, EventKind, Item, MemorySession, Model, ModelRequest, ModelResponse, RunContext,
+    RunResult, Runner, handoff, tool,
+};
 
 use crate::described;
 
@@ -57,7 +67,7 @@ async fn an_agent_tool_has_a_listener_for_events_and_a_function_for_the_answer()
     let tool = expert
         .as_tool("ask")
         .max_turns(2)
-        .answer_with(|result: &RunResult| format!("{} says so", result.last_agent().name()))
+        .answer_with(|_ctx, result: RunResult| format!("{} says so", result.last_agent().name()))
         .on_event(move |_ctx, event| {
             if let EventKind::AgentUpdated { .. } = event.kind {
                 noted.lock().unwrap().push(event.agent.to_string());
@@ -188,4 +198,203 @@ async fn an_agent_can_be_a_tool_without_limit_or_not_at_all() {
     let offered = model.requests()[0].tools.clone();
     let offered: Vec<&str> = offered.iter().map(|tool| &*tool.name).collect();
     assert_eq!(offered, ["ask"]);
+}
+
+#[tokio::test]
+async fn the_spans_of_an_inner_run_lie_under_the_call() {
+    let expert: Agent = Agent::new("Expert");
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask"));
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"input": "x"}"#)
+        .say("inner")
+        .say("outer");
+    let tracer = MemoryTracer::new();
+    let runner = Runner::new(&clerk).model(model).tracer(tracer.clone());
+    runner.run("x").await.unwrap();
+    let spans = tracer.take();
+    let of = |kind: &str, name: &str| {
+        let json = |span: &&Span| serde_json::to_value(&span.data).unwrap();
+        let mut spans = spans.iter();
+        let found = spans.find(|span| span.data.kind() == kind && json(span)["name"] == name);
+        found.unwrap()
+    };
+    let (call, inner) = (of("function", "ask"), of("agent", "Expert"));
+    assert_eq!(inner.parent, Some(call.id));
+    assert!(spans.iter().all(|span| span.trace == call.trace));
+}
+
+#[tokio::test]
+async fn the_recovery_of_a_run_does_not_answer_for_its_agent_tools() {
+    let expert: Agent = Agent::new("Expert").tool(tool("look").run(|_ctx, (): ()| "seen"));
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask").max_turns(1));
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"input": "x"}"#)
+        .call("look", "{}")
+        .say("Never mind.");
+    let runner = Runner::new(&clerk)
+        .model(model.clone())
+        .recover(|_ctx, _failure| Some(Fallback::from("the fallback")));
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(result.final_text(), "Never mind.");
+    let told = described(&model.requests()[2].input);
+    assert!(told[2].contains("An error occurred"), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_empty_answer_falls_back_to_the_last_text_unless_a_guardrail_saw_it() {
+    for (is_guarded, expected) in [(false, "account 42"), (true, "")] {
+        let mut expert: Agent =
+            Agent::new("Expert").tool(tool("look").run(|_ctx, (): ()| "account 42"));
+        if is_guarded {
+            expert =
+                expert.output_guardrail(OutputGuardrail::new("ok", |_ctx, _agent, _output| ()));
+        }
+        let clerk = Agent::new("Clerk").tool(expert.as_tool("ask"));
+        let model = ScriptedModel::new()
+            .call("ask", r#"{"input": "x"}"#)
+            .call("look", "{}")
+            .say("")
+            .say("ok");
+        Runner::new(&clerk)
+            .model(model.clone())
+            .run("x")
+            .await
+            .unwrap();
+        let told = described(&model.requests()[3].input);
+        assert_eq!(told[2], format!("output of call_1: {expected}"));
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Translation {
+    /// The text to translate.
+    text: String,
+    language: String,
+}
+
+#[tokio::test]
+async fn typed_arguments_reach_the_agent_as_data_or_as_its_input_function_says() {
+    let expert: Agent = Agent::new("Expert");
+    for (ask, expected) in [
+        (
+            expert.as_tool("ask").parameters::<Translation>(),
+            "## Input Schema Summary:\n- text (string, required) - The text to translate.\n\
+             - language (string, required)\n",
+        ),
+        (
+            expert
+                .as_tool("ask")
+                .parameters_with_schema::<Translation>(),
+            "## Input JSON Schema:\n\n```\n{\n",
+        ),
+        (
+            expert
+                .as_tool("ask")
+                .input(|_ctx, wanted: Translation| async move {
+                    format!("In {}: {}", wanted.language, wanted.text)
+                }),
+            "In French: Hello",
+        ),
+    ] {
+        let clerk = Agent::new("Clerk").tool(ask);
+        let model = ScriptedModel::new()
+            .call("ask", r#"{"text": "Hello", "language": "French"}"#)
+            .say("Bonjour")
+            .say("ok");
+        Runner::new(&clerk)
+            .model(model.clone())
+            .run("x")
+            .await
+            .unwrap();
+        let asked = &model.requests_of("Expert")[0].input;
+        let text = asked.last().unwrap().text().unwrap().into_owned();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_tool_has_a_session_and_hooks_of_its_own() {
+    let expert: Agent = Agent::new("Expert");
+    let session = MemorySession::new();
+    let started = Arc::new(AtomicUsize::new(0));
+    struct Counting(Arc<AtomicUsize>);
+    impl RunHooks for Counting {
+        async fn on_agent_start(&self, _ctx: &RunContext, _agent: &Agent) -> HookResult {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+    let ask = expert
+        .as_tool("ask")
+        .session(&session)
+        .hooks(Counting(started.clone()));
+    let clerk = Agent::new("Clerk").tool(ask);
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"input": "first"}"#)
+        .say("one")
+        .call("ask", r#"{"input": "second"}"#)
+        .say("two")
+        .say("ok");
+    Runner::new(&clerk)
+        .model(model.clone())
+        .run("x")
+        .await
+        .unwrap();
+    assert_eq!(started.load(Ordering::SeqCst), 2);
+    assert_eq!(
+        described(&model.requests_of("Expert")[1].input),
+        ["user: first", "assistant: one", "user: second"]
+    );
+}
+
+#[tokio::test]
+async fn concurrent_calls_of_an_agent_tool_can_be_told_apart_and_a_failing_listener_is_ignored() {
+    let expert: Agent = Agent::new("Expert").model(Parrot);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let noted = heard.clone();
+    let ask = expert.as_tool("ask").on_event(move |ctx, event| {
+        if let EventKind::Item {
+            text: Some(text), ..
+        } = event.kind
+        {
+            let heard = format!("{} {} {text}", ctx.call_id(), event.agent);
+            noted.lock().unwrap().push(heard);
+        }
+        Err::<(), _>("the log is full")
+    });
+    let clerk = Agent::new("Clerk").tool(ask).model(
+        ScriptedModel::new()
+            .calls([("ask", r#"{"input": "a"}"#), ("ask", r#"{"input": "b"}"#)])
+            .say("ok"),
+    );
+    Runner::new(&clerk).run("x").await.unwrap();
+    let mut heard = heard.lock().unwrap().clone();
+    heard.sort();
+    assert_eq!(heard, ["call_1 Expert a", "call_2 Expert b"]);
+}
+
+/// A model that repeats the last message.
+struct Parrot;
+
+impl Model for Parrot {
+    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        let text = request
+            .input
+            .last()
+            .and_then(Item::text)
+            .unwrap_or_default();
+        Ok(ModelResponse::new([Item::output_message("m", &text)]))
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_an_agent_can_end_the_calling_run() {
+    let expert: Agent = Agent::new("Expert").tool(tool("look").run(|_ctx, (): ()| "seen"));
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask").max_turns(1).fail_run());
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"input": "x"}"#)
+        .call("look", "{}");
+    let error = Runner::new(&clerk).model(model).run("x").await.unwrap_err();
+    assert!(error.is_max_turns(), "{error}");
+    assert_eq!(error.run().unwrap().agent(), "Clerk");
 }

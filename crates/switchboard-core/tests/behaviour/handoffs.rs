@@ -1,12 +1,13 @@
 //! Taking a handoff: payloads, callbacks, conditions, custom targets, and what errors leave.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_core::handoff::{HandoffInputData, IntoHandoff as _};
+use switchboard_core::run::HandoffOutcome;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, ErrorKind, Handoff, Item, RunContext, Runner, Step, filters, handoff, tool,
@@ -403,4 +404,84 @@ async fn an_agent_handed_to_by_name_without_a_team_is_a_clear_error() {
     let error = Runner::new(&lost).model(model).run("x").await.unwrap_err();
     assert!(error.is_configuration(), "{error}");
     assert!(error.to_string().contains("Team"), "{error}");
+}
+
+#[tokio::test]
+async fn handoffs_that_were_ignored_are_recorded() {
+    let (b, c): (Agent, Agent) = (Agent::new("B"), Agent::new("C"));
+    let a = Agent::new("A").handoff(&b).handoff(&c);
+    let model = ScriptedModel::new()
+        .calls([("transfer_to_b", "{}"), ("transfer_to_c", r#"{"x": 1}"#)])
+        .say("ok");
+    let result = Runner::new(&a).model(model).run("x").await.unwrap();
+    let handoffs = result.handoffs().iter();
+    let handoffs: Vec<_> = handoffs
+        .map(|handoff| {
+            (
+                &*handoff.to,
+                handoff.payload.clone(),
+                handoff.outcome.clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        handoffs,
+        [
+            ("B", json!({}), HandoffOutcome::Taken),
+            ("C", json!({"x": 1}), HandoffOutcome::Ignored),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn conditions_are_evaluated_at_once_and_those_of_handoffs_after_the_instructions() {
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note = |text: &'static str| {
+        let log = log.clone();
+        move || log.lock().unwrap().push(text.to_owned())
+    };
+    let begun = Arc::new(AtomicUsize::new(0));
+    let condition = |text: &'static str| {
+        let (note, begun) = (note(text), begun.clone());
+        move |_ctx, _agent| {
+            note();
+            let begun = begun.clone();
+            begun.fetch_add(1, Ordering::SeqCst);
+            async move {
+                // The other one of two conditions must begin while this one waits.
+                for _ in 0..100 {
+                    if begun.load(Ordering::SeqCst) % 2 == 0 {
+                        return Ok(true);
+                    }
+                    tokio::task::yield_now().await;
+                }
+                Err("the other condition was not evaluated")
+            }
+        }
+    };
+    let made = note("instructions");
+    let (b, c): (Agent, Agent) = (Agent::new("B"), Agent::new("C"));
+    let agent: Agent = Agent::new("A")
+        .instructions_fn(move |_ctx, _agent| {
+            made();
+            "Help."
+        })
+        .tool(
+            tool("t")
+                .enabled_if(condition("tool"))
+                .run(|_ctx, (): ()| "1"),
+        )
+        .tool(
+            tool("u")
+                .enabled_if(condition("tool"))
+                .run(|_ctx, (): ()| "2"),
+        )
+        .handoff(handoff(&b).enabled_if(condition("handoff")))
+        .handoff(handoff(&c).enabled_if(condition("handoff")));
+    let model = ScriptedModel::new().say("ok");
+    Runner::new(&agent).model(model).run("x").await.unwrap();
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["tool", "tool", "instructions", "handoff", "handoff"]
+    );
 }

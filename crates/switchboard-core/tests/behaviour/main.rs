@@ -21,6 +21,7 @@ mod stored_runs;
 mod streams;
 mod teams;
 mod test_kit;
+mod tool_failures;
 mod tools;
 mod traces;
 mod usage;

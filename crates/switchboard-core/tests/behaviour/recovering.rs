@@ -1,18 +1,25 @@
 //! Other words, other outputs, other requests: what the application may change on the way.
 
+use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
 use switchboard_core::handoff::HandoffInputData;
-use switchboard_core::run::RunProblem;
+use switchboard_core::run::{Fallback, RunFailure, RunProblem};
+use switchboard_core::stream::ItemEvent;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, ErrorKind, FinalOutput, Item, Runner, handoff, tool};
+use switchboard_core::{
+    Agent, ErrorKind, EventKind, FinalOutput, Item, MemorySession, Runner, handoff, tool,
+};
 
 use crate::described;
 
 #[tokio::test]
 async fn a_run_that_cannot_continue_may_have_a_fallback_output() {
-    let recover = |_ctx, problem, message: String| async move {
-        match problem {
-            RunProblem::MaxTurns => Some(FinalOutput::from(format!("Stopped: {message}"))),
-            RunProblem::Refusal => Some(FinalOutput::from("Let us talk of something else.")),
+    let recover = |_ctx, failure: RunFailure| async move {
+        match failure.problem {
+            RunProblem::MaxTurns => {
+                let items = failure.run.new_items().len();
+                Some(format!("Stopped after {items} items: {}", failure.message).into())
+            }
+            RunProblem::Refusal => Some(Fallback::from("Let us talk of something else.")),
             _ => None,
         }
     };
@@ -24,7 +31,7 @@ async fn a_run_that_cannot_continue_may_have_a_fallback_output() {
         .recover(recover);
     let result = runner.run("x").await.unwrap();
     assert!(
-        result.final_text().starts_with("Stopped: "),
+        result.final_text().starts_with("Stopped after 2 items: "),
         "{}",
         result.final_text()
     );
@@ -112,7 +119,7 @@ async fn a_fallback_output_of_a_typed_run_is_of_its_type_or_an_error() {
     let agent: Agent = Agent::new("A").output::<Vec<u32>>();
     let run = |output: FinalOutput| {
         let model = ScriptedModel::new().say("no list");
-        let recover = move |_ctx, _problem, _message| Some(output.clone());
+        let recover = move |_ctx, _failure| Some(Fallback::new(output.clone()));
         Runner::new(&agent).model(model).recover(recover).run("x")
     };
     let result = run(FinalOutput::from(serde_json::json!([3])))
@@ -129,4 +136,77 @@ async fn a_fallback_output_of_a_typed_run_is_of_its_type_or_an_error() {
         error.to_string().contains("the recovery gave an output"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_fallback_may_stay_out_of_the_history() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().call("t", "{}"))
+        .max_turns(1)
+        .session(&session)
+        .recover(|_ctx, _failure| None::<Fallback>)
+        .recover_from(RunProblem::MaxTurns, |_ctx, _failure| {
+            Some(Fallback::from("Sorry.").out_of_history())
+        });
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(result.final_text(), "Sorry.");
+    let history = ["user: x", "call t", "output of call_1: 1"];
+    assert_eq!(described(&result.to_input_list()), history);
+    assert_eq!(described(&session.items()), history);
+}
+
+#[tokio::test]
+async fn an_empty_answer_of_a_typed_agent_asks_for_a_fallback_and_otherwise_the_model_again() {
+    let typed: Agent = Agent::new("A").output::<Vec<u32>>();
+    for first in [vec![], vec![Item::output_message("m", "")]] {
+        let model = ScriptedModel::new()
+            .reply(first.clone())
+            .say(r#"{"response": [1]}"#);
+        let runner =
+            Runner::new(&typed)
+                .model(model.clone())
+                .recover(|_ctx, failure: RunFailure| {
+                    assert!(failure.response.is_some());
+                    Some(Fallback::from(serde_json::json!([3])))
+                });
+        let result = runner.run("x").await.unwrap();
+        assert_eq!(result.final_output_as::<Vec<u32>>().unwrap(), [3]);
+        assert_eq!(model.left(), 1);
+
+        let model = ScriptedModel::new()
+            .reply(first)
+            .say(r#"{"response": [1]}"#);
+        let runner = Runner::new(&typed)
+            .model(model.clone())
+            .recover(|_ctx, _failure| None::<Fallback>);
+        let result = runner.run("x").await.unwrap();
+        assert_eq!(result.final_output_as::<Vec<u32>>().unwrap(), [1]);
+        assert_eq!(model.left(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_is_streamed_once_the_guardrails_have_passed_it() {
+    for (trips, expected) in [(false, 1), (true, 0)] {
+        let check = OutputGuardrail::new("check", move |_ctx, _agent, _output| {
+            OutputVerdict::trip_if(trips, "no")
+        });
+        let agent: Agent = Agent::new("A")
+            .tool(tool("t").run(|_ctx, (): ()| "1"))
+            .output_guardrail(check);
+        let runner = Runner::new(&agent)
+            .model(ScriptedModel::new().call("t", "{}"))
+            .max_turns(1)
+            .recover(|_ctx, _failure| Some(Fallback::from("Sorry.")));
+        let mut stream = runner.stream("x");
+        let mut messages = 0;
+        while let Some(event) = stream.next().await {
+            let name = ItemEvent::MessageOutputCreated;
+            messages +=
+                usize::from(matches!(event.kind, EventKind::Item { name: n, .. } if n == name));
+        }
+        assert_eq!(messages, expected);
+    }
 }

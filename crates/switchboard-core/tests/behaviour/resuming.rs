@@ -154,7 +154,7 @@ async fn tools_that_ran_beside_one_that_failed_do_not_run_again() {
             _agent: &Agent,
             tool: &switchboard_core::Tool,
             _call: &switchboard_core::ToolContext,
-            _output: &switchboard_core::tool::ToolOutput,
+            _end: &switchboard_core::hooks::ToolEnd<'_>,
         ) -> switchboard_core::hooks::HookResult {
             if tool.name() == "second" && self.0.fetch_add(1, Ordering::SeqCst) == 0 {
                 Err("the audit log is down".into())
@@ -207,20 +207,27 @@ async fn a_step_that_is_cancelled_gives_the_run_back() {
 }
 
 #[tokio::test]
-async fn a_tool_whose_condition_has_changed_since_it_was_called_still_runs() {
+async fn a_tool_that_was_disabled_since_it_was_called_does_not_run() {
     let offered = Arc::new(AtomicUsize::new(0));
     let asked = offered.clone();
     let agent: Agent = Agent::new("A").tool(
         tool("t")
             .enabled_if(move |_ctx, _agent| asked.fetch_add(1, Ordering::SeqCst) == 0)
-            .run(|_ctx, (): ()| "1"),
+            .run(|_ctx, (): ()| -> String { panic!("it ran") }),
     );
-    let runner = Runner::new(&agent).model(ScriptedModel::new().call("t", "{}").say("ok"));
-    let mut run = runner.begin("x");
-    while !matches!(run.step(), switchboard_core::Step::Done(_)) {
-        runner.step(&mut run).await.unwrap();
-    }
-    assert_eq!(run.turns(), 2);
+    let sibling = Arc::new(AtomicUsize::new(0));
+    let counted = sibling.clone();
+    let agent = agent.tool(tool("sibling").run(move |_ctx, (): ()| {
+        counted.fetch_add(1, Ordering::SeqCst);
+    }));
+    let model = ScriptedModel::new().calls([("sibling", "{}"), ("t", "{}")]);
+    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
+    assert!(error.is_model_behavior(), "{error}");
+    assert!(
+        error.to_string().contains("\"t\", which has been disabled"),
+        "{error}"
+    );
+    assert_eq!(sibling.load(Ordering::SeqCst), 0);
 }
 
 /// Two tools, the second of which fails once at its guardrail.

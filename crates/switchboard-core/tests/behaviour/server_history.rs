@@ -206,3 +206,32 @@ async fn an_agent_used_as_a_tool_has_a_conversation_of_its_own() {
         .collect();
     assert_eq!(servers, [true, false, true]);
 }
+
+#[tokio::test]
+async fn an_item_that_a_filter_left_out_is_sent_later() {
+    let script = ScriptedModel::new().call("lookup", "{}").say("ok");
+    let agent: Agent = Agent::new("A").tool(tool("lookup").run(|_ctx, (): ()| "42"));
+    let runner = Runner::new(&agent)
+        .model(Kept::new(&script))
+        .server_history(ServerHistory::Responses { previous: None })
+        .model_filter(|ctx, _agent, mut request| {
+            if ctx.usage().requests == 0 {
+                request.input = request.input.iter().take(1).cloned().collect();
+            }
+            request
+        });
+    let input = vec![Item::user("first"), Item::user("second")];
+    runner.run(input).await.unwrap();
+    let sent: Vec<_> = script
+        .requests()
+        .iter()
+        .map(|it| described(&it.input))
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            vec!["user: first"],
+            vec!["user: second", "output of call_1: 42"],
+        ]
+    );
+}

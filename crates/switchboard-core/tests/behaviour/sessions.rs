@@ -213,3 +213,40 @@ async fn a_stop_while_the_session_is_written_stores_nothing_twice() {
     runner.resume(stopped.into_run()).await.unwrap();
     assert_eq!(described(&session.0.items()), ["user: x", "assistant: ok"]);
 }
+
+#[tokio::test]
+async fn a_session_may_have_a_limit_of_its_own() {
+    struct Short(MemorySession);
+    impl Session for Short {
+        async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+            self.0.load(limit).await
+        }
+        async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+            self.0.append(items).await
+        }
+        async fn pop(&self) -> Result<Option<Item>, BoxError> {
+            self.0.pop().await
+        }
+        async fn clear(&self) -> Result<(), BoxError> {
+            self.0.clear().await
+        }
+        fn limit(&self) -> Option<usize> {
+            Some(2)
+        }
+    }
+    let agent: Agent = Agent::new("A");
+    for (limit, expected) in [(None, 3), (Some(1), 2)] {
+        let session = MemorySession::new();
+        let old: Vec<_> = (0..6).map(|n| Item::user(&n.to_string())).collect();
+        session.append(&old).await.unwrap();
+        let model = ScriptedModel::new().say("ok");
+        let mut runner = Runner::new(&agent)
+            .model(model.clone())
+            .session(Short(session));
+        if let Some(limit) = limit {
+            runner = runner.session_limit(limit);
+        }
+        runner.run("x").await.unwrap();
+        assert_eq!(model.requests()[0].input.len(), expected);
+    }
+}

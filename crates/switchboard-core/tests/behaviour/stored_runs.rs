@@ -319,6 +319,14 @@ struct Fixture {
     stored: Vec<Run>,
 }
 
+/// Versions up to 4 did not record ignored handoffs.
+fn without_ignored_handoffs(mut result: Value) -> Value {
+    if let Some(handoffs) = result["handoffs"].as_array_mut() {
+        handoffs.retain(|handoff| handoff["outcome"] != "ignored");
+    }
+    result
+}
+
 #[tokio::test]
 async fn runs_stored_by_every_version_can_be_resumed() {
     let mut read = 0;
@@ -334,8 +342,8 @@ async fn runs_stored_by_every_version_can_be_resumed() {
             for (step, run) in fixture.stored.into_iter().enumerate() {
                 let resumed = scenario.resumed(run).await;
                 assert_eq!(
-                    resumed,
-                    fixture.result,
+                    without_ignored_handoffs(resumed),
+                    without_ignored_handoffs(fixture.result.clone()),
                     "{} after step {step}",
                     path.display()
                 );

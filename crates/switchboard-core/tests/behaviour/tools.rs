@@ -84,7 +84,9 @@ async fn the_model_gets_the_failure_text_of_the_tool_or_the_default_text() {
         [
             format!("output of call_1: {plain}"),
             "output of call_2: open failed: no account 2".to_owned(),
-            format!("output of call_3: {plain}"),
+            "output of call_3: The arguments are invalid: expected ident at line 1 column 2. \
+             Correct them and call the tool again."
+                .to_owned(),
         ]
     );
 }

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::{InputGuardrail, ToolGuardrail, ToolVerdict};
-use switchboard_core::hooks::{HookResult, RunHooks};
+use switchboard_core::hooks::{HookResult, RunHooks, ToolEnd};
 use switchboard_core::model::Usage;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::tool::ToolOutput;
 use switchboard_core::{
     Agent, ErrorKind, Item, Model, ModelRequest, ModelResponse, RunContext, Runner, Tool,
     ToolContext, tool,
@@ -38,7 +37,7 @@ impl RunHooks for Billing {
         _agent: &Agent,
         _tool: &Tool,
         call: &ToolContext,
-        _output: &ToolOutput,
+        _end: &ToolEnd<'_>,
     ) -> HookResult {
         call.add_usage(tokens(1_000));
         Ok(())

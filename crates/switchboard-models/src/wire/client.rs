@@ -32,6 +32,9 @@ use crate::wire::payload::{Payload, WrongLength};
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
 
+/// Some servers send it before a body.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The number of bytes read of the body of a non-2xx response.
 const MAX_ERROR_BODY: usize = 64 << 10;
 
@@ -280,7 +283,10 @@ impl Client {
         while body.len() <= limit {
             match response.chunk().await {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                Ok(None) => return model.parse(&body, headers),
+                Ok(None) => {
+                    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+                    return model.parse(body, headers);
+                }
                 Err(error) => return Err(transport_error(error, true)),
             }
         }

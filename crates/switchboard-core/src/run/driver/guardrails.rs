@@ -23,9 +23,16 @@ use crate::trace::SpanData;
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Notifies hooks of the final output, checks it, and ends the run.
     pub(super) async fn conclude(&mut self) -> Result<(), Error> {
+        if let Some(error) = self.withheld_error().await {
+            return Err(error);
+        }
+        let is_fallback = self.run.turn().is_some_and(|turn| turn.is_fallback);
         if let Some(turn) = self.run.turn() {
             let (items, is_reported) = (turn.items.clone(), turn.end_reported);
-            self.report_items(&items).await;
+            // A fallback is shown once the guardrails have passed it.
+            if !is_fallback {
+                self.report_items(&items).await;
+            }
             if !is_reported && let Step::Conclude(output) = self.run.step() {
                 self.call_hooks(HookCall::AgentEnd(output)).await?;
             }
@@ -36,9 +43,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.has_output_guardrails() {
             Box::pin(self.check_output()).await?;
         }
+        if is_fallback && let Some(turn) = self.run.turn() {
+            let items = turn.items.clone();
+            self.report_items(&items).await;
+        }
         self.run_mut().conclude();
         self.reported.clear();
         Ok(())
+    }
+
+    /// The error of a run whose output a guardrail has rejected: it cannot be concluded any more.
+    async fn withheld_error(&self) -> Option<Error> {
+        if !self.run.turn()?.is_withheld {
+            return None;
+        }
+        let results = self.run.guardrail_results(GuardrailKind::Output);
+        self.check_trip(GuardrailKind::Output, results).await.err()
     }
 
     pub(super) fn has_output_guardrails(&self) -> bool {
@@ -66,7 +86,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let mut replacement = None;
             let replace = |output: FinalOutput| Ok(replacement.insert(output).text().into_owned());
             let asked = self.ask(GuardrailKind::Output, guardrail.name_arc(), check, replace);
-            results.push(asked.await?);
+            match asked.await {
+                Ok(result) => results.push(result),
+                Err(error) => {
+                    self.run_mut().guardrails.output.add(results);
+                    return Err(error);
+                }
+            }
             if let Some(replacement) = replacement {
                 let what = format!("the guardrail \"{}\"", guardrail.name());
                 output = self.to_output_type(&what, replacement)?;
@@ -84,12 +110,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let name = guardrail.name_arc();
                 self.ask(GuardrailKind::Output, name, check, refuse_replacement)
             });
-            results.extend(until_one_trips(checks.collect()).await?);
+            let (checked, failure) = until_one_trips(checks.collect()).await;
+            results.extend(checked);
+            if let Some(error) = failure {
+                self.run_mut().guardrails.output.add(results);
+                return Err(error);
+            }
         }
         let passed = self.check_trip(GuardrailKind::Output, &results).await;
         self.run_mut().guardrails.output.add(results);
         if let Err(error) = passed {
-            self.run_mut().save_withheld();
+            self.run_mut().withhold_output();
             self.save_or_warn().await;
             return Err(error);
         }
@@ -138,9 +169,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// those that only check, concurrently.
     async fn check_input(&mut self) -> Result<(), Error> {
         self.replace_input().await?;
-        let results = self.ask_input_guardrails(InputMode::BeforeModel).await?;
+        let (results, failure) = self.ask_input_guardrails(InputMode::BeforeModel).await;
         let passed = self.check_trip(GuardrailKind::Input, &results).await;
         self.run_mut().guardrails.input.add(results);
+        if let Some(error) = failure {
+            return Err(error);
+        }
         if let Err(error) = passed {
             self.save_or_warn().await;
             return Err(error);
@@ -202,10 +236,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Asks the input guardrails of a mode that only check, concurrently.
-    pub(super) async fn ask_input_guardrails(
-        &self,
-        mode: InputMode,
-    ) -> Result<Vec<GuardrailResult>, Error> {
+    pub(super) async fn ask_input_guardrails(&self, mode: InputMode) -> CheckResults {
         let checks = self.input_guardrails_of(mode).map(|guardrail| {
             let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input().clone());
             let check = move || guardrail.check(ctx, agent, input);
@@ -223,13 +254,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         check: impl FnOnce() -> Outcome<Verdict<T>> + Send,
         replace: impl FnOnce(T) -> Result<String, BoxError>,
     ) -> Result<GuardrailResult, Error> {
-        let decision = async {
-            Ok(match call(check).await? {
-                Verdict::Allow => Decision::Allowed,
-                Verdict::Trip(info) => Decision::Tripped(info),
-                Verdict::Replace(with) => Decision::ReplacedBy(replace(with)?),
-            })
-        };
+        let decision = async { call(check).await?.into_decision(replace) };
         self.run_guardrail(kind, name, decision).await
     }
 
@@ -302,21 +327,28 @@ fn refuse_replacement<T>(_replacement: T) -> Result<String, BoxError> {
     Err("it returned a replacement, and it only checks; create it with `replacing`".into())
 }
 
-/// Awaits all checks, or the first that trips; the others are then cancelled.
-async fn until_one_trips<F>(mut checks: FuturesUnordered<F>) -> Result<Vec<GuardrailResult>, Error>
+/// The results of guardrails that ran concurrently, and the error of one that failed.
+type CheckResults = (Vec<GuardrailResult>, Option<Error>);
+
+/// Awaits all checks, or the first that trips or fails; the others are then cancelled. Results that
+/// came before are returned in any case.
+async fn until_one_trips<F>(mut checks: FuturesUnordered<F>) -> CheckResults
 where
     F: Future<Output = Result<GuardrailResult, Error>>,
 {
     let mut results = Vec::new();
     while let Some(result) = checks.next().await {
-        results.push(result?);
+        match result {
+            Ok(result) => results.push(result),
+            Err(error) => return (results, Some(error)),
+        }
         if has_tripped(&results) {
             // Let those that are ready end their spans.
             while let Some(Some(_)) = checks.next().now_or_never() {}
             break;
         }
     }
-    Ok(results)
+    (results, None)
 }
 
 pub(super) fn has_tripped(results: &[GuardrailResult]) -> bool {

@@ -1,6 +1,6 @@
 //! Taking a handoff: first everything that can be refused, then the side effects, then the step.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hooks::HookCall;
 use super::{Driver, configuration_error, user_error};
@@ -341,7 +341,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let mut refusal = None;
             let decision = async {
                 Ok(match call(|| guardrail.check(request)).await? {
-                    HandoffVerdict::Allow => Decision::Allowed,
+                    HandoffVerdict::Allow => Decision::Allowed(Value::Null),
                     HandoffVerdict::Refuse(reason) => {
                         refusal = Some(reason.clone());
                         Decision::Refused(reason)
@@ -379,8 +379,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn trace_target(&self, target: &Agent<C>, span: &mut OpenSpan) {
         update_span!(span, Handoff.to = Some(target.name_arc().clone()));
         if let requested @ [_, _, ..] = self.handoff_calls() {
-            let agents = requested.iter().map(|call| call.to.clone()).collect();
-            span.fail_with("Multiple handoffs requested", agents);
+            let agents = || requested.iter().map(|call| &*call.to).collect::<Vec<_>>();
+            span.fail_with(
+                "Multiple handoffs requested",
+                || json!({"requested_agents": agents()}),
+            );
         }
     }
 

@@ -3,10 +3,10 @@
 use super::{Driver, user_error};
 use crate::callback::catch_panic;
 use crate::error::Error;
-use crate::hooks::{HookResult, Transfer};
+use crate::hooks::{HookResult, ToolEnd, Transfer};
 use crate::model::{ModelRequest, ModelResponse};
 use crate::output::FinalOutput;
-use crate::tool::{Tool, ToolContext, ToolOutput};
+use crate::tool::{Tool, ToolContext};
 
 /// The occasions on which hooks are called.
 pub(super) enum HookCall<'a, C> {
@@ -15,7 +15,7 @@ pub(super) enum HookCall<'a, C> {
     ModelStart(&'a ModelRequest),
     ModelEnd(&'a ModelResponse),
     ToolStart(&'a Tool<C>, &'a ToolContext<C>),
-    ToolEnd(&'a Tool<C>, &'a ToolContext<C>, &'a ToolOutput),
+    ToolEnd(&'a Tool<C>, &'a ToolContext<C>, &'a ToolEnd<'a>),
     Handoff(&'a Transfer<'a, C>),
 }
 
@@ -69,9 +69,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await,
             HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await,
             HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await,
-            HookCall::ToolEnd(tool, call, output) => {
-                hooks.tool_end(ctx, agent, tool, call, output).await
-            }
+            HookCall::ToolEnd(tool, call, end) => hooks.tool_end(ctx, agent, tool, call, end).await,
             HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await,
         }
     }
@@ -87,9 +85,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await,
             HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await,
             HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await,
-            HookCall::ToolEnd(tool, call, output) => {
-                hooks.tool_end(ctx, agent, tool, call, output).await
-            }
+            HookCall::ToolEnd(tool, call, end) => hooks.tool_end(ctx, agent, tool, call, end).await,
             HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await,
         }
     }

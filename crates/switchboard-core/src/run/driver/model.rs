@@ -14,15 +14,15 @@ use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, InputMode};
 use crate::items::{ItemKind, RunItem};
 use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, Usage};
-use crate::offer::Offer;
+use crate::offer::{Offer, enabled_tools};
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
 use crate::run::guardrail_results::InputChecks;
-use crate::run::machine::{RejectedResponse, Step};
+use crate::run::machine::{EmptyOutput, RejectedResponse, ResponseRules, Step};
 use crate::run::model_filter::ModelFilter;
 use crate::run::model_input;
-use crate::run::recovery::RunProblem;
-use crate::run::server_history::ServerHistory;
+use crate::run::recovery::{RunFailure, RunProblem};
+use crate::run::server_history::{self, ServerHistory};
 use crate::run::stream::EventKind;
 use crate::trace::SpanData;
 
@@ -46,7 +46,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.call_hooks(HookCall::AgentStart).await?;
             self.run_mut().position.agent_started = true;
         }
-        let offer = self.offer().await?;
+        let (offer, instructions) = self.prepare_turn().await?;
         self.check_offer(&offer)?;
         let model = self.model().cloned().ok_or_else(|| {
             configuration_error(
@@ -54,7 +54,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                  run with Runner::model",
             )
         })?;
-        let instructions = self.instructions().await?;
         let request = self.request(&offer, instructions);
         let response = self.ask_model(&model, request).await?;
         self.run_mut().guardrails.input_checks = InputChecks::Passed;
@@ -66,6 +65,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn model(&self) -> Option<&ModelHandle> {
         let run = self.config.model.as_ref();
         run.or_else(|| self.agent.own_model())
+    }
+
+    /// Evaluates the conditions of the tools, makes the instructions, and evaluates the conditions of
+    /// the handoffs, in this order.
+    async fn prepare_turn(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
+        if let Some(offer) = Offer::cached(&self.agent, self.config.tool_names) {
+            self.offer = Some(offer.clone());
+            return Ok((offer, self.instructions().await?));
+        }
+        let (agent, names) = (self.agent.clone(), self.config.tool_names);
+        let ctx = self.ctx();
+        let tools = enabled_tools(&agent, &ctx);
+        let tools = Box::pin(self.run_code(self.parent_span(), "a condition", tools)).await?;
+        let instructions = self.instructions().await?;
+        let offer = Offer::with_tools(&agent, self.ctx(), names, tools);
+        let offer = Box::pin(self.run_code(self.parent_span(), "a condition", offer)).await?;
+        self.offer = Some(offer.clone());
+        Ok((offer, instructions))
     }
 
     async fn instructions(&self) -> Result<Option<Arc<str>>, Error> {
@@ -99,11 +116,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<(), Error> {
         let recorded = self.run.new_items().len();
         let for_hooks = self.has_hooks().then(|| response.clone());
+        let left_out = std::mem::take(&mut self.left_out);
         let history = self.config.server_history.as_ref();
-        let delivered = history.map(|history| self.run.delivered_with(&response, history));
-        let (output_type, unknown_tool) = (self.agent.output_type(), self.config.unknown_tool);
+        let delivered =
+            history.map(|history| self.run.delivered_with(&response, history, left_out));
+        let rules = Self::response_rules(&self.agent, &self.config);
         let run = Arc::make_mut(&mut self.run);
-        let accepted = run.accept_response(response, offer, output_type, unknown_tool);
+        let accepted = run.accept_response(response, offer, rules);
         // A rejected response is part of a conversation, but no later response follows it.
         let follows = accepted.is_ok() || matches!(history, Some(ServerHistory::Conversation(_)));
         if delivered.is_some() && follows {
@@ -112,7 +131,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if accepted.is_ok() && for_hooks.is_none() && self.events.is_none() {
             return Ok(());
         }
-        Box::pin(self.report_response(accepted, for_hooks, recorded)).await
+        Box::pin(self.report_response(accepted, for_hooks, recorded, offer)).await
     }
 
     /// Reports a response, and recovers from one that was rejected.
@@ -121,6 +140,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         accepted: Result<(), RejectedResponse>,
         for_hooks: Option<ModelResponse>,
         recorded: usize,
+        offer: &Offer,
     ) -> Result<(), Error> {
         let (items, rejection) = match accepted {
             Ok(()) => match self.run.turn() {
@@ -128,24 +148,47 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 None => (self.run.items_since(recorded), None),
             },
             Err(rejected) if !rejected.is_reported => return Err(rejected.error),
-            Err(rejected) => (rejected.items, Some(rejected.error)),
+            Err(rejected) => (rejected.items, Some((rejected.error, rejected.problem))),
         };
         self.report_items(&items).await;
         if let Some(response) = &for_hooks {
             self.call_hooks(HookCall::ModelEnd(response)).await?;
         }
-        if let Some(error) = rejection {
-            let problem = match error.kind() {
-                ErrorKind::ModelRefusal => RunProblem::Refusal,
-                _ if !items.is_empty() => RunProblem::InvalidOutput,
-                _ => return Err(error),
+        if let Some((error, problem)) = rejection {
+            let Some(problem) = problem else {
+                return Err(error);
             };
-            return self.recover(problem, error, items).await;
+            let response = error.rejected_response().cloned();
+            let is_empty = response
+                .as_ref()
+                .is_some_and(ModelResponse::is_without_text);
+            return match self.recover(problem, error, items).await {
+                // An empty answer is no error of its own: the model is asked again.
+                Err(error) if is_empty && error.rejected_response().is_some() => {
+                    self.accept_empty_response(response.unwrap_or_default(), offer)
+                }
+                outcome => outcome,
+            };
         }
         if let Step::CallModel = self.run.step() {
             self.report_recorded(recorded).await;
         }
         Ok(())
+    }
+
+    /// Accepts an empty answer for which the application had no fallback.
+    fn accept_empty_response(
+        &mut self,
+        response: ModelResponse,
+        offer: &Offer,
+    ) -> Result<(), Error> {
+        let rules = ResponseRules {
+            empty_output: EmptyOutput::AskAgain,
+            ..Self::response_rules(&self.agent, &self.config)
+        };
+        let run = Arc::make_mut(&mut self.run);
+        let accepted = run.accept_response(response, offer, rules);
+        accepted.map_err(|rejected| rejected.error)
     }
 
     async fn recover_from_max_turns(&mut self, error: Error) -> Result<(), Error> {
@@ -166,16 +209,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(recovery) = &self.config.recovery else {
             return Err(error);
         };
-        let ask = call(|| recovery.0(self.ctx(), problem, error.to_string()));
+        let failure = RunFailure {
+            problem,
+            message: error.to_string(),
+            run: self.run.clone(),
+            response: error.rejected_response().cloned(),
+        };
+        let ask = call(|| recovery.ask(self.ctx(), failure));
         let asked = self.run_code(self.parent_span(), "the recovery", ask);
-        let Some(mut output) = asked.await? else {
+        let Some(mut fallback) = asked.await? else {
             return Err(error);
         };
         let output_type = self.agent.output_type();
         if output_type.is_some() {
-            output = self.to_output_type("the recovery", output)?;
+            fallback.output = self.to_output_type("the recovery", fallback.output)?;
         }
-        Arc::make_mut(&mut self.run).recover(output, output_type, items);
+        Arc::make_mut(&mut self.run).recover(fallback, output_type, items);
         Ok(())
     }
 
@@ -230,8 +279,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         model: &ModelHandle,
         mut request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
-        if let Some(filter) = &self.config.model_filter {
-            request = Box::pin(self.filter_request(filter, request)).await?;
+        if let Some(filter) = self.config.model_filter.clone() {
+            let given = request.input.clone();
+            request = Box::pin(self.filter_request(&filter, request)).await?;
+            if self.config.server_history.is_some() {
+                self.left_out = server_history::left_out(&given, &request.input);
+            }
         }
         // With a server history, the calls of the outputs are at the provider.
         if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
@@ -252,13 +305,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn filter_request(
-        &self,
+        &mut self,
         filter: &ModelFilter<C>,
         request: ModelRequest,
     ) -> Result<ModelRequest, Error> {
         let apply = call(|| filter.0(self.ctx(), self.agent.clone(), request));
         let filtered = self.run_code(self.parent_span(), "the filter on model calls", apply);
-        let mut request = filtered.await?;
+        let filtered = filtered.await;
+        let mut request = filtered.inspect_err(|error| {
+            let data = self.error_data(error);
+            self.turn_span
+                .fail_with("Error in the filter on model calls", || data);
+        })?;
         // A filter may return a new request, which has no agent.
         request.agent = Some(self.agent.name_arc().clone());
         request.input = model_input::deduplicated(request.input.into_iter().collect()).into();
@@ -270,25 +328,29 @@ impl<C: Send + Sync + 'static> Driver<C> {
         model: &ModelHandle,
         request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
-        let (results, response) = {
+        let ((results, failure), response) = {
             let checks = Box::pin(self.ask_input_guardrails(InputMode::BesideModel));
             let response = Box::pin(self.generate(model, request));
             match select(checks, response).await {
-                // When a guardrail trips, the model call is dropped, which cancels it.
-                Either::Left((results, response)) => {
-                    let results = results?;
-                    if has_tripped(&results) {
-                        (results, None)
+                // When a guardrail trips or fails, the model call is dropped, which cancels it.
+                Either::Left(((results, failure), response)) => {
+                    if failure.is_some() || has_tripped(&results) {
+                        ((results, failure), None)
                     } else {
-                        (results, Some(response.await))
+                        ((results, failure), Some(response.await))
                     }
                 }
-                Either::Right((response, checks)) => (checks.await?, Some(response)),
+                // When the model fails, the guardrails are cancelled.
+                Either::Right((Err(error), _)) => return Err(error),
+                Either::Right((response, checks)) => (checks.await, Some(response)),
             }
         };
         let passed = self.check_trip(GuardrailKind::Input, &results).await;
         let guardrails = &mut self.run_mut().guardrails;
         guardrails.input.add(results);
+        if let Some(error) = failure {
+            return Err(error);
+        }
         passed?;
         guardrails.input.settle();
         guardrails.input_checks = InputChecks::Passed;

@@ -5,6 +5,7 @@ use crate::agent::{Agent, ToolUseBehaviorKind};
 use crate::callback::catch_panic;
 use crate::error::{Error, ErrorKind};
 use crate::run::guardrail_results::InputChecks;
+use crate::run::machine::Step;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Starts a new run with the history of its session.
@@ -20,7 +21,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.run_mut().attach_session_late();
             return Ok(());
         }
-        let limit = self.config.session_limit;
+        let limit = self.config.session_limit.or(session.limit());
         let loaded = Box::pin(catch_panic(session.load(limit))).await;
         let history = loaded.map_err(|error| {
             let message = format!("the session could not be read, so nothing was run: {error}");
@@ -109,11 +110,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// they ran.
     pub(super) async fn save_completed_tools(&mut self) {
         // An output that guardrails have not passed yet must not get out this way.
-        let ends_at_tools = !matches!(
-            self.agent.tool_use_kind(),
-            ToolUseBehaviorKind::RunModelAgain
-        );
-        if ends_at_tools && self.has_output_guardrails() {
+        let may_end = matches!(self.run.step(), Step::Conclude(_))
+            || !matches!(
+                self.agent.tool_use_kind(),
+                ToolUseBehaviorKind::RunModelAgain
+            );
+        if may_end && self.has_output_guardrails() {
             return;
         }
         let completed = self.run_mut().save_completed_tools();

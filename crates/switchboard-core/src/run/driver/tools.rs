@@ -4,24 +4,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_timer::Delay;
-use futures_util::future::{Either, select};
+use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::hooks::HookCall;
 use super::{Driver, configuration_error};
 use crate::agent::{ToolResult, ToolUseBehaviorKind};
 use crate::callback::{BoxFuture, Outcome, call};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::hooks::ToolEnd;
 use crate::json;
 use crate::offer::Offer;
-use crate::run::machine::Step;
+use crate::run::machine::{Step, model_error};
 use crate::run::stream::EventKind;
+use crate::run::tool_error_text::ToolErrorMessage;
 use crate::run::turn::{RanTool, ToolCall, ToolStage};
-use crate::tool::{CallInfo, ProgressReporter, TimedOut, Tool, ToolContext, ToolOutput};
-use crate::trace::{OpenSpan, SpanData};
+use crate::tool::{
+    CallInfo, ProgressReporter, Tool, ToolContext, ToolError, ToolErrorKind, ToolNotFound,
+    ToolOutput,
+};
+use crate::trace::{OpenSpan, REDACTED, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
@@ -32,6 +36,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
             return Ok(());
         };
+        let waiting = tools.calls.iter().enumerate();
+        let waiting = waiting.filter(|(at, _)| !tools.done.iter().any(|ran| ran.at == *at));
+        self.check_enabled(waiting.map(|(_, call)| call), &offer)
+            .await?;
         let limit = self.config.tool_concurrency;
         let limit = limit.map_or(tools.calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
@@ -39,6 +47,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let attempts = tools.calls.iter().enumerate().map(|(at, call)| {
             let mut attempt = ToolAttempt {
                 at,
+                is_allowed: tools.allowed.contains(&at),
                 is_started: tools.started.contains(&at),
                 ran: tools.done.iter().find(|ran| ran.at == at).cloned(),
                 ..ToolAttempt::default()
@@ -55,6 +64,30 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let attempts = stream::iter(attempts.collect::<Vec<_>>()).buffer_unordered(limit);
         let attempts = attempts.collect().await;
         self.tools_ended(attempts, &tools.unknown).await
+    }
+
+    /// Evaluates the conditions of the tools that were called once more: a permission may have been
+    /// revoked since the model was asked. No tool starts if one of them is disabled.
+    async fn check_enabled(
+        &self,
+        calls: impl Iterator<Item = &ToolCall>,
+        offer: &Offer,
+    ) -> Result<(), Error> {
+        let tools = calls.filter_map(|call| offer.tool(&self.agent, &call.tool));
+        let conditional = tools.filter(|tool| !tool.enabled().is_always());
+        let ctx = &self.ctx();
+        let checks = conditional.map(|tool| async move {
+            let is_enabled = tool.enabled().check(ctx, &self.agent).await?;
+            Ok(if is_enabled { None } else { Some(tool.name()) })
+        });
+        let checks = self.run_code(self.parent_span(), "a condition", try_join_all(checks));
+        match Box::pin(checks).await?.into_iter().flatten().next() {
+            None => Ok(()),
+            Some(name) => Err(model_error(format!(
+                "the model called the tool \"{name}\", which has been disabled since; no tool of \
+                 the response was run"
+            ))),
+        }
     }
 
     /// Passes the results to the machine. If a tool failed, the run stays before its tools.
@@ -77,19 +110,26 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Some(error) = failure {
             let started = attempts.iter().filter(|attempt| attempt.is_started);
             let started = started.map(|attempt| attempt.at).collect();
+            let allowed = attempts.iter().filter(|attempt| attempt.is_allowed);
+            let allowed = allowed.map(|attempt| attempt.at).collect();
             let finished = attempts.into_iter().filter_map(|attempt| attempt.ran);
-            self.run_mut().tools_failed(finished.collect(), started);
+            let finished = finished.collect();
+            self.run_mut().tools_failed(finished, started, allowed);
             return Err(error);
         }
         attempts.sort_by_key(|attempt| attempt.at);
         let ran = attempts.into_iter().filter_map(|attempt| attempt.ran);
-        let results = ran.map(|ran| ran.result).collect();
+        let ran = ran.collect();
+        let mut not_found = Vec::with_capacity(unknown.len());
         for call in unknown {
-            self.report_tool_end(call, call.not_found().into(), true, Duration::ZERO)
+            let text = self.not_found_text(call).await;
+            let error = Some(ToolError::new(ToolNotFound(call.tool.clone()).into()));
+            self.report_tool_end(call, text.clone().into(), error.as_ref(), Duration::ZERO)
                 .await;
+            not_found.push(text);
         }
         let recorded = self.run.new_items().len();
-        Arc::make_mut(&mut self.run).tools_ran(results, &self.agent);
+        Arc::make_mut(&mut self.run).tools_ran(ran, not_found, &self.agent);
         if let Step::CallModel = self.run.step() {
             self.report_recorded(recorded).await;
         }
@@ -119,49 +159,67 @@ impl<C: Send + Sync + 'static> Driver<C> {
             name: call.tool.clone(),
             input: is_traced.then(|| arguments.clone()),
             output: None,
-            failed: false,
         });
-        let ctx = self.tool_context(call, arguments);
+        let ctx = self.tool_context(call, arguments, &span);
         let mut took = Duration::ZERO;
         let ran = self
-            .run_stages(tool, &ctx, call, attempt, &span, &mut took)
+            .run_stages(tool, &ctx, call, attempt, &mut span, &mut took)
             .await?;
         let output = &ran.result.output;
         let traced = || is_traced.then(|| output.text().into_owned());
         update_span!(span, Function.output = traced());
-        update_span!(span, Function.failed = ran.failed);
-        let value = output.clone().into_value();
-        self.report_tool_end(call, value, ran.failed, took).await;
-        self.call_hooks(HookCall::ToolEnd(tool, &ctx, output))
-            .await?;
+        let (value, error) = (output.clone().into_value(), ran.error.as_ref());
+        self.report_tool_end(call, value, error, took).await;
+        if ran.was_invoked {
+            let end = ToolEnd {
+                output,
+                error,
+                duration: took,
+            };
+            self.call_hooks(HookCall::ToolEnd(tool, &ctx, &end)).await?;
+        }
         ran.stage = ToolStage::Reported;
         Ok(())
     }
 
-    fn tool_context(&self, call: &ToolCall, arguments: Arc<str>) -> ToolContext<C> {
-        let call_id: Arc<str> = call.call.call_id().unwrap_or_default().into();
+    fn tool_context(
+        &self,
+        call: &ToolCall,
+        arguments: Arc<str>,
+        span: &OpenSpan,
+    ) -> ToolContext<C> {
         let progress = self.events.as_ref().map(|events| ProgressReporter {
             events: events.clone(),
             turn: self.turn,
             run: Arc::downgrade(&self.run),
         });
         let info = CallInfo {
-            agent: self.agent.name_arc().clone(),
+            agent: self.agent.clone(),
             tool: call.tool.clone(),
-            call_id,
+            call_id: call.call.call_id().unwrap_or_default().into(),
+            item: call.call.clone(),
             arguments,
+            config: self.config.clone(),
+            trace: self.trace.parent(span.id()),
             progress,
         };
-        ToolContext::new(self.ctx(), info, self.config.clone(), self.agent.team())
+        ToolContext::new(self.ctx(), info)
     }
 
-    async fn report_tool_end(&self, call: &ToolCall, output: Value, failed: bool, took: Duration) {
+    async fn report_tool_end(
+        &self,
+        call: &ToolCall,
+        output: Value,
+        error: Option<&ToolError>,
+        took: Duration,
+    ) {
         self.emit(|| EventKind::ToolEnded {
             call_id: call.call.call_id().unwrap_or_default().into(),
             tool: call.tool.clone(),
             arguments: json::arguments_value(&call.call.arguments().unwrap_or_default()),
             output,
-            failed,
+            failed: error.is_some(),
+            error: error.map(ToolError::to_string),
             seconds: took.as_secs_f64(),
         })
         .await;
@@ -174,41 +232,35 @@ impl<C: Send + Sync + 'static> Driver<C> {
         ctx: &ToolContext<C>,
         call: &ToolCall,
         attempt: &'a mut ToolAttempt,
-        span: &OpenSpan,
+        span: &mut OpenSpan,
         took: &mut Duration,
     ) -> Result<&'a mut RanTool, Error> {
         let ran = match &mut attempt.ran {
             Some(ran) => ran,
             none => {
-                self.emit(|| EventKind::ToolStarted {
-                    call_id: ctx.call_id().into(),
-                    tool: call.tool.clone(),
-                    arguments: json::arguments_value(ctx.arguments()),
-                })
-                .await;
-                if !attempt.is_started {
-                    self.call_hooks(HookCall::ToolStart(tool, ctx)).await?;
-                    attempt.is_started = true;
+                let mut replacement = None;
+                if !attempt.is_allowed {
+                    replacement = self.check_call(tool, ctx, &mut attempt.results).await?;
+                    attempt.final_results.append(&mut attempt.results);
+                    attempt.is_allowed = replacement.is_none();
                 }
-                let replacement = self.check_call(tool, ctx, &mut attempt.results).await?;
-                attempt.final_results.append(&mut attempt.results);
-                let (output, failed, stage) = match replacement {
-                    Some(output) => (output, false, ToolStage::Checked),
-                    None => {
-                        let start = Instant::now();
-                        let (output, failed) = self.invoke(tool, ctx, span).await;
-                        *took = start.elapsed();
-                        (output, failed, ToolStage::Ran)
-                    }
+                let result = |output| ToolResult {
+                    tool: tool.spec().name.clone(),
+                    output,
                 };
-                none.insert(RanTool {
-                    at: attempt.at,
-                    result: ToolResult {
-                        tool: tool.spec().name.clone(),
-                        output,
-                    },
-                    failed,
-                    stage,
+                none.insert(match replacement {
+                    Some(output) => RanTool::rejected(attempt.at, result(output)),
+                    None => {
+                        self.report_tool_start(call, ctx).await;
+                        if !attempt.is_started {
+                            self.call_hooks(HookCall::ToolStart(tool, ctx)).await?;
+                            attempt.is_started = true;
+                        }
+                        let start = Instant::now();
+                        let (output, error) = self.invoke(tool, ctx, span).await?;
+                        *took = start.elapsed();
+                        RanTool::invoked(attempt.at, result(output), error)
+                    }
                 })
             }
         };
@@ -219,6 +271,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ran.stage = ToolStage::Checked;
         }
         Ok(ran)
+    }
+
+    async fn report_tool_start(&self, call: &ToolCall, ctx: &ToolContext<C>) {
+        self.emit(|| EventKind::ToolStarted {
+            call_id: ctx.call_id().into(),
+            tool: call.tool.clone(),
+            arguments: json::arguments_value(ctx.arguments()),
+        })
+        .await;
     }
 
     /// The guardrails on a tool: its own, the agent's, the run's.
@@ -248,7 +309,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(None)
     }
 
-    /// Asks the guardrails on the output, each with what the one before it left.
+    /// Asks the guardrails on the output, each with the tool's own. The first replacement ends it.
     async fn check_tool_output(
         &self,
         tool: &Tool<C>,
@@ -256,15 +317,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
         output: &mut ToolOutput,
         results: &mut Vec<GuardrailResult>,
     ) -> Result<(), Error> {
-        let mut checked = output.clone();
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = guardrail.tool_check() {
-                let check = || check(ctx.clone(), checked.clone());
+                let check = || check(ctx.clone(), output.clone());
                 let asked = self.ask_tool_guardrail(&guardrail, check, results);
-                checked = asked.await?.unwrap_or(checked);
+                if let Some(replacement) = asked.await? {
+                    *output = replacement;
+                    return Ok(());
+                }
             }
         }
-        *output = checked;
         Ok(())
     }
 
@@ -284,39 +346,99 @@ impl<C: Send + Sync + 'static> Driver<C> {
         passed.map(|()| replacement)
     }
 
-    /// Returns the tool's output, or the failure text for the model, and `true` if it failed.
+    /// Returns the tool's output, or the failure text for the model and the failure.
     async fn invoke(
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-        span: &OpenSpan,
-    ) -> (ToolOutput, bool) {
-        let work = call(|| tool.invoke(ctx.clone()));
-        let work = self.trace.within(span.id(), work);
-        let outcome = match tool.timeout() {
-            None => work.await,
-            Some(after) => match select(Box::pin(work), Delay::new(after)).await {
-                Either::Left((outcome, _)) => outcome,
-                // Dropping the work cancels it.
-                Either::Right(((), _)) => {
-                    let tool = tool.spec().name.clone();
-                    Err(TimedOut { tool, after }.into())
-                }
-            },
+        span: &mut OpenSpan,
+    ) -> Result<(ToolOutput, Option<ToolError>), Error> {
+        let work = tool.invoke(ctx.clone());
+        let error = match self.trace.within(span.id(), work).await {
+            Ok(output) => return Ok((output, None)),
+            Err(error) => error,
         };
-        match outcome {
-            Ok(output) => (output, false),
+        let ends_run = tool.ends_run(&error);
+        // The error may quote the arguments.
+        let is_traced = self.config.trace_sensitive_data;
+        let data = || {
+            let error = if is_traced {
+                error.to_string()
+            } else {
+                REDACTED.to_owned()
+            };
+            json!({"tool_name": tool.name(), "error": error})
+        };
+        if ends_run {
+            span.fail_with("Error running tool", data);
+            return Err(self.tool_failed(tool, error));
+        }
+        span.fail_with("Error running tool (non-fatal)", data);
+        let name = tool.name();
+        if is_traced {
+            tracing::warn!(tool = name, %error, "a tool failed; the model is told");
+        } else {
+            tracing::warn!(tool = name, "a tool failed; the model is told");
+        }
+        let text = match tool.failure_text(ctx.clone(), &error).await {
+            Some(text) => text,
+            None => {
+                let call_id = ctx.call_id().into();
+                self.formatted(error.clone(), ctx.tool().into(), call_id)
+                    .await
+            }
+        };
+        Ok((text.into(), Some(error)))
+    }
+
+    /// The text for the model about a call of a tool that does not exist.
+    async fn not_found_text(&self, call: &ToolCall) -> String {
+        let error = ToolError::new(ToolNotFound(call.tool.clone()).into());
+        let call_id = call.call.call_id().unwrap_or_default().into();
+        self.formatted(error, call.tool.clone(), call_id).await
+    }
+
+    /// The run's text for a failure, or the default.
+    async fn formatted(&self, error: ToolError, tool: Arc<str>, call_id: Arc<str>) -> String {
+        let default = error.default_text();
+        let Some(text) = &self.config.tool_error_text else {
+            return default;
+        };
+        let failure = ToolErrorMessage {
+            error,
+            tool,
+            call_id,
+            default_text: default.clone(),
+        };
+        let made = call(|| text.make(self.ctx(), failure));
+        let made = self.trace.within(self.parent_span(), made);
+        match Box::pin(made).await {
+            Ok(text) => text.unwrap_or(default),
             Err(error) => {
-                let name = tool.name();
-                // The error may quote the arguments.
-                if self.config.trace_sensitive_data {
-                    tracing::warn!(tool = name, %error, "a tool failed; the model is told");
-                } else {
-                    tracing::warn!(tool = name, "a tool failed; the model is told");
-                }
-                (tool.failure_text(ctx, &error).into(), true)
+                tracing::warn!(%error, "the function for texts of tool errors failed; the model gets the default");
+                default
             }
         }
+    }
+
+    /// The error of a run that a tool's failure ends: that of a run inside the tool, where it is one.
+    fn tool_failed(&self, tool: &Tool<C>, error: ToolError) -> Error {
+        let inner = error.cause().downcast_ref::<Error>();
+        let kind = match (inner, error.kind()) {
+            (Some(inner), _) => inner.kind(),
+            (None, ToolErrorKind::InvalidArguments) => ErrorKind::ModelBehavior,
+            (None, _) => ErrorKind::Tool,
+        };
+        let name = tool.name();
+        let message = match error.kind() {
+            ToolErrorKind::InvalidArguments => {
+                format!("invalid JSON input for tool \"{name}\": {error}")
+            }
+            _ => format!("the tool \"{name}\" failed: {error}"),
+        };
+        Error::new(kind, message)
+            .caused_by(error)
+            .at_agent(self.agent.name())
     }
 
     /// Asks the agent's function whether the tools' results are the final output.
@@ -344,6 +466,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
 struct ToolAttempt {
     /// The index of its call.
     at: usize,
+    /// Set once guardrails have allowed the call.
+    is_allowed: bool,
     /// Set once hooks were notified of its start.
     is_started: bool,
     /// The result, once it ran.

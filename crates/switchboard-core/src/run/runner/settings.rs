@@ -14,12 +14,12 @@ use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::HooksHandle;
 use crate::items::Item;
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
-use crate::output::FinalOutput;
 use crate::run::config::{NameCollision, RunConfig};
 use crate::run::machine::UnknownTool;
 use crate::run::model_filter::ModelFilter;
-use crate::run::recovery::{Recovery, RunProblem};
+use crate::run::recovery::{Fallback, Recovery, RunFailure, RunProblem};
 use crate::run::server_history::ServerHistory;
+use crate::run::tool_error_text::{ToolErrorMessage, ToolErrorText};
 use crate::session::SessionHandle;
 use crate::trace::{Tracer, Tracing};
 
@@ -155,19 +155,57 @@ impl<C, S> Runner<C, S> {
     /// must be of the agent's output type, where it has one.
     ///
     /// ```
-    /// use switchboard_core::{Agent, FinalOutput, Runner};
+    /// use switchboard_core::run::{Fallback, RunFailure};
+    /// use switchboard_core::{Agent, Runner};
     ///
     /// let agent: Agent = Agent::new("A");
-    /// let runner = Runner::new(&agent).recover(|_ctx, problem, _message| {
-    ///     Some(FinalOutput::from(format!("Sorry, I have to stop here ({problem:?}).")))
+    /// let runner = Runner::new(&agent).recover(|_ctx, failure: RunFailure| {
+    ///     let turns = failure.run.turns();
+    ///     Some(Fallback::from(format!("Sorry, I have to stop after {turns} turns.")))
     /// });
     /// ```
     pub fn recover<F, R, M>(self, recover: F) -> Self
     where
-        F: Fn(RunContext<C>, RunProblem, String) -> R + Send + Sync + 'static,
-        R: IntoOutcome<Option<FinalOutput>, M>,
+        F: Fn(RunContext<C>, RunFailure) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<Fallback>, M>,
     {
-        self.with(|config| config.recovery = Some(Recovery::new(recover)))
+        self.with(|config| {
+            let recovery = config.recovery.take().unwrap_or_else(Recovery::none);
+            config.recovery = Some(recovery.from_any(recover));
+        })
+    }
+
+    /// Like [`recover`](Self::recover), for one problem only.
+    pub fn recover_from<F, R, M>(self, problem: RunProblem, recover: F) -> Self
+    where
+        F: Fn(RunContext<C>, RunFailure) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<Fallback>, M>,
+    {
+        self.with(|config| {
+            let recovery = config.recovery.take().unwrap_or_else(Recovery::none);
+            config.recovery = Some(recovery.from(problem, recover));
+        })
+    }
+
+    /// Sets a function that makes the texts that models get about failed and unknown tools, where a
+    /// tool has no text of its own. With `None`, or if it fails, the model gets the default.
+    ///
+    /// ```
+    /// use switchboard_core::tool::ToolErrorKind;
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// let agent: Agent = Agent::new("A");
+    /// let runner = Runner::new(&agent).tool_error_text(|_ctx, message| {
+    ///     let is_unknown = message.error.kind() == ToolErrorKind::NotFound;
+    ///     is_unknown.then(|| format!("There is no tool {}. Ask the user.", message.tool))
+    /// });
+    /// ```
+    pub fn tool_error_text<F, R, M>(self, text: F) -> Self
+    where
+        F: Fn(RunContext<C>, ToolErrorMessage) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Option<String>, M>,
+    {
+        self.with(|config| config.tool_error_text = Some(ToolErrorText::new(text)))
     }
 
     /// Loads only the latest items of the session.

@@ -166,6 +166,9 @@ pub enum EventKind {
         output: Value,
         /// Set if the tool failed, or does not exist.
         failed: bool,
+        /// The error behind a failure, which the model does not get.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
         /// The time it took, in seconds.
         seconds: f64,
     },

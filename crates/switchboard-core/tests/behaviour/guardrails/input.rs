@@ -8,10 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::{GuardrailKind, InputGuardrail, InputVerdict};
+use switchboard_core::run::Fallback;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, FinalOutput, Input, Item, MemorySession, Model, ModelRequest, ModelResponse,
-    Runner, tool,
+    Agent, ErrorKind, Input, Item, MemorySession, Model, ModelRequest, ModelResponse, Runner, tool,
 };
 
 use super::{FlakySession, trips_once};
@@ -279,7 +279,7 @@ async fn a_recovered_run_without_turns_stores_the_replaced_input() {
     let runner = Runner::new(&agent)
         .model(ScriptedModel::new())
         .max_turns(0)
-        .recover(|_ctx, _problem, _message| Some(FinalOutput::from("Sorry.")))
+        .recover(|_ctx, _failure| Some(Fallback::from("Sorry.")))
         .session(&session);
     runner.run("pay with 4111").await.unwrap();
     assert_eq!(

@@ -56,7 +56,8 @@ async fn a_tripped_output_guardrail_is_reported_even_if_the_session_fails() {
     let run = error.into_run().unwrap();
     assert_eq!(run.guardrail_results(GuardrailKind::Output).len(), 1);
     assert_eq!(described(&session.stored.items()), ["user: x"]);
-    runner.resume(stored(&run)).await.unwrap();
+    // The output stays rejected, and the session gets what it missed.
+    runner.resume(stored(&run)).await.unwrap_err();
     assert_eq!(
         described(&session.stored.items()),
         [
@@ -85,7 +86,7 @@ async fn a_withheld_output_is_saved_after_the_items_not_saved_yet() {
     let mut run = with.begin("x");
     with.step(&mut run).await.unwrap();
     let run = without.resume(run).await.unwrap_err().into_run().unwrap();
-    with.resume(stored(&run)).await.unwrap();
+    with.resume(stored(&run)).await.unwrap_err();
     assert_eq!(
         described(&session.items()),
         [
@@ -257,4 +258,29 @@ async fn a_replaced_tool_output_is_removed_from_the_record() {
         described(&result.to_input_list())[2],
         "output of call_1: Output withheld by an output guardrail."
     );
+}
+
+#[tokio::test]
+async fn a_rejected_output_of_a_tool_is_in_nothing_that_is_stored() {
+    let secret = OutputGuardrail::new("secret", |_ctx, _agent, output: FinalOutput| {
+        OutputVerdict::trip_if(output.text().contains("hunter2"), "a secret")
+    });
+    let agent: Agent = Agent::new("A")
+        .tool(tool("t").run(|_ctx, (): ()| "hunter2"))
+        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
+        .output_guardrail(secret);
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().call("t", "{}"))
+        .session(&session);
+    let error = runner.run("x").await.unwrap_err();
+    let json = serde_json::to_string(error.run().unwrap()).unwrap();
+    assert!(!json.contains("hunter2"), "{json}");
+    assert!(!format!("{:?}", session.items()).contains("hunter2"));
+
+    // It stays rejected.
+    let run = serde_json::from_str(&json).unwrap();
+    let error = runner.resume(run).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutputGuardrail);
+    assert_eq!(session.items().len(), 3);
 }

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use switchboard_core::guardrail::{
     GuardrailKind, GuardrailOutcome, GuardrailResult, HandoffGuardrail, HandoffRequest,
     HandoffVerdict, InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict, ToolGuardrail,
@@ -161,4 +161,79 @@ async fn spans_have_the_outcomes_of_guardrails_but_no_content() {
         .collect();
     assert_eq!(outcomes, ["replaced", "refused", "tripped"]);
     assert!(!format!("{spans:?}").contains("better words"));
+}
+
+#[tokio::test]
+async fn results_that_came_before_a_failure_are_kept() {
+    let passed = InputGuardrail::new("passed", |_ctx, _agent, _input| ());
+    let fails = InputGuardrail::new("fails", |_ctx, _agent, _input| async {
+        tokio::task::yield_now().await;
+        Err::<(), _>("no network")
+    });
+    for is_streamed in [false, true] {
+        let agent: Agent = Agent::new("A")
+            .input_guardrail(passed.clone())
+            .input_guardrail(fails.clone());
+        let runner = Runner::new(&agent).model(ScriptedModel::new().say("ok"));
+        let error = if is_streamed {
+            runner.stream("x").finish().await.unwrap_err()
+        } else {
+            runner.run("x").await.unwrap_err()
+        };
+        assert!(error.is_user_code(), "{error}");
+        let results = error.run().unwrap().guardrail_results(GuardrailKind::Input);
+        assert_eq!(
+            outcomes(results),
+            [("passed", GuardrailOutcome::Allowed, None)]
+        );
+    }
+
+    let passed = OutputGuardrail::new("passed", |_ctx, _agent, _output| ());
+    let fails = OutputGuardrail::new("fails", |_ctx, _agent, _output| async {
+        tokio::task::yield_now().await;
+        Err::<(), _>("no network")
+    });
+    let agent: Agent = Agent::new("A")
+        .output_guardrail(passed)
+        .output_guardrail(fails);
+    let runner = Runner::new(&agent).model(ScriptedModel::new().say("ok"));
+    let error = runner.run("x").await.unwrap_err();
+    let results = error
+        .run()
+        .unwrap()
+        .guardrail_results(GuardrailKind::Output);
+    assert_eq!(
+        outcomes(results),
+        [("passed", GuardrailOutcome::Allowed, None)]
+    );
+}
+
+#[tokio::test]
+async fn a_verdict_of_any_kind_carries_details() {
+    let scored = ToolGuardrail::on_call("scored", |ctx: ToolContext| {
+        let score = json!({"score": ctx.call_id()});
+        match ctx.call_id() {
+            "call_1" => ToolVerdict::Allow.with_info(score),
+            _ => ToolVerdict::replace("no").with_info(score),
+        }
+    });
+    let agent: Agent = Agent::new("A").tool(tool("t").guardrail(scored).run(|_ctx, (): ()| "1"));
+    let model = ScriptedModel::new()
+        .calls([("t", "{}"), ("t", "{}")])
+        .say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let results = result.guardrail_results(GuardrailKind::Tool).iter();
+    let infos: Vec<_> = results.map(|result| result.info["score"].clone()).collect();
+    assert_eq!(infos, ["call_1", "call_2"]);
+}
+
+#[tokio::test]
+async fn the_error_of_a_model_comes_at_once_and_cancels_the_guardrails_beside_it() {
+    let endless = InputGuardrail::beside_model("endless", |_ctx, _agent, _input| {
+        std::future::pending::<()>()
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(endless);
+    let runner = Runner::new(&agent).model(ScriptedModel::new().fail("overloaded"));
+    let error = runner.run("x").await.unwrap_err();
+    assert!(error.is_model(), "{error}");
 }

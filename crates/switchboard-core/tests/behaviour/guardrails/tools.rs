@@ -68,7 +68,7 @@ async fn tool_guardrails_may_replace_the_output_or_stop_the_run() {
 }
 
 #[tokio::test]
-async fn guardrails_of_the_agent_and_of_the_run_see_every_tool() {
+async fn the_first_guardrail_that_replaces_an_output_ends_the_chain() {
     let audit = |name: &'static str| {
         ToolGuardrail::on_output(name, move |ctx: ToolContext, output: ToolOutput| {
             ToolVerdict::replace(format!("{} {name}({})", output.text(), ctx.tool()))
@@ -91,10 +91,7 @@ async fn guardrails_of_the_agent_and_of_the_run_see_every_tool() {
     runner.run("x").await.unwrap();
     assert_eq!(
         described(&model.requests()[1].input)[3..],
-        [
-            "output of call_1: 1 own(a) agent(a) run(a)",
-            "output of call_2: Not b."
-        ]
+        ["output of call_1: 1 own(a)", "output of call_2: Not b."]
     );
 }
 

@@ -89,11 +89,12 @@ async fn tools_that_fail_or_do_not_exist_are_reported_as_failed() {
             json!({
                 "type": "tool_ended", "agent": "A", "turn": 1, "call_id": "call_1",
                 "tool": "broken", "arguments": {}, "output": "Failed: no paper", "failed": true,
+                "error": "no paper",
             }),
             json!({
                 "type": "tool_ended", "agent": "A", "turn": 1, "call_id": "call_2",
                 "tool": "missing", "arguments": "not JSON", "output": "Tool 'missing' not found.",
-                "failed": true,
+                "failed": true, "error": "Tool 'missing' not found.",
             }),
         ]
     );

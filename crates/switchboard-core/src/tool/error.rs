@@ -1,0 +1,179 @@
+//! Failures of tools.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::callback::BoxError;
+use crate::schema::InvalidPayload;
+
+/// The default failure text for the model, which reveals nothing.
+const DEFAULT_FAILURE: &str = "An error occurred while running the tool. Please try again.";
+
+/// A failed tool call. Clones share the cause.
+///
+/// Hooks, streams and traces get it; a model only gets the text that is made of it, see
+/// [`ToolBuilder::failure_text`](super::ToolBuilder::failure_text).
+#[derive(Debug, Clone)]
+pub struct ToolError {
+    kind: ToolErrorKind,
+    cause: Arc<dyn StdError + Send + Sync>,
+}
+
+/// The kinds of failed tool calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// The tool's code failed or panicked.
+    Failed,
+    /// The tool exceeded its timeout.
+    TimedOut,
+    /// The arguments do not match the tool's schema, so it did not run.
+    InvalidArguments,
+    /// There is no tool of that name.
+    NotFound,
+}
+
+impl ToolError {
+    pub(crate) fn new(cause: BoxError) -> Self {
+        let kind = if cause.is::<TimedOut>() {
+            ToolErrorKind::TimedOut
+        } else if cause.is::<InvalidPayload>() {
+            ToolErrorKind::InvalidArguments
+        } else if cause.is::<ToolNotFound>() {
+            ToolErrorKind::NotFound
+        } else {
+            ToolErrorKind::Failed
+        };
+        let cause = Arc::from(cause);
+        Self { kind, cause }
+    }
+
+    /// The kind of failure.
+    pub fn kind(&self) -> ToolErrorKind {
+        self.kind
+    }
+
+    /// The error of the tool, as it was returned.
+    pub fn cause(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.cause
+    }
+
+    /// The text for the model, unless the tool or the run has another. It holds no private data: the
+    /// message of a [`ToolFailure`], and otherwise nothing of the tool's error.
+    pub fn default_text(&self) -> String {
+        match self.kind {
+            ToolErrorKind::TimedOut | ToolErrorKind::NotFound => self.cause.to_string(),
+            ToolErrorKind::InvalidArguments => format!(
+                "The arguments are invalid: {}. Correct them and call the tool again.",
+                self.cause
+            ),
+            ToolErrorKind::Failed => match self.cause.downcast_ref::<ToolFailure>() {
+                Some(failure) => failure.message.clone(),
+                None => DEFAULT_FAILURE.to_owned(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl StdError for ToolError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.source()
+    }
+}
+
+/// A failure that a tool explains to the model. The text of any other error stays private.
+///
+/// ```
+/// use switchboard_core::tool::ToolFailure;
+/// use switchboard_core::{Tool, tool};
+///
+/// let lookup: Tool = tool("lookup").run(|_ctx, (): ()| {
+///     Err::<&str, _>(ToolFailure::new("There is no order with that number."))
+/// });
+/// ```
+#[derive(Debug)]
+pub struct ToolFailure {
+    message: String,
+    cause: Option<BoxError>,
+}
+
+impl ToolFailure {
+    /// Creates one; the model gets `message`.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            cause: None,
+        }
+    }
+
+    /// Sets the error behind it, which the model does not get.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+}
+
+impl fmt::Display for ToolFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Some(cause) => write!(f, "{} ({cause})", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl StdError for ToolFailure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as _)
+    }
+}
+
+/// A tool exceeded its timeout.
+#[derive(Debug)]
+pub(crate) struct TimedOut {
+    pub(crate) tool: Arc<str>,
+    pub(crate) after: Duration,
+}
+
+impl_error!(
+    TimedOut,
+    |error| "Tool '{}' timed out after {} seconds.",
+    error.tool,
+    error.after.as_secs_f64()
+);
+
+/// The model called a tool that does not exist.
+#[derive(Debug)]
+pub(crate) struct ToolNotFound(pub(crate) Arc<str>);
+
+impl_error!(
+    ToolNotFound,
+    |error| "Tool '{}' not found.",
+    crate::error::excerpt(&error.0)
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_gets_only_what_a_tool_explains() {
+        let private = ToolError::new("password hunter2 is wrong".into());
+        assert_eq!(private.default_text(), DEFAULT_FAILURE);
+        assert_eq!(private.to_string(), "password hunter2 is wrong");
+        let explained = ToolFailure::new("The account is locked.").caused_by("row 7");
+        let explained = ToolError::new(explained.into());
+        assert_eq!(explained.default_text(), "The account is locked.");
+        assert_eq!(explained.to_string(), "The account is locked. (row 7)");
+        assert_eq!(explained.source().unwrap().to_string(), "row 7");
+    }
+}
