@@ -45,7 +45,7 @@ mod wire;
 pub use providers::{ModelNotFound, Providers};
 #[cfg(feature = "offline")]
 pub use switchboard_offline::OfflineModel;
-#[cfg(all(fuzzing, feature = "http"))]
+#[cfg(all(any(test, fuzzing), feature = "http"))]
 pub use wire::fuzzing;
 #[cfg(feature = "http")]
 pub use wire::{

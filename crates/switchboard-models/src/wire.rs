@@ -5,9 +5,9 @@ mod client;
 mod endpoint;
 mod error;
 mod error_body;
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-mod lenient;
+mod lenient_json;
 mod payload;
 mod request_cache;
 mod request_object;
@@ -17,42 +17,80 @@ mod secret;
 mod sse;
 mod stream_reader;
 
+use std::borrow::Cow;
+
 pub use chat::ChatModel;
-use client::{Call, ResponseHeaders};
+use client::Call;
 pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};
+use futures_core::Stream;
+use payload::Payload;
 pub use responses::ResponsesModel;
-use stream_reader::EventReader;
+use stream_reader::{EventReader, answer_stream};
 use switchboard_core::callback::BoxError;
-use switchboard_core::{ModelRequest, ModelResponse};
-
-/// The message of an error for a stream that ended before its answer did.
-const BROKE_OFF: &str = "the answer broke off before its end";
+use switchboard_core::model::ModelEvent;
+use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
 /// A model of one of the protocols.
-trait Protocol: Clone + Unpin + Send + Sync + 'static {
+trait Protocol: Clone + Send + Sync + 'static {
     /// Reads the events of a streamed answer.
     type Reader: EventReader;
 
+    /// The path of requests, appended to the server's address.
+    const PATH: &'static str;
+
     fn client(&self) -> &Client;
 
-    /// The HTTP request for a model request.
-    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError>;
+    /// The body of a request.
+    fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError>;
 
     /// Parses the body of an answer that is not streamed.
-    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError>;
+    fn parse(&self, body: &str) -> Result<ModelResponse, ModelError>;
 
     fn reader(&self) -> Self::Reader;
 }
 
 async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-    let answer = match model.call(&request, false) {
+    let answer = match Call::new(model, &request, false) {
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
     };
     answer.map_err(|error| report(model, &request, error))
 }
+
+/// Implements a model with the fields `client` and `name` over its [`Protocol`].
+macro_rules! impl_model {
+    ($model:ident) => {
+        impl super::Model for $model {
+            async fn respond(
+                &self,
+                request: super::ModelRequest,
+            ) -> Result<super::ModelResponse, super::BoxError> {
+                super::respond(self, request).await
+            }
+
+            fn stream(
+                &self,
+                request: super::ModelRequest,
+            ) -> impl super::Stream<Item = Result<super::ModelEvent, super::BoxError>> + Send {
+                super::answer_stream(self, request)
+            }
+
+            fn name(&self) -> &str {
+                &self.name
+            }
+        }
+
+        impl std::fmt::Debug for $model {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let server = self.client.server();
+                write!(f, "{}({} at {server})", stringify!($model), self.name)
+            }
+        }
+    };
+}
+use impl_model;
 
 /// Completes the error of a request and adds its usage to that of the run.
 fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> BoxError {
@@ -66,7 +104,13 @@ fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> B
 /// The `id` of items whose provider gave none.
 const PLACEHOLDER_ID: &str = "__fake_id__";
 
+/// The `id` that an item's provider gave it.
+fn own_id(item: &Item) -> Option<Cow<'_, str>> {
+    item.id()
+        .filter(|id| !id.is_empty() && id != PLACEHOLDER_ID)
+}
+
 /// Returns `true` if the item is a message with this role.
-fn has_role(item: &switchboard_core::Item, role: &str) -> bool {
+fn has_role(item: &Item, role: &str) -> bool {
     item.role().as_deref() == Some(role)
 }

@@ -6,6 +6,8 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod support;
+
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -13,9 +15,10 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use support::BOTH;
 use switchboard_core::model::ModelHandle;
 use switchboard_core::{Agent, Error, EventKind, Item, RunContext, Runner, handoff, tool};
-use switchboard_models::{ChatModel, Client, Endpoint, ModelError, ModelErrorKind, ResponsesModel};
+use switchboard_models::{Client, Endpoint, ModelError, ModelErrorKind};
 
 /// A server for one test.
 struct Aimock {
@@ -57,23 +60,6 @@ impl Drop for Aimock {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Protocol {
-    Responses,
-    Chat,
-}
-
-const BOTH: [Protocol; 2] = [Protocol::Responses, Protocol::Chat];
-
-impl Protocol {
-    fn model(self, client: &Client) -> ModelHandle {
-        match self {
-            Self::Responses => ResponsesModel::new(client, "gpt-test").into(),
-            Self::Chat => ChatModel::new(client, "gpt-test").into(),
-        }
     }
 }
 

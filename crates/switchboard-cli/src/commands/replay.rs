@@ -25,21 +25,21 @@ pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure>
         Box::new(BufReader::new(file))
     };
     let mut output = if args.json {
-        Output::Json(io::stdout())
+        ReplayOutput::Json(io::stdout())
     } else {
         // The errors of the run are part of what is shown.
-        Output::Screen(Box::new(Screen::new(anstream::stdout(), look)))
+        ReplayOutput::Screen(Box::new(Screen::new(anstream::stdout(), look)))
     };
     let name = args.file.display().to_string();
     replay(source, &name, &mut output, args.speed).await
 }
 
-enum Output {
+enum ReplayOutput {
     Screen(Box<Screen>),
     Json(io::Stdout),
 }
 
-impl Output {
+impl ReplayOutput {
     fn write(&mut self, line: &EventLine, json: &[u8]) -> io::Result<()> {
         match self {
             Self::Screen(screen) => screen.write(line),
@@ -56,7 +56,7 @@ impl Output {
 async fn replay(
     mut source: Box<dyn BufRead>,
     name: &str,
-    output: &mut Output,
+    output: &mut ReplayOutput,
     speed: Option<f64>,
 ) -> Result<Exit, Failure> {
     let mut invalid = InvalidLines::new(name);

@@ -1,6 +1,6 @@
 //! The Chat Completions API.
 
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub(super) use answer::read;
 mod answer;
 mod call_outputs;
@@ -12,20 +12,15 @@ mod parts;
 mod request;
 mod stream;
 
-use std::fmt;
 use std::sync::Arc;
 
-use futures_core::Stream;
 use stream::ChunkReader;
-use switchboard_core::callback::BoxError;
-use switchboard_core::model::ModelEvent;
-use switchboard_core::{Model, ModelRequest, ModelResponse};
+use switchboard_core::{ModelRequest, ModelResponse};
 
-use super::Protocol;
-use super::client::{Call, Client, Path, ResponseHeaders};
+use super::client::Client;
 use super::error::ModelError;
-use super::retry::Repeat;
-use super::stream_reader::AnswerStream;
+use super::payload::Payload;
+use super::{Protocol, impl_model};
 
 /// A model over the Chat Completions API of OpenAI, which most servers offer: Ollama, vLLM,
 /// llama.cpp, gateways.
@@ -64,47 +59,23 @@ impl ChatModel {
 impl Protocol for ChatModel {
     type Reader = ChunkReader;
 
+    const PATH: &'static str = "chat/completions";
+
     fn client(&self) -> &Client {
         &self.client
     }
 
-    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError> {
-        Ok(Call {
-            path: Path::ChatCompletions,
-            body: request::body(self, request, is_streamed)?,
-            settings: request.settings.clone(),
-            repeat: Repeat::Safe,
-        })
+    fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError> {
+        request::body(self, request, is_streamed)
     }
 
-    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError> {
-        answer::read(self, body, headers)
+    fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
+        answer::read(&self.name, body)
     }
 
     fn reader(&self) -> ChunkReader {
-        ChunkReader::new(self.clone())
+        ChunkReader::new(self.name.clone())
     }
 }
 
-impl Model for ChatModel {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        super::respond(self, request).await
-    }
-
-    fn stream(
-        &self,
-        request: ModelRequest,
-    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        AnswerStream::new(self, request)
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Debug for ChatModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ChatModel({} at {})", self.name, self.client.server())
-    }
-}
+impl_model!(ChatModel);

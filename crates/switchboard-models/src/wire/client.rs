@@ -1,7 +1,7 @@
 //! The HTTP client: sends requests and reads their responses.
 
 mod events;
-mod requests;
+mod response_body;
 mod response_headers;
 mod setup;
 mod tls;
@@ -12,17 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use events::Events;
-pub(crate) use requests::Path;
-use requests::{AnswerForm, RequestTemplates};
-use reqwest::header::{CONTENT_TYPE, LOCATION};
-use reqwest::{Response, Url};
+use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
+use reqwest::{Method, Request, Response};
+use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
-#[cfg(fuzzing)]
-pub(crate) use response_headers::parse_as_any_header;
 use serde_json::Value;
 pub(crate) use setup::{display_address, is_openai};
-use switchboard_core::model::ModelRetry;
-use switchboard_core::{ModelResponse, ModelSettings};
+use switchboard_core::model::{ModelRetry, ServerState};
+use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
 
 use crate::wire::Protocol;
 use crate::wire::endpoint::Endpoint;
@@ -31,9 +28,6 @@ use crate::wire::error_body;
 use crate::wire::payload::{Payload, WrongLength};
 use crate::wire::retry::{self, Repeat};
 use crate::wire::secret::Secret;
-
-/// Some servers send it before a body.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The number of bytes read of the body of a non-2xx response.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -49,24 +43,43 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     http: reqwest::Client,
-    base: Url,
+    /// A request to the server's address, without path and body.
+    template: Request,
     /// The server's name in errors: scheme, host and port.
     server: String,
-    templates: RequestTemplates,
-    body_fields: BTreeMap<String, Value>,
+    endpoint: Endpoint,
     secrets: Vec<Secret>,
-    max_retries: u32,
-    max_response_bytes: usize,
     is_openai: bool,
 }
 
 /// One request.
 pub(crate) struct Call {
-    pub(crate) path: Path,
-    pub(crate) body: Payload,
+    path: &'static str,
+    body: Arc<Payload>,
+    is_streamed: bool,
     /// The request's settings, for its extra headers.
-    pub(crate) settings: Arc<ModelSettings>,
-    pub(crate) repeat: Repeat,
+    settings: Arc<ModelSettings>,
+    repeat: Repeat,
+}
+
+impl Call {
+    /// The HTTP request for a model request.
+    pub(in crate::wire) fn new<P: Protocol>(
+        model: &P,
+        request: &ModelRequest,
+        is_streamed: bool,
+    ) -> Result<Self, ModelError> {
+        Ok(Self {
+            path: P::PATH,
+            body: Arc::new(model.body(request, is_streamed)?),
+            is_streamed,
+            settings: request.settings.clone(),
+            repeat: match &request.server {
+                Some(ServerState::Conversation(_)) => Repeat::Stateful,
+                _ => Repeat::Safe,
+            },
+        })
+    }
 }
 
 /// The response to a request for a stream.
@@ -94,11 +107,9 @@ fn builder_with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
         let server = display_address(&endpoint.base_url);
-        let configuration = |message: String| {
-            ModelError::new(ModelErrorKind::Configuration, message).with_server(&server)
-        };
-        let base = setup::parse_address(&endpoint.base_url)
-            .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
+        let configuration =
+            |message: String| ModelError::configuration(message).with_server(&server);
+        let base = setup::parse_address(&endpoint.base_url).map_err(ModelError::configuration)?;
         let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
             .read_timeout(endpoint.read_timeout);
@@ -114,17 +125,17 @@ impl Client {
         };
         let http = builder.build().map_err(cannot_set_up)?;
         let headers = setup::headers(endpoint).map_err(configuration)?;
-        let templates = RequestTemplates::new(&http, &base, &headers).map_err(cannot_set_up)?;
+        let is_openai = is_openai(&base);
+        let secrets = setup::endpoint_secrets(endpoint, &base);
+        // The builder, unlike `Request::new`, moves a password in the address to a header.
+        let template = http.post(base).headers(headers).build();
         Ok(Self(Arc::new(Inner {
             http,
-            templates,
-            is_openai: is_openai(&base),
-            secrets: setup::endpoint_secrets(endpoint, &base),
-            base,
+            template: template.map_err(cannot_set_up)?,
+            is_openai,
+            secrets,
             server,
-            body_fields: endpoint.body.clone(),
-            max_retries: endpoint.retries,
-            max_response_bytes: endpoint.max_response_bytes,
+            endpoint: endpoint.clone(),
         })))
     }
 
@@ -140,7 +151,7 @@ impl Client {
 
     /// Extra fields of every request's body.
     pub(crate) fn body_fields(&self) -> &BTreeMap<String, Value> {
-        &self.0.body_fields
+        &self.0.endpoint.body
     }
 
     /// Sends a request, with retries, and parses the whole answer.
@@ -151,16 +162,15 @@ impl Client {
     ) -> Result<ModelResponse, ModelError> {
         let mut attempt = 1;
         loop {
-            let error = match self.send(call, AnswerForm::Whole).await {
-                Ok((response, headers)) => {
-                    match self.read_whole(model, response, &headers, Vec::new()).await {
-                        Ok(answer) => return Ok(answer),
-                        Err(error) => error.with_headers(&headers),
-                    }
-                }
-                Err(error) => error,
+            let answer = async {
+                let mut body = self.send(call).await?;
+                let answer = body.read_whole(model, Vec::new()).await;
+                answer.map_err(|error| error.with_headers(&body.headers))
             };
-            let retry = self.plan_retry(error, call, attempt)?;
+            let retry = match answer.await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.plan_retry(error, call, attempt)?,
+            };
             tokio::time::sleep(retry.delay).await;
             attempt = retry.attempt;
         }
@@ -173,38 +183,10 @@ impl Client {
         model: &impl Protocol,
         call: &Call,
     ) -> Result<Opened, ModelError> {
-        let (response, headers) = self.send(call, AnswerForm::Events).await?;
-        let opened = self.read_first(model, response, &headers).await;
+        let body = self.send(call).await?;
+        let headers = body.headers.clone();
+        let opened = body.read_first(model).await;
         opened.map_err(|error| error.with_headers(&headers))
-    }
-
-    async fn read_first(
-        &self,
-        model: &impl Protocol,
-        mut response: Response,
-        headers: &ResponseHeaders,
-    ) -> Result<Opened, ModelError> {
-        let first_bytes = read_first_bytes(&mut response).await?;
-        // Content types are not reliable: what comes decides whether it is a stream.
-        match first_bytes.trim_ascii_start().first() {
-            Some(b'{' | b'[') => {
-                let answer = self.read_whole(model, response, headers, first_bytes);
-                return Ok(Opened::Whole(answer.await?));
-            }
-            Some(b'<') => return Err(not_a_stream(&response)),
-            _ => {}
-        }
-        let limit = self.0.max_response_bytes;
-        let mut events = Events::new(response, headers.clone(), &first_bytes, limit)?;
-        let first = events.next().await?.ok_or_else(|| {
-            let message = "the stream ended before its first event";
-            ModelError::new(ModelErrorKind::Interrupted, message)
-        })?;
-        if let Some(error) = error_body::from_event(&first) {
-            return Err(error);
-        }
-        events.put_back(first);
-        Ok(Opened::Events(Box::new(events)))
     }
 
     /// The retry after a failed attempt, or the error if the request is not to be retried.
@@ -215,29 +197,39 @@ impl Client {
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
         let error = self.complete_error(error, &call.settings);
-        let Some(delay) = retry::delay(&error, call.repeat, attempt, self.0.max_retries) else {
+        let Some(delay) = retry::delay(&error, call.repeat, attempt, self.0.endpoint.retries)
+        else {
             return Err(error.with_attempts(attempt));
         };
         tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
         Ok(ModelRetry::new(attempt + 1, delay, error.to_string()))
     }
 
-    async fn send(
-        &self,
-        call: &Call,
-        form: AnswerForm,
-    ) -> Result<(Response, ResponseHeaders), ModelError> {
-        let mut request = self.0.templates.request(call.path, form);
+    async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
+        let template = &self.0.template;
+        let mut url = template.url().clone();
+        let base = url.path().trim_end_matches('/');
+        let path = format!("{base}/{}", call.path);
+        url.set_path(&path);
+        let mut request = Request::new(Method::POST, url);
+        *request.headers_mut() = template.headers().clone();
+        let accept = HeaderValue::from_static(if call.is_streamed {
+            "text/event-stream"
+        } else {
+            "application/json"
+        });
+        request.headers_mut().insert(ACCEPT, accept);
         for (name, value) in &call.settings.extra_headers {
             setup::add_header(request.headers_mut(), name, value)
-                .map_err(|message| ModelError::new(ModelErrorKind::Configuration, message))?;
+                .map_err(ModelError::configuration)?;
         }
         *request.body_mut() = Some(call.body.body());
         let sent = self.0.http.execute(request).await;
         let response = sent.map_err(|error| transport_error(error, false))?;
         let headers = ResponseHeaders::parse(response.headers());
         if response.status().is_success() {
-            return Ok((response, headers));
+            let limit = self.0.endpoint.max_response_bytes;
+            return Ok(ResponseBody::new(response, headers, limit));
         }
         let error = self.status_error(response, call).await;
         Err(error.with_headers(&headers))
@@ -249,7 +241,7 @@ impl Client {
         if status.is_redirection()
             && let Some(location) = response.headers().get(LOCATION)
             && let Ok(location) = location.to_str()
-            && let Ok(target) = self.0.base.join(location)
+            && let Ok(target) = self.0.template.url().join(location)
         {
             let target = display_address(target.as_str());
             let message = format!("the server redirects to {target}, which is not followed");
@@ -271,28 +263,6 @@ impl Client {
         error_body::from_status(status.as_u16(), &body, &secrets)
     }
 
-    /// Reads the rest of a body whose first bytes have been read, and parses it.
-    async fn read_whole(
-        &self,
-        model: &impl Protocol,
-        mut response: Response,
-        headers: &ResponseHeaders,
-        mut body: Vec<u8>,
-    ) -> Result<ModelResponse, ModelError> {
-        let limit = self.0.max_response_bytes;
-        while body.len() <= limit {
-            match response.chunk().await {
-                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                Ok(None) => {
-                    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-                    return model.parse(body, headers);
-                }
-                Err(error) => return Err(transport_error(error, true)),
-            }
-        }
-        Err(too_large(limit))
-    }
-
     /// Adds the server to an error and removes secrets from it.
     pub(crate) fn complete_error(&self, error: ModelError, settings: &ModelSettings) -> ModelError {
         error
@@ -308,66 +278,34 @@ impl fmt::Debug for Client {
     }
 }
 
-fn too_large(limit: usize) -> ModelError {
-    let message = format!(
-        "the response is larger than {limit} bytes; allow more with Endpoint::max_response_bytes"
-    );
-    ModelError::new(ModelErrorKind::TooLarge, message)
-}
-
-/// Reads until a byte other than white space has come.
-async fn read_first_bytes(response: &mut Response) -> Result<Vec<u8>, ModelError> {
-    let mut bytes = Vec::new();
-    while bytes.trim_ascii_start().is_empty() && bytes.len() < MAX_ERROR_BODY {
-        match response.chunk().await {
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => break,
-            Err(error) => return Err(transport_error(error, true)),
-        }
-    }
-    Ok(bytes)
-}
-
-fn not_a_stream(response: &Response) -> ModelError {
-    let content_type = response
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("unknown");
-    let message = format!("a stream was requested, but the response is of type {content_type}");
-    ModelError::new(ModelErrorKind::BadAnswer, message)
-}
-
 /// The error for a failed connection. Without the URL, which may hold a key.
 fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
+    use ModelErrorKind::{Connection, Interrupted, Timeout};
     let error = error.without_url();
     let details = error_chain(&error);
     if causes(&error).any(|cause| cause.is::<WrongLength>()) {
         let message = format!("the request cannot be sent: {WrongLength}");
-        return ModelError::new(ModelErrorKind::Unsupported, message).with_source(error);
+        return ModelError::unsupported(message).with_source(error);
     }
     // The server's address was checked before, so the scheme is that of the environment's proxy.
     if error.is_connect()
         && (details.contains("unsupported scheme") || details.contains("scheme is not http"))
     {
-        return ModelError::new(
-            ModelErrorKind::Configuration,
+        return ModelError::configuration(
             "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
              proxies at http:// and https:// are supported; name another with Endpoint::proxy, or \
              leave this server out with NO_PROXY",
         );
     }
     let (kind, message) = if error.is_timeout() {
-        (ModelErrorKind::Timeout, "the server took too long")
+        (Timeout, "the server took too long")
     } else if has_begun {
-        (ModelErrorKind::Interrupted, "the answer broke off")
+        (Interrupted, "the answer broke off")
     } else if error.is_connect() {
-        (ModelErrorKind::Connection, "the server cannot be reached")
+        (Connection, "the server cannot be reached")
     } else {
-        (
-            ModelErrorKind::Connection,
-            "the server closed the connection before it answered",
-        )
+        let message = "the server closed the connection before it answered";
+        (Connection, message)
     };
     let is_unsent = !has_begun && error.is_connect();
     let error = ModelError::new(kind, format!("{message}: {details}")).with_source(error);
@@ -400,7 +338,7 @@ mod tests {
 
     use super::*;
     use crate::ResponsesModel;
-    use crate::wire::payload::{PayloadBuilder, write_unchanged};
+    use crate::wire::payload::write_unchanged;
 
     #[tokio::test]
     async fn a_request_of_a_wrong_length_is_not_retried() {
@@ -409,11 +347,12 @@ mod tests {
         let items: Items = vec![Item::user("Hi")].into();
         let length = items[0].as_json().len();
         for stated in [length - 1, length + 1] {
-            let mut payload = PayloadBuilder::new(&items, write_unchanged);
+            let mut payload = Payload::new(&items, write_unchanged);
             payload.add_items(0, 1, stated);
             let call = Call {
-                path: Path::Responses,
-                body: payload.build(),
+                path: ResponsesModel::PATH,
+                body: Arc::new(payload),
+                is_streamed: false,
                 settings: Arc::default(),
                 repeat: Repeat::Safe,
             };

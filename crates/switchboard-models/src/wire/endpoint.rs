@@ -15,6 +15,20 @@ use crate::wire::secret::Secret;
 /// The address of OpenAI's API.
 const OPENAI: &str = "https://api.openai.com/v1";
 
+/// Defines methods that set a field each.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $value:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $value;
+                self
+            }
+        )*
+    };
+}
+
 /// The address and settings of a provider: OpenAI, or any server with a compatible API (Ollama,
 /// vLLM, llama.cpp, a gateway).
 ///
@@ -115,20 +129,6 @@ impl Endpoint {
         self
     }
 
-    /// Sets the organisation that is charged.
-    #[must_use]
-    pub fn organization(mut self, organization: impl Into<String>) -> Self {
-        self.organization = Some(organization.into());
-        self
-    }
-
-    /// Sets the project that is charged.
-    #[must_use]
-    pub fn project(mut self, project: impl Into<String>) -> Self {
-        self.project = Some(project.into());
-        self
-    }
-
     /// Adds a header to every request. Its value is treated as a secret. Headers of the connection,
     /// such as `host` and `content-length`, cannot be set.
     #[must_use]
@@ -146,54 +146,34 @@ impl Endpoint {
         self
     }
 
-    /// Sets the maximum number of retries after failures that a retry may help; 2 by default.
-    #[must_use]
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.retries = retries;
-        self
-    }
+    setters! {
+        /// Sets the organisation that is charged.
+        organization: impl Into<String> = Some(organization.into());
 
-    /// Sets the timeout for connecting; 10 seconds by default.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
+        /// Sets the project that is charged.
+        project: impl Into<String> = Some(project.into());
 
-    /// Sets the longest time without a byte from the server; 2 minutes by default. Models that reason
-    /// for long without streaming need more.
-    #[must_use]
-    pub fn read_timeout(mut self, timeout: Duration) -> Self {
-        self.read_timeout = timeout;
-        self
-    }
+        /// Sets the maximum number of retries after failures that a retry may help; 2 by default.
+        retries: u32 = retries;
 
-    /// Sets the timeout for one attempt as a whole; 10 minutes by default. `None` removes it.
-    #[must_use]
-    pub fn total_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.total_timeout = timeout.into();
-        self
-    }
+        /// Sets the timeout for connecting; 10 seconds by default.
+        connect_timeout: Duration = connect_timeout;
 
-    /// Sets the maximum size of a response body, streamed or not; 64 MiB by default.
-    #[must_use]
-    pub fn max_response_bytes(mut self, bytes: usize) -> Self {
-        self.max_response_bytes = bytes;
-        self
-    }
+        /// Sets the longest time without a byte from the server; 2 minutes by default. Models that reason
+        /// for long without streaming need more.
+        read_timeout: Duration = read_timeout;
 
-    /// Sets the proxy, `http://…` or `https://…`, instead of the environment's.
-    #[must_use]
-    pub fn proxy(mut self, url: impl AsRef<str>) -> Self {
-        self.proxy = Some(Secret::new(url.as_ref()));
-        self
-    }
+        /// Sets the timeout for one attempt as a whole; 10 minutes by default. `None` removes it.
+        total_timeout: impl Into<Option<Duration>> = total_timeout.into();
 
-    /// Sets a PEM file of certificates to trust in addition to the system's.
-    #[must_use]
-    pub fn certificates(mut self, file: impl Into<PathBuf>) -> Self {
-        self.certificates = Some(file.into());
-        self
+        /// Sets the maximum size of a response body, streamed or not; 64 MiB by default.
+        max_response_bytes: usize = max_response_bytes;
+
+        /// Sets the proxy, `http://…` or `https://…`, instead of the environment's.
+        proxy: impl AsRef<str> = Some(Secret::new(proxy.as_ref()));
+
+        /// Sets a PEM file of certificates to trust in addition to the system's.
+        certificates: impl Into<PathBuf> = Some(certificates.into());
     }
 
     /// Makes a client of this endpoint. Connections are opened when they are first needed.

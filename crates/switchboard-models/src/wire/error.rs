@@ -100,6 +100,16 @@ impl ModelError {
         }))
     }
 
+    /// The error for invalid settings.
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Configuration, message)
+    }
+
+    /// The error for something that the protocol has no form for.
+    pub(crate) fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ModelErrorKind::Unsupported, message)
+    }
+
     /// The kind of the error.
     pub fn kind(&self) -> ModelErrorKind {
         self.0.kind
@@ -143,6 +153,15 @@ impl ModelError {
     pub(crate) fn with_usage(mut self, usage: Usage) -> Self {
         self.0.usage = Some(usage);
         self
+    }
+
+    /// Returns `true` if the account's quota is used up.
+    pub(crate) fn is_out_of_quota(&self) -> bool {
+        let code = self.code();
+        matches!(
+            code,
+            Some("insufficient_quota" | "credit_balance_exhausted")
+        )
     }
 
     pub(crate) fn should_retry(&self) -> Option<bool> {
@@ -208,18 +227,14 @@ impl ModelError {
 
     /// Advice on how to fix the problem.
     fn advice(&self) -> Option<&'static str> {
+        use ModelErrorKind::{Authentication, Connection, RateLimit};
         Some(match (self.0.kind, self.0.code.as_deref()) {
-            (ModelErrorKind::Authentication, _) => {
-                "check the key (OPENAI_API_KEY) and its permissions"
+            (Authentication, _) => "check the key (OPENAI_API_KEY) and its permissions",
+            (RateLimit, _) if self.is_out_of_quota() => {
+                "the account's quota is used up; waiting does not help"
             }
-            (
-                ModelErrorKind::RateLimit,
-                Some("insufficient_quota" | "credit_balance_exhausted"),
-            ) => "the account's quota is used up; waiting does not help",
-            (ModelErrorKind::RateLimit, _) => "wait, or send fewer requests",
-            (ModelErrorKind::Connection, _) => {
-                "check the address (OPENAI_BASE_URL), the network and the proxy"
-            }
+            (RateLimit, _) => "wait, or send fewer requests",
+            (Connection, _) => "check the address (OPENAI_BASE_URL), the network and the proxy",
             (_, Some("context_length_exceeded")) => {
                 "the conversation is too long for the model; shorten it with a filter"
             }
@@ -270,7 +285,6 @@ impl fmt::Debug for ModelError {
 
 impl std::error::Error for ModelError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        let source = self.0.source.as_deref()?;
-        Some(source)
+        self.0.source.as_deref().map(|source| source as _)
     }
 }

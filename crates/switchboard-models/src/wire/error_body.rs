@@ -1,13 +1,10 @@
 //! Errors that servers report in response bodies and stream events.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
+use switchboard_core::__private::unquote;
 
 use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::lenient::is_error;
+use crate::wire::lenient_json::{fields, is_error, plain_text, value, value_or_null};
 use crate::wire::secret::{Secret, scrub};
 use crate::wire::sse::Event;
 
@@ -20,68 +17,90 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
     let (message, code) = parsed
         .as_ref()
         .and_then(message_and_code)
-        .unwrap_or_else(|| {
-            let text = String::from_utf8_lossy(body);
-            // Scrubbed before it is cut: half a secret would not be found.
-            let quote: String = scrub(text.trim(), secrets)
-                .chars()
-                .take(MAX_QUOTE)
-                .collect();
-            if quote.is_empty() {
-                ("the server did not say why".to_owned(), None)
-            } else {
-                (quote, None)
-            }
-        });
+        .unwrap_or_else(|| (quote(body, secrets), None));
     ModelError::new(kind_of_status(status), message)
         .with_status(status)
         .with_code(code)
 }
 
+/// The start of a body that is not JSON.
+fn quote(body: &[u8], secrets: &[Secret]) -> String {
+    let text = String::from_utf8_lossy(body);
+    match text.trim() {
+        "" => "the server did not say why".to_owned(),
+        // Scrubbed before it is cut: half a secret would not be found.
+        text => scrub(text, secrets).chars().take(MAX_QUOTE).collect(),
+    }
+}
+
 /// The error that a JSON body reports.
-pub(crate) fn from_body(body: &[u8]) -> Option<ModelError> {
-    let (message, code) = message_and_code(&serde_json::from_slice(body).ok()?)?;
-    Some(ModelError::new(kind_of_code(code.as_deref()), message).with_code(code))
+pub(crate) fn from_body(body: &str) -> Option<ModelError> {
+    let reported = serde_json::from_str(body).ok()?;
+    message_and_code(&reported).map(failed)
 }
 
 /// The error of a failure that the server reports within an answer.
 pub(crate) fn failure(reported: &Value) -> ModelError {
-    let (message, code) =
-        message_and_code(reported).unwrap_or(("the model failed".to_owned(), None));
+    failed(message_and_code(reported).unwrap_or(("the model failed".to_owned(), None)))
+}
+
+fn failed((message, code): (String, Option<String>)) -> ModelError {
     ModelError::new(kind_of_code(code.as_deref()), message).with_code(code)
 }
 
-/// The error of an event that reports a failure and nothing else.
-pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
-    let (reported, is_error_field) = match event {
-        Event::Data(data) if is_no_failure(data) => return None,
-        Event::Data(data) => (serde_json::from_str(data).ok()?, false),
-        Event::Error(error) => {
-            let reported = serde_json::from_str(error).unwrap_or_else(|_| json!(&**error));
-            (reported, true)
-        }
-    };
-    match reported["type"].as_str() {
-        Some("error" | "response.error") => Some(failure(&reported)),
-        Some("response.failed") => Some(failure(&reported["response"])),
-        None if is_error_field || is_error(&reported["error"]) => Some(failure(&reported)),
-        _ => None,
+/// Fails if the `error` field of an answer or of a part of one reports an error.
+pub(crate) fn check_error(error: Option<&str>) -> Result<(), ModelError> {
+    let error = value_or_null(error);
+    if is_error(&error) {
+        return Err(failure(&error));
     }
+    Ok(())
 }
 
-/// Returns `true` if the event's type is not that of a failure, or it has neither type nor error.
-/// Saves parsing the rest of the first event, which may echo the whole request.
-fn is_no_failure(data: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Fields<'a> {
-        #[serde(borrow, default, rename = "type")]
-        kind: Cow<'a, str>,
-        error: Option<IgnoredAny>,
+/// The error for an answer that the model did not complete.
+pub(crate) fn incomplete(reason: Option<&str>) -> ModelError {
+    let message = match reason {
+        Some("max_output_tokens" | "max_tokens" | "length") => {
+            "the answer reached the most tokens it may have; allow more with max_tokens".to_owned()
+        }
+        Some("content_filter") => "the provider's content filter stopped the answer".to_owned(),
+        Some(other) => format!("the answer is not complete: {other}"),
+        None => "the answer is not complete".to_owned(),
+    };
+    let code = match reason {
+        Some("max_tokens") => "max_output_tokens",
+        reason => reason.unwrap_or("incomplete"),
+    };
+    ModelError::new(ModelErrorKind::Incomplete, message).with_code(Some(code.to_owned()))
+}
+
+/// The error for a stream that ended before its answer did.
+pub(crate) fn broke_off() -> ModelError {
+    let message = "the answer broke off before its end";
+    ModelError::new(ModelErrorKind::Interrupted, message)
+}
+
+/// The error of a failure that the whole data of an event reports.
+pub(crate) fn from_data(data: &str) -> ModelError {
+    failure(&value(data).unwrap_or_else(|| data.into()))
+}
+
+/// The error of an event that reports a failure and nothing else. Values are parsed only of a failure:
+/// the first event may echo the whole request.
+pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
+    let (data, is_error_field) = match event {
+        Event::Data(data) => (data, false),
+        Event::Error(data) => (data, true),
+    };
+    let Some([kind, response, error]) = fields(data, &["type", "response", "error"]) else {
+        return is_error_field.then(|| from_data(data));
+    };
+    match kind.and_then(unquote).as_deref() {
+        Some("error" | "response.error") => Some(from_data(data)),
+        Some("response.failed") => Some(failure(&value_or_null(response))),
+        None if is_error_field || is_error(&value_or_null(error)) => Some(from_data(data)),
+        _ => None,
     }
-    serde_json::from_str(data).is_ok_and(|fields: Fields<'_>| match &*fields.kind {
-        "" => fields.error.is_none(),
-        kind => !matches!(kind, "error" | "response.error" | "response.failed"),
-    })
 }
 
 /// The error kind of a code in an answer whose status was 200.
@@ -136,22 +155,16 @@ fn message_and_code(body: &Value) -> Option<(String, Option<String>)> {
         Value::Null | Value::Bool(false) => body,
         error => error,
     };
+    let mut fields = [&error["message"], &error["detail"]].into_iter();
     let message = match error {
-        Value::String(text) => text.clone(),
-        _ => {
-            let fields = [&error["message"], &error["detail"]];
-            match fields.into_iter().find(|field| !field.is_null())? {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            }
-        }
+        Value::String(_) => error,
+        _ => fields.find(|field| !field.is_null())?,
     };
     let code = match &error["code"] {
-        Value::String(code) => Some(code.clone()),
-        Value::Number(code) => Some(code.to_string()),
+        code @ (Value::String(_) | Value::Number(_)) => Some(plain_text(code)),
         _ => error["type"].as_str().map(str::to_owned),
     };
-    Some((message, code))
+    Some((plain_text(message), code))
 }
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,6 @@ mod stream;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use stream::PayloadStream;
 pub(crate) use stream::WrongLength;
 use switchboard_core::Item;
@@ -23,12 +22,13 @@ pub(crate) fn write_unchanged(out: &mut Vec<u8>, item: &Item, _next: Option<&Ite
     1
 }
 
-/// A payload under construction. Runs of items are recorded with their serialized length and written
-/// when the payload is sent.
-pub(crate) struct PayloadBuilder<'i> {
+/// The body of a request. It shares the conversation's items and copies one block of them at a time, so
+/// a request that waits for its answer holds no copy of its conversation.
+pub(crate) struct Payload {
     pub(crate) json: Vec<u8>,
-    items: &'i Items,
+    items: Items,
     write: WriteItem,
+    /// The runs of items between the JSON, written when the payload is sent.
     runs: Vec<ItemRun>,
     /// The serialized length of the runs.
     runs_length: usize,
@@ -48,12 +48,12 @@ struct ItemRun {
     length: usize,
 }
 
-impl<'i> PayloadBuilder<'i> {
+impl Payload {
     /// A payload for this conversation, whose items `write` writes.
-    pub(crate) fn new(items: &'i Items, write: WriteItem) -> Self {
+    pub(crate) fn new(items: &Items, write: WriteItem) -> Self {
         Self {
             json: Vec::with_capacity(SPARE),
-            items,
+            items: items.clone(),
             write,
             runs: Vec::new(),
             runs_length: 0,
@@ -96,12 +96,12 @@ impl<'i> PayloadBuilder<'i> {
         }
     }
 
-    /// The current end, for [`PayloadBuilder::truncate`].
+    /// The current end, for [`Payload::truncate`].
     pub(crate) fn end(&self) -> (usize, usize) {
         (self.json.len(), self.runs.len())
     }
 
-    /// Removes what was added to the payload after [`PayloadBuilder::end`].
+    /// Removes what was added to the payload after [`Payload::end`].
     pub(crate) fn truncate(&mut self, (json, runs): (usize, usize)) {
         self.json.truncate(json);
         for run in self.runs.drain(runs..) {
@@ -109,46 +109,20 @@ impl<'i> PayloadBuilder<'i> {
         }
     }
 
-    /// Finishes the payload.
-    pub(crate) fn build(self) -> Payload {
-        Payload(Arc::new(Inner {
-            length: self.json.len() + self.runs_length,
-            json: self.json.into(),
-            items: self.items.clone(),
-            write: self.write,
-            runs: self.runs,
-        }))
-    }
-}
-
-/// The body of a request. It shares the conversation's items and copies one block of them at a time, so
-/// a request that waits for its answer holds no copy of its conversation.
-#[derive(Clone)]
-pub(crate) struct Payload(Arc<Inner>);
-
-struct Inner {
-    json: Bytes,
-    items: Items,
-    write: WriteItem,
-    runs: Vec<ItemRun>,
-    length: usize,
-}
-
-impl Payload {
-    /// The body for one attempt to send it.
-    pub(crate) fn body(&self) -> reqwest::Body {
-        reqwest::Body::wrap(PayloadStream::new(self.clone()))
-    }
-
-    #[cfg(test)]
+    /// The number of bytes.
     pub(crate) fn length(&self) -> usize {
-        self.0.length
+        self.json.len() + self.runs_length
+    }
+
+    /// The body for one attempt to send it.
+    pub(crate) fn body(self: &Arc<Self>) -> reqwest::Body {
+        reqwest::Body::wrap(PayloadStream::new(self.clone()))
     }
 
     /// The whole body.
     #[cfg(test)]
-    pub(crate) fn json(&self) -> Vec<u8> {
-        let mut stream = PayloadStream::new(self.clone());
+    pub(crate) fn into_json(self) -> Vec<u8> {
+        let mut stream = PayloadStream::new(Arc::new(self));
         let mut json = Vec::new();
         while let Some(block) = stream.next_block().expect("its length is right") {
             json.extend_from_slice(&block);

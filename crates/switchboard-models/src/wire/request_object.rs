@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use switchboard_core::ModelRequest;
 use switchboard_core::items::Items;
+use switchboard_core::model::ToolChoice;
 
-use super::payload::{Payload, PayloadBuilder, WriteItem};
+use super::payload::{Payload, WriteItem};
 
 /// The field that users cannot set: it decides how the answer is read.
 const RESERVED: &str = "stream";
 
 /// A request's JSON object under construction.
 pub(super) struct RequestBody<'a> {
-    payload: PayloadBuilder<'a>,
+    payload: Payload,
     /// Fields that replace ours; a null leaves the field out. The later map wins.
     overrides: [&'a BTreeMap<String, Value>; 2],
 }
@@ -23,11 +24,11 @@ pub(super) struct RequestBody<'a> {
 impl<'a> RequestBody<'a> {
     /// An object for a conversation, whose items `write` writes.
     pub(super) fn new(
-        items: &'a Items,
+        items: &Items,
         write: WriteItem,
         overrides: [&'a BTreeMap<String, Value>; 2],
     ) -> Self {
-        let mut payload = PayloadBuilder::new(items, write);
+        let mut payload = Payload::new(items, write);
         payload.json.push(b'{');
         Self { payload, overrides }
     }
@@ -57,11 +58,7 @@ impl<'a> RequestBody<'a> {
     }
 
     /// Adds a field whose value `write` writes. `write` runs even if the field is overridden.
-    pub(super) fn written<T>(
-        &mut self,
-        name: &str,
-        write: impl FnOnce(&mut PayloadBuilder<'a>) -> T,
-    ) -> T {
+    pub(super) fn written<T>(&mut self, name: &str, write: impl FnOnce(&mut Payload) -> T) -> T {
         let start = self.payload.end();
         self.write_key(name);
         let result = write(&mut self.payload);
@@ -69,6 +66,28 @@ impl<'a> RequestBody<'a> {
             self.payload.truncate(start);
         }
         result
+    }
+
+    /// Adds the tools and the settings that need tools. `tool` gives a function the form of the protocol,
+    /// and `named` is the choice of one function.
+    pub(super) fn tools<'r, T: Serialize>(
+        &mut self,
+        request: &'r ModelRequest,
+        tool: impl Fn(FunctionSpec<'r>) -> T,
+        named: impl Fn(&str) -> Value,
+    ) {
+        let tools: Vec<T> = functions(request).map(tool).collect();
+        if tools.is_empty() {
+            return;
+        }
+        let settings = &request.settings;
+        let choice = settings.tool_choice.as_ref().map(|choice| match choice {
+            ToolChoice::Named(name) => named(name),
+            other => json!(other),
+        });
+        self.field("tools", &tools);
+        self.optional("tool_choice", choice.as_ref());
+        self.optional("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
     }
 
     /// Finishes the object.
@@ -83,7 +102,7 @@ impl<'a> RequestBody<'a> {
             }
         }
         self.payload.json.push(b'}');
-        self.payload.build()
+        self.payload
     }
 
     fn is_overridden(&self, name: &str) -> bool {
@@ -105,23 +124,35 @@ impl<'a> RequestBody<'a> {
     }
 }
 
-/// A function that the model may call.
-pub(super) struct FunctionSpec<'a> {
-    pub(super) name: &'a str,
-    pub(super) description: &'a str,
-    pub(super) parameters: &'a RawValue,
-    pub(super) strict: bool,
+/// A JSON object of the fields that have a value.
+pub(super) fn object<const N: usize>(fields: [(&str, Option<impl Serialize>); N]) -> Value {
+    let given = fields.into_iter().filter(|(_, value)| value.is_some());
+    json!(BTreeMap::from_iter(given))
 }
 
-/// The tools and the handoffs of a request, which are both functions to a model.
-pub(super) fn functions(request: &ModelRequest) -> impl Iterator<Item = FunctionSpec<'_>> {
+/// A tool or a handoff, which are both functions to a model.
+#[derive(Serialize)]
+pub(super) struct FunctionSpec<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) r#type: Option<&'static str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+/// The tools and the handoffs of a request.
+fn functions(request: &ModelRequest) -> impl Iterator<Item = FunctionSpec<'_>> {
     let tools = request.tools.iter().map(|tool| FunctionSpec {
+        r#type: None,
         name: &tool.name,
         description: &tool.description,
         parameters: &tool.parameters,
         strict: tool.strict,
     });
     let handoffs = request.handoffs.iter().map(|handoff| FunctionSpec {
+        r#type: None,
         name: &handoff.tool_name,
         description: &handoff.tool_description,
         parameters: &handoff.input_json_schema,
@@ -134,7 +165,6 @@ pub(super) fn functions(request: &ModelRequest) -> impl Iterator<Item = Function
 mod tests {
     use super::*;
     use crate::wire::payload::write_unchanged;
-    use serde_json::json;
     use switchboard_core::Item;
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
         body.number("frequency_penalty", Some(0.5));
         body.field("user", "u");
         body.field("stream", &true);
-        let text = String::from_utf8(body.build().json()).unwrap();
+        let text = String::from_utf8(body.build().into_json()).unwrap();
         assert_eq!(
             text,
             r#"{"model":"m\"","n":7,"frequency_penalty":0.5,"stream":true,"store":false,"a":2,"input":"x"}"#

@@ -1,25 +1,20 @@
 //! The Responses API.
 
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub(super) use answer::read;
 mod answer;
 mod input;
 mod request;
 mod stream;
 
-use std::fmt;
 use std::sync::Arc;
 
-use futures_core::Stream;
-use switchboard_core::callback::BoxError;
-use switchboard_core::model::{ModelEvent, ServerState};
-use switchboard_core::{Model, ModelRequest, ModelResponse};
+use switchboard_core::{ModelRequest, ModelResponse};
 
-use super::Protocol;
-use super::client::{Call, Client, Path, ResponseHeaders};
+use super::client::Client;
 use super::error::ModelError;
-use super::retry::Repeat;
-use super::stream_reader::AnswerStream;
+use super::payload::Payload;
+use super::{Protocol, impl_model};
 use input::OPENAI;
 pub(super) use input::UnchangedItems;
 use stream::ResponseReader;
@@ -65,55 +60,23 @@ impl ResponsesModel {
 impl Protocol for ResponsesModel {
     type Reader = ResponseReader;
 
+    const PATH: &'static str = "responses";
+
     fn client(&self) -> &Client {
         &self.client
     }
 
-    fn call(&self, request: &ModelRequest, is_streamed: bool) -> Result<Call, ModelError> {
-        Ok(Call {
-            path: Path::Responses,
-            body: request::body(self, request, is_streamed)?,
-            settings: request.settings.clone(),
-            repeat: match &request.server {
-                Some(ServerState::Conversation(_)) => Repeat::Stateful,
-                _ => Repeat::Safe,
-            },
-        })
+    fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError> {
+        request::body(self, request, is_streamed)
     }
 
-    fn parse(&self, body: &[u8], headers: &ResponseHeaders) -> Result<ModelResponse, ModelError> {
-        answer::read(self, body, headers)
+    fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
+        answer::read(&self.origin, body)
     }
 
     fn reader(&self) -> ResponseReader {
-        ResponseReader::new(self.clone())
+        ResponseReader::new(self.origin.clone())
     }
 }
 
-impl Model for ResponsesModel {
-    async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        super::respond(self, request).await
-    }
-
-    fn stream(
-        &self,
-        request: ModelRequest,
-    ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        AnswerStream::new(self, request)
-    }
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Debug for ResponsesModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "ResponsesModel({} at {})",
-            self.name,
-            self.client.server()
-        )
-    }
-}
+impl_model!(ResponsesModel);

@@ -9,9 +9,6 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(8);
 
-/// The code for a conversation that has another request in progress.
-const CONVERSATION_LOCKED: &str = "conversation_locked";
-
 /// The effect of sending a request twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -40,28 +37,27 @@ pub(crate) fn delay(
 }
 
 fn is_retryable(error: &ModelError, repeat: Repeat) -> bool {
-    let code = error.code().unwrap_or_default();
-    let is_out_of_quota = matches!(code, "insufficient_quota" | "credit_balance_exhausted");
-    if is_out_of_quota || error.should_retry() == Some(false) {
+    use ModelErrorKind::{
+        BadAnswer, Configuration, Connection, Interrupted, RateLimit, Request, Server, Timeout,
+    };
+    if error.is_out_of_quota() || error.should_retry() == Some(false) {
         return false;
     }
     if repeat == Repeat::Stateful {
         return was_not_processed(error);
     }
     match error.kind() {
-        ModelErrorKind::Configuration => false,
+        Configuration => false,
         _ if error.should_retry() == Some(true) => true,
-        ModelErrorKind::Request => {
-            matches!(error.status(), Some(408 | 409)) || code == CONVERSATION_LOCKED
-        }
-        ModelErrorKind::RateLimit
-        | ModelErrorKind::Server
-        | ModelErrorKind::Connection
-        | ModelErrorKind::BadAnswer
-        | ModelErrorKind::Interrupted
-        | ModelErrorKind::Timeout => true,
+        Request => matches!(error.status(), Some(408 | 409)) || is_conversation_locked(error),
+        RateLimit | Server | Connection | BadAnswer | Interrupted | Timeout => true,
         _ => false,
     }
+}
+
+/// Returns `true` if another request of the conversation is in progress.
+fn is_conversation_locked(error: &ModelError) -> bool {
+    error.code() == Some("conversation_locked")
 }
 
 /// Returns `true` if the server has certainly not processed the request. A 500, a gateway's 502 or
@@ -70,7 +66,7 @@ fn was_not_processed(error: &ModelError) -> bool {
     match error.status() {
         Some(409 | 429) => true,
         Some(503) => error.retry_after().is_some() || error.should_retry() == Some(true),
-        _ => error.is_unsent() || error.code() == Some(CONVERSATION_LOCKED),
+        _ => error.is_unsent() || is_conversation_locked(error),
     }
 }
 

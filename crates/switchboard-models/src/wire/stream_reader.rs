@@ -1,57 +1,82 @@
 //! A streamed answer: sending the request, retrying it, and reading the events of either protocol.
 
 use std::collections::VecDeque;
-use std::pin::{Pin, pin};
+use std::mem;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_core::future::BoxFuture;
+use futures_util::stream;
 use switchboard_core::callback::BoxError;
 use switchboard_core::items::ItemKind;
 use switchboard_core::model::ModelEvent;
 use switchboard_core::{Item, ModelRequest, ModelResponse};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
-use super::PLACEHOLDER_ID;
-use super::client::{Call, Events, Opened, ResponseHeaders};
+use super::client::{Call, Events, Opened};
 use super::error::ModelError;
-use super::lenient::value;
+use super::lenient_json::value;
 use super::sse::Event;
-use super::{Protocol, error_body, report};
+use super::{Protocol, error_body, has_role, own_id, report};
 
-/// The longest wait for an answer's usage once the answer is complete.
+/// The longest wait for an answer's usage once the answer is complete. Then errors are ignored.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Turns the events of a protocol into [`ModelEvent`]s.
-pub(super) trait EventReader: Unpin + Send {
+pub(super) trait EventReader: Send {
     /// Reads the data of one event and appends the resulting events to `ready`. Returns the answer
     /// if the event completes it.
     fn read(
         &mut self,
         data: Arc<str>,
-        headers: &ResponseHeaders,
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<Option<ModelResponse>, ModelError>;
 
     /// Builds the answer at the end of the stream. `is_done` is set if the server sent `[DONE]`.
-    fn finish(
-        &mut self,
-        is_done: bool,
-        headers: &ResponseHeaders,
-    ) -> Result<ModelResponse, ModelError>;
+    fn finish(&mut self, is_done: bool) -> Result<ModelResponse, ModelError>;
 
     /// Returns `true` if the answer is complete and only its usage can follow.
     fn is_complete(&self) -> bool {
         false
     }
+
+    /// Reads an event, or the end of the stream. Returns the answer if that completes it.
+    fn read_event(
+        &mut self,
+        event: Option<Event>,
+        ready: &mut VecDeque<ModelEvent>,
+    ) -> Result<Option<ModelResponse>, ModelError> {
+        match event {
+            Some(Event::Data(data)) if data.starts_with("[DONE]") => self.finish(true).map(Some),
+            Some(Event::Data(data)) => self.read(data, ready),
+            Some(Event::Error(error)) => Err(error_body::from_data(&error)),
+            None => self.finish(false).map(Some),
+        }
+    }
 }
 
 /// The stream of one answer. After an error nothing follows.
-///
-/// Polled by hand: events are read without a future of their own.
-pub(super) struct AnswerStream<P: Protocol> {
+pub(super) fn answer_stream<P: Protocol>(
+    model: &P,
+    request: ModelRequest,
+) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send + use<P> {
+    let state = AnswerStream {
+        model: model.clone(),
+        request,
+        reader: model.reader(),
+        ready: VecDeque::new(),
+        attempt: 1,
+        state: State::Start,
+    };
+    // Boxed, since it is moved for each event.
+    stream::unfold(Box::new(state), |mut state| async move {
+        let event = state.next().await?;
+        Some((event, state))
+    })
+}
+
+struct AnswerStream<P: Protocol> {
     model: P,
     request: ModelRequest,
     reader: P::Reader,
@@ -62,129 +87,78 @@ pub(super) struct AnswerStream<P: Protocol> {
 
 enum State {
     Start,
-    Sending(Arc<Call>, BoxFuture<'static, Result<Opened, ModelError>>),
-    /// Waits before the request is sent again.
-    Waiting(Arc<Call>, Pin<Box<Sleep>>),
-    /// Reads events; the timer runs once the answer is complete.
-    Reading(Box<Events>, Option<Pin<Box<Sleep>>>),
+    /// Sends the request, after a delay if it is sent again.
+    Sending(Call, Option<Pin<Box<Sleep>>>),
+    /// Reads events, until a point in time once the answer is complete.
+    Reading(Box<Events>, Option<Instant>),
     Finished,
 }
 
 impl<P: Protocol> AnswerStream<P> {
-    pub(super) fn new(model: &P, request: ModelRequest) -> Self {
-        Self {
-            model: model.clone(),
-            request,
-            reader: model.reader(),
-            ready: VecDeque::new(),
-            attempt: 1,
-            state: State::Start,
+    async fn next(&mut self) -> Option<Result<ModelEvent, BoxError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if matches!(self.state, State::Finished) {
+                return None;
+            }
+            if let Err(error) = self.advance().await {
+                self.state = State::Finished;
+                self.ready.clear();
+                return Some(Err(report(&self.model, &self.request, error)));
+            }
         }
-    }
-
-    fn send(&mut self, call: Arc<Call>) {
-        let (model, sent) = (self.model.clone(), call.clone());
-        let opened = async move { model.client().open(&model, &sent).await };
-        self.state = State::Sending(call, Box::pin(opened));
     }
 
     /// Moves on to the next state or fills `ready`.
-    fn poll_progress(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
+    async fn advance(&mut self) -> Result<(), ModelError> {
         match &mut self.state {
             State::Start => {
-                let call = self.model.call(&self.request, true)?;
-                self.send(Arc::new(call));
+                let call = Call::new(&self.model, &self.request, true)?;
+                self.state = State::Sending(call, None);
             }
-            State::Sending(call, opened) => match ready!(opened.as_mut().poll(context)) {
-                Ok(Opened::Events(events)) => self.state = State::Reading(events, None),
-                Ok(Opened::Whole(answer)) => {
-                    self.ready = whole_answer_events(answer);
-                    self.state = State::Finished;
+            State::Sending(call, delay) => {
+                if let Some(delay) = delay {
+                    delay.await;
                 }
-                Err(error) => {
-                    let client = self.model.client();
-                    let retry = client.plan_retry(error, call, self.attempt)?;
-                    self.attempt = retry.attempt;
-                    self.state = State::Waiting(call.clone(), Box::pin(sleep(retry.delay)));
-                    self.ready.push_back(ModelEvent::Retry(retry));
+                let client = self.model.client();
+                match Box::pin(client.open(&self.model, call)).await {
+                    Ok(Opened::Events(events)) => self.state = State::Reading(events, None),
+                    Ok(Opened::Whole(answer)) => {
+                        self.ready = whole_answer_events(answer);
+                        self.state = State::Finished;
+                    }
+                    Err(error) => {
+                        let retry = client.plan_retry(error, call, self.attempt)?;
+                        self.attempt = retry.attempt;
+                        *delay = Some(Box::pin(sleep(retry.delay)));
+                        self.ready.push_back(ModelEvent::Retry(retry));
+                    }
                 }
-            },
-            State::Waiting(call, delay) => {
-                ready!(delay.as_mut().poll(context));
-                let call = call.clone();
-                self.send(call);
             }
-            State::Reading(..) => {
-                let event = ready!(self.poll_event(context))?;
-                self.read(event)?;
+            State::Reading(events, end) => {
+                let event = if self.reader.is_complete() {
+                    let end = *end.get_or_insert_with(|| Instant::now() + USAGE_TIMEOUT);
+                    let event = timeout_at(end, events.next()).await;
+                    Ok(event.ok().and_then(Result::ok).flatten())
+                } else {
+                    events.next().await
+                };
+                let read = event.and_then(|event| self.reader.read_event(event, &mut self.ready));
+                let headers = &events.body.headers;
+                if let Some(answer) = read.map_err(|error| error.with_headers(headers))? {
+                    let answer = ModelEvent::Completed(headers.identify(answer));
+                    self.ready.push_back(answer);
+                    let state = mem::replace(&mut self.state, State::Finished);
+                    if let State::Reading(events, _) = state {
+                        events.drain();
+                    }
+                }
             }
             State::Finished => {}
         }
-        Poll::Ready(Ok(()))
-    }
-
-    /// The next event; `None` at the end of the stream. Once the answer is complete, the stream is
-    /// read for [`USAGE_TIMEOUT`] at most and its errors are ignored.
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Event>, ModelError>> {
-        let State::Reading(events, timer) = &mut self.state else {
-            return Poll::Ready(Ok(None));
-        };
-        // Cancel safe: bytes that have come are kept in `events`.
-        let next = pin!(events.next()).poll(context);
-        if !self.reader.is_complete() {
-            return next;
-        }
-        let timer = timer.get_or_insert_with(|| Box::pin(sleep(USAGE_TIMEOUT)));
-        match next {
-            Poll::Ready(next) => Poll::Ready(Ok(next.unwrap_or_default())),
-            Poll::Pending => timer.as_mut().poll(context).map(|()| Ok(None)),
-        }
-    }
-
-    fn read(&mut self, event: Option<Event>) -> Result<(), ModelError> {
-        let State::Reading(events, _) = &self.state else {
-            return Ok(());
-        };
-        let headers = &events.headers;
-        let read = match event {
-            Some(Event::Data(data)) if data.starts_with("[DONE]") => {
-                self.reader.finish(true, headers).map(Some)
-            }
-            Some(Event::Data(data)) => self.reader.read(data, headers, &mut self.ready),
-            Some(Event::Error(error)) => {
-                let error = value(&error).unwrap_or_else(|| (&*error).into());
-                Err(error_body::failure(&error))
-            }
-            None => self.reader.finish(false, headers).map(Some),
-        };
-        if let Some(answer) = read.map_err(|error| error.with_headers(headers))? {
-            self.ready.push_back(ModelEvent::Completed(answer));
-            if let State::Reading(events, _) = std::mem::replace(&mut self.state, State::Finished) {
-                events.drain();
-            }
-        }
         Ok(())
-    }
-}
-
-impl<P: Protocol> Stream for AnswerStream<P> {
-    type Item = Result<ModelEvent, BoxError>;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        loop {
-            if let Some(event) = this.ready.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            if matches!(this.state, State::Finished) {
-                return Poll::Ready(None);
-            }
-            if let Err(error) = ready!(this.poll_progress(context)) {
-                this.state = State::Finished;
-                this.ready.clear();
-                return Poll::Ready(Some(Err(report(&this.model, &this.request, error))));
-            }
-        }
     }
 }
 
@@ -193,12 +167,10 @@ fn whole_answer_events(answer: ModelResponse) -> VecDeque<ModelEvent> {
     let mut events = VecDeque::new();
     let mut calls = 0;
     for item in &answer.output {
-        let id = item
-            .id()
-            .filter(|id| !id.is_empty() && id != PLACEHOLDER_ID);
+        let id = own_id(item);
         let named = |name: &str| -> Arc<str> { id.as_deref().unwrap_or(name).into() };
         events.extend(match item.kind() {
-            ItemKind::Message if item.role().as_deref() == Some("assistant") => item
+            ItemKind::Message if has_role(item, "assistant") => item
                 .text()
                 .filter(|text| !text.is_empty())
                 .map(|text| ModelEvent::text_delta(named("message"), text)),

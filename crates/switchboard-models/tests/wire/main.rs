@@ -13,6 +13,8 @@ mod odd_items;
 mod protocols;
 mod secrets;
 mod streams;
+#[path = "../support/mod.rs"]
+mod support;
 mod transport;
 mod tunnel;
 
@@ -21,21 +23,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fake_provider::{FakeProvider, Reply, Request};
 use futures_util::StreamExt as _;
+use support::{BOTH, Protocol};
 use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelEvent, ModelHandle};
 use switchboard_core::{Agent, Item, ModelRequest, ModelResponse, Runner};
-use switchboard_models::{ChatModel, Endpoint, ModelError, ResponsesModel};
+use switchboard_models::{Endpoint, ModelError};
 
 /// The provider that all tests share; each test has its own key.
 static PROVIDER: LazyLock<FakeProvider> = LazyLock::new(|| FakeProvider::on_thread().unwrap());
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Protocol {
-    Responses,
-    Chat,
-}
-
-const BOTH: [Protocol; 2] = [Protocol::Responses, Protocol::Chat];
 
 /// The provider's script for one key.
 struct Script {
@@ -75,11 +70,7 @@ impl Script {
 }
 
 fn model(endpoint: &Endpoint, protocol: Protocol) -> ModelHandle {
-    let client = endpoint.connect().unwrap();
-    match protocol {
-        Protocol::Responses => ResponsesModel::new(&client, "gpt-test").into(),
-        Protocol::Chat => ChatModel::new(&client, "gpt-test").into(),
-    }
+    protocol.model(&endpoint.connect().unwrap())
 }
 
 fn hello() -> ModelRequest {

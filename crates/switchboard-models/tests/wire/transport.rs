@@ -211,6 +211,16 @@ async fn an_endless_answer_is_too_large() {
 }
 
 #[tokio::test]
+async fn a_line_or_an_event_over_the_limit_is_an_error() {
+    for sent in ["x".repeat(101), "data: 0123456789\n".repeat(20)] {
+        let script = Script::new([Reply::raw(sent, "text/event-stream")]);
+        let small = script.endpoint().max_response_bytes(100);
+        let error = failure(&model(&small, Protocol::Chat), true).await;
+        assert_eq!(error.kind(), ModelErrorKind::TooLarge, "{error}");
+    }
+}
+
+#[tokio::test]
 async fn dropping_a_stream_or_a_future_closes_the_connection() {
     for protocol in BOTH {
         let script = Script::new([Reply::endless(), Reply::hang()]);

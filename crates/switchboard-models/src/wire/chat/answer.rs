@@ -2,21 +2,18 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use switchboard_core::__private::unquote;
 use switchboard_core::items::ItemBuilder;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::ChatModel;
-use super::completion::{Call, Completion};
-use crate::wire::BROKE_OFF;
+use super::completion::{Call, Completion, Message};
 use crate::wire::PLACEHOLDER_ID;
-use crate::wire::client::ResponseHeaders;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::error_body;
-use crate::wire::lenient::{bad, is_error};
+use crate::wire::error::ModelError;
+use crate::wire::error_body::{self, broke_off, check_error, incomplete};
+use crate::wire::lenient_json::{bad, text};
 
 /// The refusal that stands in for an answer withheld by the provider.
 const WITHHELD: &str = "The provider's content filter withheld the answer.";
@@ -30,85 +27,57 @@ pub(super) struct Reply<'a> {
     pub(super) refusal: Cow<'a, str>,
     pub(super) calls: Vec<Call<'a>>,
     pub(super) finish_reason: Option<Cow<'a, str>>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Usage,
 }
 
 /// Reads a completion that was not streamed.
-pub(in crate::wire) fn read(
-    model: &ChatModel,
-    body: &[u8],
-    headers: &ResponseHeaders,
-) -> Result<ModelResponse, ModelError> {
-    let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
-    let mut completion = Completion::parse(text).ok_or_else(|| bad(&"it is not a JSON object"))?;
-    check_error(&completion.error())?;
-    let Some(choice) = completion.take_choices().next() else {
+pub(in crate::wire) fn read(model: &str, body: &str) -> Result<ModelResponse, ModelError> {
+    let completion = Completion::parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
+    check_error(completion.error)?;
+    let choices = completion.choices();
+    let Some(choice) = choices.first() else {
         return Err(error_body::from_body(body).unwrap_or_else(|| bad(&"it has no choices")));
     };
-    check_error(&choice.error())?;
-    let finish_reason = choice.finish_reason();
-    let Some(mut message) = choice.message.0 else {
+    check_error(choice.error)?;
+    let Some(message) = choice.message.and_then(Message::parse) else {
         return Err(bad(&"its choice has no message"));
     };
     let reply = Reply {
-        id: completion.id(),
+        id: text(completion.id),
         reasoning: message.reasoning(),
         text: message.text(),
-        refusal: message.refusal(),
-        calls: message.take_calls(),
-        finish_reason,
-        usage: completion.usage(),
+        refusal: text(message.refusal),
+        calls: message.calls(),
+        finish_reason: choice.finish_reason.and_then(unquote),
+        usage: completion.usage().unwrap_or_default(),
     };
-    reply.into_response(model, headers)
-}
-
-/// Fails if the `error` field of a completion, a choice or a chunk reports an error.
-pub(super) fn check_error(error: &Value) -> Result<(), ModelError> {
-    if is_error(error) {
-        return Err(error_body::failure(error));
-    }
-    Ok(())
+    reply.into_response(model)
 }
 
 impl Reply<'_> {
     /// The reply as the run takes it, or an error if it is incomplete.
-    pub(super) fn into_response(
-        mut self,
-        model: &ChatModel,
-        headers: &ResponseHeaders,
-    ) -> Result<ModelResponse, ModelError> {
-        let usage = self.usage.unwrap_or(Usage {
+    pub(super) fn into_response(mut self, model: &str) -> Result<ModelResponse, ModelError> {
+        let usage = Usage {
             requests: 1,
-            ..Usage::default()
-        });
-        let incomplete = |message: &str, code: &str| {
-            let error = ModelError::new(ModelErrorKind::Incomplete, message);
-            Err(error.with_code(Some(code.to_owned())).with_usage(usage))
+            ..self.usage
         };
         let has_begun = !self.text.is_empty() || !self.calls.is_empty();
         match self.finish_reason.as_deref() {
             Some("content_filter") if has_begun => {
-                let message = "the provider's content filter stopped the answer";
-                return incomplete(message, "content_filter");
+                return Err(incomplete(Some("content_filter")).with_usage(usage));
             }
             Some("content_filter") if self.refusal.is_empty() => {
                 self.refusal = WITHHELD.into();
             }
             Some("length" | "max_tokens") => {
-                let message = "the answer reached the most tokens it may have; allow more with \
-                               max_tokens";
-                return incomplete(message, "length");
+                return Err(incomplete(Some("length")).with_usage(usage));
             }
             Some("error") => return Err(error_body::failure(&Value::Null)),
-            None if self.calls.iter().any(has_incomplete_arguments) => {
-                return Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF));
-            }
+            None if self.calls.iter().any(has_incomplete_arguments) => return Err(broke_off()),
             _ => {}
         }
         self.complete_calls()?;
-        let mut response = ModelResponse::new(self.items(model)).usage(usage);
-        response.request_id = headers.request_id.as_deref().map(Into::into);
-        Ok(response)
+        Ok(ModelResponse::new(self.items(model)).usage(usage))
     }
 
     /// Generates identifiers for calls that have none, or that of an earlier call.
@@ -126,11 +95,8 @@ impl Reply<'_> {
         Ok(())
     }
 
-    fn items(&self, model: &ChatModel) -> Vec<Item> {
-        let provider_data = ProviderData {
-            model: &model.name,
-            response_id: &self.id,
-        };
+    fn items(&self, model: &str) -> Vec<Item> {
+        let provider_data = json!({"model": model, "response_id": self.id});
         let begin = |kind: &str, length: usize| {
             let builder = Item::builder().reserve(length + 256);
             builder.string("type", kind).string("id", PLACEHOLDER_ID)
@@ -172,13 +138,6 @@ impl Reply<'_> {
     }
 }
 
-/// The origin of an item, kept with it.
-#[derive(Serialize)]
-struct ProviderData<'a> {
-    model: &'a str,
-    response_id: &'a str,
-}
-
 fn has_incomplete_arguments(call: &Call<'_>) -> bool {
     let is_json = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
     !call.arguments.is_empty() && !is_json
@@ -186,23 +145,14 @@ fn has_incomplete_arguments(call: &Call<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
-    use crate::Endpoint;
+    use crate::ModelErrorKind;
+    use crate::wire::fuzzing;
     use proptest::prelude::*;
-
-    fn model() -> &'static ChatModel {
-        static MODEL: LazyLock<ChatModel> = LazyLock::new(|| {
-            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
-            ChatModel::new(&client, "m")
-        });
-        &MODEL
-    }
 
     fn answer(choice: &str) -> Result<ModelResponse, ModelError> {
         let body = format!(r#"{{"id":"c","choices":[{choice}]}}"#);
-        read(model(), body.as_bytes(), &ResponseHeaders::default())
+        read("m", &body)
     }
 
     #[test]
@@ -262,8 +212,8 @@ mod tests {
             let error = answer(choice).unwrap_err();
             assert_eq!(error.kind(), expected, "{choice}: {error}");
         }
-        let body = br#"{"choices":[{"message":{"content":"a"}}],"error":{"message":"died"}}"#;
-        let error = read(model(), body, &ResponseHeaders::default()).unwrap_err();
+        let body = r#"{"choices":[{"message":{"content":"a"}}],"error":{"message":"died"}}"#;
+        let error = read("m", body).unwrap_err();
         assert_eq!(error.kind(), ModelErrorKind::Failed);
     }
 
@@ -272,7 +222,7 @@ mod tests {
         let body = r#"{"id":7,"choices":[],"usage":{"prompt_tokens":5.0,"completion_tokens":-1},
             "choices":[{"error":false,"finish_reason":"function_call","message":{
                 "content":"\ud83d","function_call":{"name":"a","arguments":"{}"}}}]}"#;
-        let answer = read(model(), body.as_bytes(), &ResponseHeaders::default()).unwrap();
+        let answer = read("m", body).unwrap();
         assert_eq!(answer.output[0].text().as_deref(), Some("\u{fffd}"));
         assert_eq!(answer.output[1].name().as_deref(), Some("a"));
         let usage = answer.usage;
@@ -298,14 +248,14 @@ mod tests {
                 counts[0], counts[1],
             );
             let read = |body: String| {
-                read(model(), body.as_bytes(), &ResponseHeaders::default()).map_err(|error| error.to_string())
+                read("m", &body).map_err(|error| error.to_string())
             };
             prop_assert_eq!(read(body("")), read(body(r#""id":0,"#)));
         }
 
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(model(), &bytes, &ResponseHeaders::default());
+            fuzzing::chat(&bytes);
         }
 
         #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::{iter, ptr};
 
 use rustc_hash::FxHashMap;
 use switchboard_core::__private::unquote;
@@ -31,20 +32,24 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Claims the output that follows its call. Returns `false` if another unclaimed one is before it.
+    /// Claims the output that follows its call. Returns `false` if its call gets an earlier one.
     pub(super) fn claim_next(&mut self, output: &'a Item) -> bool {
-        match &mut self.index {
-            Some(index) => index.claim_if_first(output),
-            None => {
-                self.is_next_claimed = true;
+        let Some(index) = &mut self.index else {
+            self.is_next_claimed = true;
+            return true;
+        };
+        match index.get_mut(&output_id(output)) {
+            Some(outputs) if outputs.front().is_some_and(|first| ptr::eq(*first, output)) => {
+                outputs.pop_front();
                 true
             }
+            _ => false,
         }
     }
 
     /// Claims the output of the call with this identifier, which is the item at `at`.
     pub(super) fn claim(&mut self, id: &str, at: usize) -> Option<&'a Item> {
-        self.index_from(at).claim(id)
+        self.index_from(at).get_mut(id)?.pop_front()
     }
 
     /// Returns `true` if every output so far followed its call.
@@ -59,97 +64,30 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// The identifiers of outputs that no call has claimed.
+    /// The identifiers of outputs that no call has claimed, in any order.
     pub(super) fn unclaimed(&self) -> impl Iterator<Item = &str> {
-        let outputs = self.index.iter().flat_map(|index| &index.outputs);
-        outputs
-            .filter(|output| !output.is_claimed)
-            .map(|output| &*output.id)
+        let outputs = self.index.iter().flatten();
+        outputs.flat_map(|(id, outputs)| iter::repeat_n(&**id, outputs.len()))
     }
 
     /// The index, built from item `at` on: all outputs before it are claimed.
     fn index_from(&mut self, at: usize) -> &mut OutputIndex<'a> {
         let items = self.items;
         self.index.get_or_insert_with(|| {
-            OutputIndex::new(items.iter().skip(at).filter(|item| is_output(item)))
+            let mut index = OutputIndex::default();
+            for output in items.iter().skip(at).filter(|item| is_output(item)) {
+                index
+                    .entry(output_id(output))
+                    .or_default()
+                    .push_back(output);
+            }
+            index
         })
     }
 }
 
-/// Outputs in any order.
-struct OutputIndex<'a> {
-    outputs: Vec<Output<'a>>,
-    /// All before this one are claimed.
-    first: usize,
-    /// The positions of outputs by identifier, built when a call claims another than the first.
-    by_id: Option<FxHashMap<Cow<'a, str>, VecDeque<usize>>>,
-}
-
-struct Output<'a> {
-    id: Cow<'a, str>,
-    item: &'a Item,
-    is_claimed: bool,
-}
-
-impl<'a> OutputIndex<'a> {
-    fn new(outputs: impl Iterator<Item = &'a Item>) -> Self {
-        let output = |item| Output {
-            id: output_id(item),
-            item,
-            is_claimed: false,
-        };
-        Self {
-            outputs: outputs.map(output).collect(),
-            first: 0,
-            by_id: None,
-        }
-    }
-
-    /// The first unclaimed output.
-    fn first(&mut self) -> Option<&mut Output<'a>> {
-        let is_claimed = |output: &Output<'_>| output.is_claimed;
-        while self.outputs.get(self.first).is_some_and(is_claimed) {
-            self.first += 1;
-        }
-        self.outputs.get_mut(self.first)
-    }
-
-    fn claim_if_first(&mut self, output: &Item) -> bool {
-        match self.first() {
-            Some(first) if std::ptr::eq(first.item, output) => {
-                first.is_claimed = true;
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Claims the first unclaimed output with this identifier.
-    fn claim(&mut self, id: &str) -> Option<&'a Item> {
-        let first = self.first()?;
-        let at = if first.id == id {
-            self.first
-        } else {
-            self.position(id)?
-        };
-        let output = self.outputs.get_mut(at)?;
-        output.is_claimed = true;
-        Some(output.item)
-    }
-
-    fn position(&mut self, id: &str) -> Option<usize> {
-        let by_id = self.by_id.get_or_insert_with(|| {
-            let mut by_id: FxHashMap<_, VecDeque<usize>> = FxHashMap::default();
-            for (at, output) in self.outputs.iter().enumerate() {
-                by_id.entry(output.id.clone()).or_default().push_back(at);
-            }
-            by_id
-        });
-        let positions = by_id.get_mut(id)?;
-        // Outputs that were claimed as the first are still listed.
-        std::iter::from_fn(|| positions.pop_front()).find(|at| !self.outputs[*at].is_claimed)
-    }
-}
+/// The unclaimed outputs by the identifiers of their calls, in the order of the conversation.
+type OutputIndex<'a> = FxHashMap<Cow<'a, str>, VecDeque<&'a Item>>;
 
 /// Returns `true` for the output of a call, also in the form of Chat Completions.
 pub(super) fn is_output(item: &Item) -> bool {
@@ -226,8 +164,11 @@ mod tests {
                 };
                 prop_assert_eq!(claimed.map(std::ptr::from_ref), first.map(std::ptr::from_ref));
             }
-            let ids: Vec<&str> = left.iter().map(|at| &*steps[*at].0).collect();
-            prop_assert_eq!(outputs.unclaimed().collect::<Vec<_>>(), ids);
+            let mut ids: Vec<&str> = left.iter().map(|at| &*steps[*at].0).collect();
+            let mut unclaimed: Vec<&str> = outputs.unclaimed().collect();
+            ids.sort_unstable();
+            unclaimed.sort_unstable();
+            prop_assert_eq!(unclaimed, ids);
         }
     }
 }

@@ -82,16 +82,11 @@ impl<'a> CopiedMessage<'a> {
         self.pieces.iter().map(|piece| piece.len()).sum()
     }
 
-    /// Writes the message.
-    fn write(&self, out: &mut Vec<u8>) {
-        for piece in self.pieces.iter().filter(|piece| !piece.is_empty()) {
-            out.extend_from_slice(piece.as_bytes());
-        }
-    }
-
-    /// Writes a call and its output without the beginning of the message that calls.
-    pub(super) fn write_call(&self, out: &mut Vec<u8>) {
-        for piece in &self.pieces[1..] {
+    /// Writes the message without its first `skipped` pieces. The first piece of a call is the beginning of
+    /// the message that calls.
+    pub(super) fn write(&self, out: &mut Vec<u8>, skipped: usize) {
+        let pieces = self.pieces.iter().skip(skipped);
+        for piece in pieces.filter(|piece| !piece.is_empty()) {
             out.extend_from_slice(piece.as_bytes());
         }
     }
@@ -100,7 +95,7 @@ impl<'a> CopiedMessage<'a> {
 /// Writes the message of an item that has a [`CopiedMessage`].
 pub(super) fn write_message(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
     CopiedMessage::unchecked(item, next).map_or(1, |message| {
-        message.write(out);
+        message.write(out, 0);
         message.items
     })
 }

@@ -1,6 +1,8 @@
 //! A conversation as messages.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::Write as _;
 
 use serde_json::json;
 use switchboard_core::__private::{replace_lone_surrogates, unquote};
@@ -10,15 +12,15 @@ use switchboard_core::{Item, ModelRequest};
 use super::call_outputs::{Outputs, is_output, output_id, output_json};
 use super::fast_path::CopiedMessage;
 use super::parts;
-use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error::ModelError;
 use crate::wire::has_role;
-use crate::wire::payload::PayloadBuilder;
+use crate::wire::payload::Payload;
 use crate::wire::request_cache::with_cache;
 
 /// Writes the messages of a request as a list, and returns their number.
-pub(super) fn write<'a>(
-    payload: &mut PayloadBuilder<'a>,
-    request: &'a ModelRequest,
+pub(super) fn write(
+    payload: &mut Payload,
+    request: &ModelRequest,
     is_openai: bool,
 ) -> Result<usize, ModelError> {
     payload.begin_list();
@@ -32,9 +34,8 @@ pub(super) fn write<'a>(
         is_openai,
     };
     if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
-        messages.begin(r#"{"role":"system","content":"#);
-        messages.put(&json!(instructions).to_string());
-        messages.put("}");
+        let content = json!(instructions);
+        messages.begin(format_args!(r#"{{"role":"system","content":{content}}}"#));
     }
     let mut chunks = request.input.chunks().peekable();
     while let Some(chunk) = chunks.next() {
@@ -52,7 +53,7 @@ pub(super) fn write<'a>(
 /// The messages of a request under construction. Calls and their outputs are written together, whatever
 /// was between them, since the protocol accepts no other order.
 struct Messages<'p, 'a> {
-    payload: &'p mut PayloadBuilder<'a>,
+    payload: &'p mut Payload,
     /// The index of the current item.
     index: usize,
     /// The number of items of the next chunk that have been added already.
@@ -80,20 +81,12 @@ impl PendingMessage<'_> {
 
 /// A call and its output.
 struct Call<'a> {
+    /// Empty if the call has none.
     id: Cow<'a, str>,
-    /// The identifier to send, if the call has none.
-    generated_id: Option<String>,
     name: Cow<'a, str>,
     /// The JSON string of the arguments.
     arguments: Cow<'a, str>,
     output: &'a Item,
-}
-
-impl Call<'_> {
-    /// The JSON of the identifier to send.
-    fn id_json(&self) -> String {
-        json!(self.generated_id.as_deref().unwrap_or(&self.id)).to_string()
-    }
 }
 
 impl<'a> Messages<'_, 'a> {
@@ -182,7 +175,7 @@ impl<'a> Messages<'_, 'a> {
             ItemKind::Message => self.write_message(item),
             ItemKind::FunctionCall => self.add_call(item, item.name(), arguments),
             kind if kind == ItemKind::Compaction || is_reference(item) => {
-                Err(unsupported(format!(
+                Err(unsupported(format_args!(
                     "an item of type \"{}\" stands for a part of the conversation that only the \
                      provider that made it can read",
                     item.type_name().unwrap_or_default()
@@ -205,21 +198,17 @@ impl<'a> Messages<'_, 'a> {
     /// Writes a message of the user, the system or a developer.
     fn write_message(&mut self, item: &'a Item) -> Result<(), ModelError> {
         let role = match item.role().unwrap_or_default() {
-            role if role.is_empty() => {
-                return Err(unsupported("a message has no role".to_owned()));
-            }
+            role if role.is_empty() => return Err(unsupported("a message has no role")),
             // Servers other than OpenAI do not know this role.
             role if role == "developer" && !self.is_openai => "system".into(),
             role => role,
         };
-        self.begin(r#"{"role":"#);
-        self.put(&json!(role).to_string());
-        self.put(r#","content":"#);
-        match item.field("content").unwrap_or("null") {
-            text if text.starts_with('"') => self.put(&replace_lone_surrogates(text)),
-            other => self.put(&parts::content(other, role == "user")?),
-        }
-        self.put("}");
+        let content = match item.field("content").unwrap_or("null") {
+            text if text.starts_with('"') => replace_lone_surrogates(text),
+            other => parts::content(other, role == "user")?.into(),
+        };
+        let role = json!(role);
+        self.begin(format_args!(r#"{{"role":{role},"content":{content}}}"#));
         Ok(())
     }
 
@@ -248,13 +237,12 @@ impl<'a> Messages<'_, 'a> {
             return Ok(());
         };
         let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return Err(unsupported("a call names no tool".to_owned()));
+            return Err(unsupported("a call names no tool"));
         };
         if self.pending.calls.iter().any(|call| call.id == id) {
             self.flush();
         }
         self.pending.calls.push(Call {
-            generated_id: id.is_empty().then(|| format!("call_{}", self.written)),
             id,
             name,
             arguments: arguments(call),
@@ -273,7 +261,7 @@ impl<'a> Messages<'_, 'a> {
             return false;
         }
         self.begin_pending(true);
-        message.write_call(&mut self.payload.json);
+        message.write(&mut self.payload.json, 1);
         self.written += 1;
         true
     }
@@ -281,12 +269,8 @@ impl<'a> Messages<'_, 'a> {
     /// Writes the pending message unless the item continues it. Text after the calls of an answer
     /// belongs to the same message, text after text does not.
     fn flush_before(&mut self, item: &Item) {
-        let is_continued = match item.kind() {
-            ItemKind::Message if is_output(item) => true,
-            ItemKind::Message => has_role(item, "assistant") && !self.pending.calls.is_empty(),
-            _ => true,
-        };
-        if !is_continued {
+        let is_message = item.kind() == ItemKind::Message && !is_output(item);
+        if is_message && (self.pending.calls.is_empty() || !has_role(item, "assistant")) {
             self.flush();
         }
     }
@@ -297,58 +281,57 @@ impl<'a> Messages<'_, 'a> {
             return;
         }
         let calls = std::mem::take(&mut self.pending.calls);
+        // No two calls of a message have the same identifier, so one at most has none.
+        let generated_id = format!("call_{}", self.written);
+        let sent_id = |call: &Call<'_>| match &*call.id {
+            "" => json!(generated_id),
+            id => json!(id),
+        };
         self.begin_pending(!calls.is_empty());
-        for (at, call) in calls.iter().enumerate() {
-            self.put(if at == 0 {
-                r#","tool_calls":[{"id":"#
-            } else {
-                r#",{"id":"#
-            });
-            self.put(&call.id_json());
-            self.put(r#","type":"function","function":{"name":"#);
-            self.put(&json!(call.name).to_string());
-            self.put(r#","arguments":"#);
-            self.put(&call.arguments);
-            self.put("}}");
+        let mut separator = r#","tool_calls":["#;
+        for call in &calls {
+            let (id, name, arguments) = (sent_id(call), json!(call.name), &call.arguments);
+            let function = format_args!(r#"{{"name":{name},"arguments":{arguments}}}"#);
+            self.put(format_args!(
+                r#"{separator}{{"id":{id},"type":"function","function":{function}}}"#
+            ));
+            separator = ",";
         }
         self.put(if calls.is_empty() { "}" } else { "]}" });
         for call in &calls {
-            self.begin(r#"{"role":"tool","tool_call_id":"#);
-            self.put(&call.id_json());
-            self.put(r#","content":"#);
-            match output_json(call.output) {
-                text if text.starts_with('"') => self.put(&replace_lone_surrogates(text)),
-                other => self.put(&parts::output(other)),
-            }
-            self.put("}");
+            let content = match output_json(call.output) {
+                text if text.starts_with('"') => replace_lone_surrogates(text),
+                other => parts::output(other).into(),
+            };
+            let id = sent_id(call);
+            self.begin(format_args!(
+                r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#
+            ));
         }
     }
 
     /// Begins the pending message.
     fn begin_pending(&mut self, has_calls: bool) {
-        match self.pending.content.take() {
-            Some(content) => {
-                self.begin(r#"{"role":"assistant","content":"#);
-                self.put(&content);
-            }
-            None if has_calls => self.begin(r#"{"role":"assistant","content":null"#),
-            None => self.begin(r#"{"role":"assistant""#),
+        self.begin(r#"{"role":"assistant""#);
+        let no_content = has_calls.then_some(Cow::Borrowed("null"));
+        if let Some(content) = self.pending.content.take().or(no_content) {
+            self.put(format_args!(r#","content":{content}"#));
         }
         if let Some(refusal) = self.pending.refusal.take() {
-            self.put(r#","refusal":"#);
-            self.put(&refusal);
+            self.put(format_args!(r#","refusal":{refusal}"#));
         }
     }
 
     /// Begins a message.
-    fn begin(&mut self, json: &str) {
+    fn begin(&mut self, json: impl fmt::Display) {
         self.payload.begin_element();
         self.written += 1;
         self.put(json);
     }
 
-    fn put(&mut self, json: &str) {
-        self.payload.json.extend_from_slice(json.as_bytes());
+    fn put(&mut self, json: impl fmt::Display) {
+        // Writing to a vector does not fail.
+        let _ = write!(self.payload.json, "{json}");
     }
 }
 
@@ -392,9 +375,8 @@ fn other_arguments(item: &Item) -> String {
     json!(arguments).to_string()
 }
 
-pub(super) fn unsupported(problem: String) -> ModelError {
-    let message = format!("{problem}; Chat Completions cannot carry that");
-    ModelError::new(ModelErrorKind::Unsupported, message)
+pub(super) fn unsupported(problem: impl fmt::Display) -> ModelError {
+    ModelError::unsupported(format!("{problem}; Chat Completions cannot carry that"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::messages::unsupported;
 use crate::wire::error::ModelError;
-use crate::wire::lenient::value;
+use crate::wire::lenient_json::{plain_text, value};
+use crate::wire::request_object::object;
 
 /// The JSON string of a tool's output that is not text. Parts without text are sent as JSON.
 pub(super) fn output(json: &str) -> String {
@@ -22,24 +23,22 @@ pub(super) fn output(json: &str) -> String {
 
 /// A part of an output as text. The protocol cannot carry images and the like there.
 fn part_text(part: &Value) -> String {
-    match (part["type"].as_str(), part) {
-        (Some("input_text" | "output_text" | "text") | None, _) if part["text"].is_string() => {
-            part["text"].as_str().unwrap_or_default().to_owned()
+    match part["type"].as_str() {
+        Some("input_text" | "output_text" | "text") | None if part["text"].is_string() => {
+            plain_text(&part["text"])
         }
-        (Some("input_image" | "image_url" | "image" | "computer_screenshot"), _) => {
+        Some("input_image" | "image_url" | "image" | "computer_screenshot") => {
             "[a picture was left out]".to_owned()
         }
-        (Some("input_file" | "file"), _) => "[a file was left out]".to_owned(),
-        (Some("input_audio" | "audio"), _) => "[a sound was left out]".to_owned(),
-        (_, Value::String(text)) => text.clone(),
-        (_, other) => other.to_string(),
+        Some("input_file" | "file") => "[a file was left out]".to_owned(),
+        Some("input_audio" | "audio") => "[a sound was left out]".to_owned(),
+        _ => plain_text(part),
     }
 }
 
 /// The JSON of a message's content that is not text. Only the content of users may be more than text.
 pub(super) fn content(json: &str, is_user: bool) -> Result<String, ModelError> {
-    let content =
-        value(json).ok_or_else(|| unsupported("a message is nested too deeply".to_owned()))?;
+    let content = value(json).ok_or_else(|| unsupported("a message is nested too deeply"))?;
     let parts = match content {
         Value::Null => Vec::new(),
         Value::Array(parts) => parts,
@@ -69,7 +68,7 @@ fn part(part: &Value) -> Result<Value, ModelError> {
         "input_image" => {
             let Some(url) = part["image_url"].as_str() else {
                 return Err(unsupported(
-                    "an image is given by a file's identifier; give its URL or data".to_owned(),
+                    "an image is given by a file's identifier; give its URL or data",
                 ));
             };
             let detail = match part["detail"].as_str() {
@@ -81,24 +80,18 @@ fn part(part: &Value) -> Result<Value, ModelError> {
         }
         "input_audio" => Ok(json!({"type": "input_audio", "input_audio": part["input_audio"]})),
         "input_file" => {
-            let mut file = serde_json::Map::new();
-            for name in ["file_data", "file_id", "filename"] {
-                if let Some(value) = part.get(name).filter(|value| !value.is_null()) {
-                    file.insert(name.to_owned(), value.clone());
-                }
+            let given = |name| part.get(name).filter(|value| !value.is_null());
+            let file = object(["file_data", "file_id", "filename"].map(|name| (name, given(name))));
+            if file["file_data"].is_null() && file["file_id"].is_null() {
+                return Err(unsupported("a file is given by its URL; give its data"));
             }
-            if file.contains_key("file_data") || file.contains_key("file_id") {
-                Ok(json!({"type": "file", "file": file}))
-            } else {
-                Err(unsupported(
-                    "a file is given by its URL; give its data".to_owned(),
-                ))
-            }
+            Ok(json!({"type": "file", "file": file}))
         }
         // Parts in the form of the protocol already.
         "image_url" | "file" | "video_url" => Ok(part.clone()),
-        other => Err(unsupported(format!(
-            "a message has a part of type \"{other}\""
-        ))),
+        other => {
+            let problem = format!("a message has a part of type \"{other}\"");
+            Err(unsupported(problem))
+        }
     }
 }

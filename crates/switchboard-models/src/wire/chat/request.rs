@@ -1,45 +1,20 @@
 //! The body of a request.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use switchboard_core::model::ToolChoice;
+use serde_json::json;
 use switchboard_core::{ModelRequest, ModelSettings};
 
 use super::ChatModel;
 use super::{fast_path, messages};
-use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error::ModelError;
 use crate::wire::payload::Payload;
-use crate::wire::request_object::{FunctionSpec, RequestBody, functions};
+use crate::wire::request_object::{FunctionSpec, RequestBody};
 
 /// A tool or a handoff in the form of the protocol.
 #[derive(Serialize)]
 struct Tool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: &'a RawValue,
-    strict: bool,
-}
-
-impl<'a> From<FunctionSpec<'a>> for Tool<'a> {
-    fn from(spec: FunctionSpec<'a>) -> Self {
-        Self {
-            r#type: "function",
-            function: Function {
-                name: spec.name,
-                description: spec.description,
-                parameters: spec.parameters,
-                strict: spec.strict,
-            },
-        }
-    }
+    function: FunctionSpec<'a>,
 }
 
 /// The body of a request.
@@ -49,39 +24,33 @@ pub(super) fn body(
     streams: bool,
 ) -> Result<Payload, ModelError> {
     if request.server.is_some() {
-        return Err(ModelError::new(
-            ModelErrorKind::Unsupported,
+        return Err(ModelError::unsupported(
             "Chat Completions has no server-side conversations; use a ResponsesModel, or leave the \
              conversation and the previous response out",
         ));
     }
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
-    let mut body = RequestBody::new(
-        &request.input,
-        fast_path::write_message,
-        [model.client.body_fields(), &settings.extra_body],
-    );
+    let overrides = [model.client.body_fields(), &settings.extra_body];
+    let mut body = RequestBody::new(&request.input, fast_path::write_message, overrides);
     body.field("model", &*model.name);
     let count = body.written("messages", |payload| {
         messages::write(payload, request, is_openai)
     })?;
     if count == 0 && !settings.extra_body.contains_key("messages") {
-        return Err(ModelError::new(
-            ModelErrorKind::Unsupported,
+        return Err(ModelError::unsupported(
             "no item of the conversation can be sent over Chat Completions; begin it with a message \
              or give the agent instructions",
         ));
     }
-    let tools: Vec<_> = functions(request).map(Tool::from).collect();
-    if !tools.is_empty() {
-        body.field("tools", &tools);
-        body.optional(
-            "tool_choice",
-            settings.tool_choice.as_ref().map(tool_choice).as_ref(),
-        );
-        body.optional("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
-    }
+    body.tools(
+        request,
+        |function| Tool {
+            r#type: "function",
+            function,
+        },
+        |name| json!({"type": "function", "function": {"name": name}}),
+    );
     write_settings(&mut body, settings, is_openai);
     if let Some(output) = &request.output {
         let format = json!({
@@ -101,15 +70,6 @@ pub(super) fn body(
     Ok(body.build())
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Auto => json!("auto"),
-        ToolChoice::Required => json!("required"),
-        ToolChoice::None => json!("none"),
-        ToolChoice::Named(name) => json!({"type": "function", "function": {"name": name}}),
-    }
-}
-
 fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, is_openai: bool) {
     // OpenAI's newer models reject the old name, and other servers do not know the new one.
     let max_tokens = if is_openai {
@@ -122,11 +82,9 @@ fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, is_opena
     body.number("top_p", settings.top_p);
     body.number("frequency_penalty", settings.frequency_penalty);
     body.number("presence_penalty", settings.presence_penalty);
-    let effort = settings.reasoning.as_ref();
-    body.optional(
-        "reasoning_effort",
-        effort.and_then(|reasoning| reasoning.effort.as_ref()),
-    );
+    if let Some(reasoning) = &settings.reasoning {
+        body.optional("reasoning_effort", reasoning.effort.as_ref());
+    }
     body.optional("verbosity", settings.verbosity.as_ref());
     body.optional("store", settings.store.as_ref());
     if let Some(top) = &settings.top_logprobs {

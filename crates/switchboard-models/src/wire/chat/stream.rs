@@ -8,19 +8,18 @@ use serde::de::IgnoredAny;
 use switchboard_core::ModelResponse;
 use switchboard_core::model::ModelEvent;
 
-use super::ChatModel;
-use super::answer::{Reply, check_error};
+use super::answer::Reply;
 use super::chunk_template::ChunkTemplate;
-use super::completion::{Call, Completion};
-use crate::wire::BROKE_OFF;
-use crate::wire::client::ResponseHeaders;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::lenient::{no_object, raw};
+use super::completion::{Call, Completion, Message};
+use crate::wire::error::ModelError;
+use crate::wire::error_body::{broke_off, check_error};
+use crate::wire::lenient_json::{no_object, non_empty, raw, text};
 use crate::wire::stream_reader::EventReader;
 
 /// Builds an answer from its chunks.
 pub(in crate::wire) struct ChunkReader {
-    model: ChatModel,
+    /// The model's name.
+    model: Arc<str>,
     answer: Reply<'static>,
     template: Option<ChunkTemplate>,
     /// The names that deltas give the message and the reasoning.
@@ -32,53 +31,42 @@ impl EventReader for ChunkReader {
     fn read(
         &mut self,
         data: Arc<str>,
-        _headers: &ResponseHeaders,
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<Option<ModelResponse>, ModelError> {
-        let (reasoning, text) = (self.answer.reasoning.len(), self.answer.text.len());
+        let (reasoning_start, text_start) = (self.answer.reasoning.len(), self.answer.text.len());
         let mut calls = Vec::new();
         let template = self.template.as_ref();
         if let Some(text) = template.and_then(|template| template.match_text(&data)) {
             add(&mut self.answer.text, &text);
         } else if let Some(chunk) = Completion::parse(&data) {
-            if let Some(text) = chunk.only_text() {
-                self.template = Some(ChunkTemplate::new(&data, text));
-            }
-            self.add_chunk(chunk, &mut calls)?;
+            self.add_chunk(&data, &chunk, &mut calls)?;
         } else {
             return no_object(&data).map(|()| None);
         }
-        if let Some(more) = self
-            .answer
-            .reasoning
-            .get(reasoning..)
-            .filter(|more| !more.is_empty())
-        {
+        let reasoning = &self.answer.reasoning[reasoning_start..];
+        if !reasoning.is_empty() {
             ready.push_back(ModelEvent::ReasoningDelta {
                 item: self.reasoning.clone(),
-                text: more.to_owned(),
+                text: reasoning.to_owned(),
             });
         }
-        if let Some(more) = self.answer.text.get(text..).filter(|more| !more.is_empty()) {
-            ready.push_back(ModelEvent::text_delta(self.message.clone(), more));
+        let text = &self.answer.text[text_start..];
+        if !text.is_empty() {
+            ready.push_back(ModelEvent::text_delta(self.message.clone(), text));
         }
         ready.extend(calls);
         ready.push_back(ModelEvent::Raw(raw(data)?));
         Ok(None)
     }
 
-    fn finish(
-        &mut self,
-        is_done: bool,
-        headers: &ResponseHeaders,
-    ) -> Result<ModelResponse, ModelError> {
+    fn finish(&mut self, is_done: bool) -> Result<ModelResponse, ModelError> {
         let answer = std::mem::take(&mut self.answer);
         let is_empty =
             answer.text.is_empty() && answer.refusal.is_empty() && answer.calls.is_empty();
         if answer.finish_reason.is_none() && (!is_done || is_empty) {
-            return Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF));
+            return Err(broke_off());
         }
-        answer.into_response(&self.model, headers)
+        answer.into_response(&self.model)
     }
 
     fn is_complete(&self) -> bool {
@@ -87,7 +75,7 @@ impl EventReader for ChunkReader {
 }
 
 impl ChunkReader {
-    pub(super) fn new(model: ChatModel) -> Self {
+    pub(super) fn new(model: Arc<str>) -> Self {
         Self {
             model,
             answer: Reply::default(),
@@ -99,25 +87,35 @@ impl ChunkReader {
 
     fn add_chunk(
         &mut self,
-        mut chunk: Completion<'_>,
+        data: &Arc<str>,
+        chunk: &Completion<'_>,
         calls: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        check_error(&chunk.error())?;
+        check_error(chunk.error)?;
         if self.answer.id.is_empty() {
-            add(&mut self.answer.id, &chunk.id());
+            add(&mut self.answer.id, &text(chunk.id));
         }
-        self.answer.usage = chunk.usage().or(self.answer.usage);
+        self.answer.usage = chunk.usage().unwrap_or(self.answer.usage);
+        let choices = chunk.choices();
+        let is_only_choice = choices.len() == 1 && chunk.usage.is_none() && chunk.error.is_none();
         // One choice was requested, which has the index 0.
-        for choice in chunk.take_choices().filter(|choice| choice.index() == 0) {
-            check_error(&choice.error())?;
-            if let Some(reason) = choice.finish_reason().filter(|reason| !reason.is_empty()) {
+        for choice in choices.iter().filter(|choice| choice.index() == 0) {
+            check_error(choice.error)?;
+            if let Some(reason) = non_empty(choice.finish_reason) {
                 self.answer.finish_reason = Some(reason.into_owned().into());
             }
-            let mut delta = choice.delta.0.unwrap_or_default();
+            let delta = choice.delta.and_then(Message::parse).unwrap_or_default();
+            let is_only_delta = choice.finish_reason.is_none() && choice.error.is_none();
+            if is_only_choice
+                && is_only_delta
+                && let Some(text) = delta.only_text()
+            {
+                self.template = Some(ChunkTemplate::new(data, text));
+            }
             add(&mut self.answer.text, &delta.text());
-            add(&mut self.answer.refusal, &delta.refusal());
+            add(&mut self.answer.refusal, &text(delta.refusal));
             add(&mut self.answer.reasoning, &delta.reasoning());
-            for call in delta.take_calls() {
+            for call in delta.calls() {
                 calls.extend(self.add_call(&call));
             }
         }
@@ -193,18 +191,11 @@ fn is_object(json: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Endpoint;
     use proptest::prelude::*;
-    use std::sync::LazyLock;
-
-    static MODEL: LazyLock<ChatModel> = LazyLock::new(|| {
-        let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
-        ChatModel::new(&client, "m")
-    });
 
     /// The names and arguments of the calls that these pieces form.
     fn calls(pieces: &[Call<'static>]) -> Vec<(String, String)> {
-        let mut reader = ChunkReader::new(MODEL.clone());
+        let mut reader = ChunkReader::new("m".into());
         for piece in pieces {
             reader.add_call(piece);
         }
@@ -271,14 +262,13 @@ mod tests {
     fn events(chunks: &[String]) -> Vec<Result<String, String>> {
         // The same identifiers each time for calls that have none.
         fastrand::seed(7);
-        let (mut reader, mut ready) = (ChunkReader::new(MODEL.clone()), VecDeque::new());
-        let headers = ResponseHeaders::default();
+        let (mut reader, mut ready) = (ChunkReader::new("m".into()), VecDeque::new());
         let mut events = Vec::new();
         for chunk in chunks {
-            let read = reader.read(chunk.as_str().into(), &headers, &mut ready);
+            let read = reader.read(chunk.as_str().into(), &mut ready);
             events.extend(read.err().map(|error| Err(error.to_string())));
         }
-        let answer = reader.finish(true, &headers);
+        let answer = reader.finish(true);
         events.extend(ready.iter().map(|event| match event {
             ModelEvent::Raw(_) => Ok("raw".to_owned()),
             event => Ok(format!("{event:?}")),

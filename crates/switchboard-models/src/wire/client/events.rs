@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use reqwest::Response;
 use serde::de::IgnoredAny;
 
-use super::{ResponseHeaders, too_large, transport_error};
+use super::response_body::ResponseBody;
 use crate::wire::error::ModelError;
 use crate::wire::sse::{Event, Splitter};
 
@@ -15,34 +14,23 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The events of an answer in progress. Dropping it closes the connection.
 pub(crate) struct Events {
-    response: Response,
-    pub(crate) headers: ResponseHeaders,
+    pub(crate) body: ResponseBody,
     splitter: Splitter,
     ready: VecDeque<Event>,
-    limit: usize,
-    received: usize,
     has_ended: bool,
 }
 
 impl Events {
-    /// The events of a response whose first bytes have been read; at most `limit` bytes.
-    pub(super) fn new(
-        response: Response,
-        headers: ResponseHeaders,
-        first_bytes: &[u8],
-        limit: usize,
-    ) -> Result<Self, ModelError> {
+    /// The events of a body that begins with `start`.
+    pub(super) fn new(body: ResponseBody, start: &[u8]) -> Self {
         let mut events = Self {
-            response,
-            headers,
-            splitter: Splitter::new(limit),
+            body,
+            splitter: Splitter::default(),
             ready: VecDeque::new(),
-            limit,
-            received: 0,
             has_ended: false,
         };
-        events.push(first_bytes)?;
-        Ok(events)
+        events.splitter.push(start, &mut events.ready);
+        events
     }
 
     /// The next event; `None` at the end of the stream.
@@ -54,15 +42,12 @@ impl Events {
             if self.has_ended {
                 return Ok(None);
             }
-            match self.response.chunk().await {
-                Ok(Some(bytes)) => self.push(&bytes)?,
-                Ok(None) => {
+            match self.body.next_chunk().await? {
+                Some(bytes) => self.splitter.push(&bytes, &mut self.ready),
+                None => {
                     self.has_ended = true;
                     self.ready
                         .extend(self.splitter.finish().filter(is_complete));
-                }
-                Err(error) => {
-                    return Err(transport_error(error, true).with_headers(&self.headers));
                 }
             }
         }
@@ -71,15 +56,6 @@ impl Events {
     /// Puts an event back to the front.
     pub(super) fn put_back(&mut self, event: Event) {
         self.ready.push_front(event);
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        self.received += bytes.len();
-        let split = self.splitter.push(bytes, &mut self.ready);
-        if self.received > self.limit || split.is_err() {
-            return Err(too_large(self.limit).with_headers(&self.headers));
-        }
-        Ok(())
     }
 
     /// Reads the rest of the stream in the background, so that the connection can be reused.

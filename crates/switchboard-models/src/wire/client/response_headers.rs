@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
+use switchboard_core::ModelResponse;
 
 use crate::wire::error::RateLimits;
 
@@ -36,25 +37,11 @@ impl ResponseHeaders {
             should_retry: text("x-should-retry").and_then(|value| value.parse().ok()),
         }
     }
-}
 
-/// Parses these bytes as the value of each header that is used.
-#[cfg(any(test, fuzzing))]
-pub(crate) fn parse_as_any_header(value: &[u8]) {
-    let Ok(value) = reqwest::header::HeaderValue::from_bytes(value) else {
-        return;
-    };
-    for name in [
-        "retry-after-ms",
-        "retry-after",
-        "x-request-id",
-        "x-ratelimit-remaining-requests",
-        "x-ratelimit-reset-requests",
-        "x-should-retry",
-    ] {
-        let mut headers = HeaderMap::new();
-        headers.insert(name, value.clone());
-        ResponseHeaders::parse(&headers);
+    /// Adds the identifier of the request to its answer.
+    pub(crate) fn identify(&self, mut answer: ModelResponse) -> ModelResponse {
+        answer.request_id = self.request_id.as_deref().map(Into::into);
+        answer
     }
 }
 
@@ -95,6 +82,7 @@ fn duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::fuzzing;
     use proptest::prelude::*;
 
     #[test]
@@ -158,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_header_value_panics(value in any_value()) {
-            parse_as_any_header(&value);
+            fuzzing::head(&value);
         }
     }
 }

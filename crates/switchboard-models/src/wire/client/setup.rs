@@ -1,5 +1,6 @@
 //! Checks the address, the headers and the proxy of an endpoint, and collects its secrets.
 
+use percent_encoding::percent_decode_str;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Proxy, Url};
 use switchboard_core::ModelSettings;
@@ -141,10 +142,9 @@ pub(super) fn header_secrets(settings: &ModelSettings) -> Vec<Secret> {
 /// A header's value, and the credentials after a scheme such as `Bearer`.
 fn value_secrets(value: &str) -> Vec<Secret> {
     let value = value.trim();
-    let credentials = value.rsplit_once(char::is_whitespace).map(|(_, last)| last);
-    [Some(value), credentials]
+    let credentials = value.rsplit(char::is_whitespace).next();
+    [value, credentials.unwrap_or_default()]
         .into_iter()
-        .flatten()
         .filter(|text| is_long_enough(text))
         .map(Secret::new)
         .collect()
@@ -158,28 +158,16 @@ fn url_secrets(url: &Url) -> Vec<Secret> {
         .chain([url.username()])
         .filter(|text| is_long_enough(text))
         .chain(url.password())
-        .flat_map(|text| [Secret::new(text), Secret::new(percent_decode(text))])
+        .flat_map(|text| {
+            let decoded = percent_decode_str(text).decode_utf8_lossy();
+            [Secret::new(text), Secret::new(decoded)]
+        })
         .collect()
 }
 
 /// Shorter values are names and numbers, which errors may mention.
 fn is_long_enough(text: &str) -> bool {
     text.len() >= 6
-}
-
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let escaped = tail
-            .get(..2)
-            .filter(|_| *first == b'%')
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -240,20 +228,20 @@ mod tests {
 
     #[test]
     fn secrets_are_found_in_all_settings() {
-        let endpoint = Endpoint::at("http://robert:p%40ss1@h/v1?token=q%2Fsec1&plain1&v=1")
-            .key("key1")
-            .header("authorization", "Basic header1")
-            .proxy("u:prox1@h:8080");
+        let endpoint = Endpoint::at(
+            "http://robert:p%40ss1@h/v1?token=q%2Fsec1&plain1&v=1&w=%zz%e4%b8%ad&x=abc100%",
+        )
+        .key("key1")
+        .header("authorization", "Basic header1")
+        .proxy("u:prox1@h:8080");
         let base = parse_address(&endpoint.base_url).unwrap();
         let secrets = endpoint_secrets(&endpoint, &base);
         let known: Vec<&str> = secrets.iter().map(Secret::expose).collect();
         for secret in [
             "robert", "p%40ss1", "p@ss1", "q%2Fsec1", "q/sec1", "plain1", "key1", "header1",
-            "prox1",
+            "prox1", "%zz中", "abc100%",
         ] {
             assert!(known.contains(&secret), "{secret}: {known:?}");
         }
-        assert_eq!(percent_decode("100%"), "100%");
-        assert_eq!(percent_decode("%zz%e4%b8%ad"), "%zz中");
     }
 }

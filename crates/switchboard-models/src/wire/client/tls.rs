@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
+use switchboard_core::callback::BoxError;
 
-use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error::ModelError;
 
 /// The system's certificates, loaded once per process.
 static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
@@ -25,20 +26,21 @@ static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
 pub(super) fn config(file: Option<&Path>) -> Result<ClientConfig, ModelError> {
     let mut roots = SYSTEM.clone();
     if let Some(file) = file {
-        let invalid = |error: &dyn std::fmt::Display| {
+        add_certificates(&mut roots, file).map_err(|error| {
             let message = format!("{} holds no certificates: {error}", file.display());
-            ModelError::new(ModelErrorKind::Configuration, message)
-        };
-        for certificate in CertificateDer::pem_file_iter(file).map_err(|error| invalid(&error))? {
-            let certificate = certificate.map_err(|error| invalid(&error))?;
-            roots.add(certificate).map_err(|error| invalid(&error))?;
-        }
+            ModelError::configuration(message)
+        })?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| {
-            ModelError::new(ModelErrorKind::Configuration, format!("no TLS: {error}"))
-        })?;
+        .map_err(|error| ModelError::configuration(format!("no TLS: {error}")))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add_certificates(roots: &mut RootCertStore, file: &Path) -> Result<(), BoxError> {
+    for certificate in CertificateDer::pem_file_iter(file)? {
+        roots.add(certificate?)?;
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ const BLOCK: usize = if cfg!(test) { 64 } else { 120 << 10 };
 
 /// A payload as an HTTP body.
 pub(super) struct PayloadStream {
-    payload: Payload,
+    payload: Arc<Payload>,
     /// The number of bytes of the payload's JSON that are written.
     json: usize,
     /// The number of runs that are written.
@@ -30,9 +31,9 @@ pub(super) struct PayloadStream {
 }
 
 impl PayloadStream {
-    pub(super) fn new(payload: Payload) -> Self {
+    pub(super) fn new(payload: Arc<Payload>) -> Self {
         Self {
-            left: payload.0.length,
+            left: payload.length(),
             payload,
             json: 0,
             runs: 0,
@@ -45,11 +46,7 @@ impl PayloadStream {
         if self.left == 0 {
             return Ok(None);
         }
-        let payload = &*self.payload.0;
-        if payload.runs.is_empty() {
-            self.left = 0;
-            return Ok(Some(payload.json.clone()));
-        }
+        let payload = &*self.payload;
         let mut block = Vec::with_capacity(self.left.min(BLOCK + SPARE));
         let mut items = payload.items.iter().enumerate().peekable();
         while block.len() < BLOCK {

@@ -6,13 +6,11 @@ use switchboard_core::__private::unquote;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::ResponsesModel;
 use super::input::mark_origin;
-use crate::wire::client::ResponseHeaders;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::error_body;
-use crate::wire::lenient::{
-    bad, count, fields, fields_or_none, is_error, list, text, value_or_null,
+use crate::wire::error::ModelError;
+use crate::wire::error_body::{self, incomplete};
+use crate::wire::lenient_json::{
+    self, bad, field, is_error, json_object, list, text, value_or_null,
 };
 
 /// The outcome of a response, as far as the event that carries it says.
@@ -25,39 +23,12 @@ pub(super) enum Ended {
     Unknown,
 }
 
-/// The fields of a response. Each is the JSON of its value.
-#[derive(Default)]
-pub(super) struct ResponseFields<'a> {
-    id: Option<&'a str>,
-    status: Option<&'a str>,
-    output: Option<&'a str>,
-    usage: Option<&'a str>,
-    error: Option<&'a str>,
-    incomplete_details: Option<&'a str>,
+json_object! {
+    /// The fields of a response. Each is the JSON of its value.
+    struct ResponseFields { id, status, output, usage, error, incomplete_details }
 }
 
 impl<'a> ResponseFields<'a> {
-    /// `None` if `json` is not one object.
-    pub(super) fn of(json: &'a str) -> Option<Self> {
-        let names = &[
-            "id",
-            "status",
-            "output",
-            "usage",
-            "error",
-            "incomplete_details",
-        ];
-        let [id, status, output, usage, error, incomplete_details] = fields(json, names)?;
-        Some(Self {
-            id,
-            status,
-            output,
-            usage,
-            error,
-            incomplete_details,
-        })
-    }
-
     /// The JSON of the items.
     fn items(&self) -> Result<Vec<&'a str>, ModelError> {
         let Some(output) = self.output else {
@@ -88,47 +59,29 @@ impl<'a> ResponseFields<'a> {
     }
 
     fn usage(&self) -> Usage {
-        let names = &[
-            "input_tokens",
-            "input_tokens_details",
-            "output_tokens",
-            "output_tokens_details",
-        ];
-        let [input, input_details, output, output_details] = fields_or_none(self.usage, names);
-        let [cached] = fields_or_none(input_details, &["cached_tokens"]);
-        let [reasoning] = fields_or_none(output_details, &["reasoning_tokens"]);
         Usage {
             requests: 1,
-            input_tokens: count(input),
-            cached_tokens: count(cached),
-            output_tokens: count(output),
-            reasoning_tokens: count(reasoning),
+            ..lenient_json::usage(self.usage, "input", "output").unwrap_or_default()
         }
     }
 }
 
 /// Reads a response that was not streamed.
-pub(in crate::wire) fn read(
-    model: &ResponsesModel,
-    body: &[u8],
-    headers: &ResponseHeaders,
-) -> Result<ModelResponse, ModelError> {
-    let text = std::str::from_utf8(body).map_err(|error| bad(&error))?;
-    let response = ResponseFields::of(text).ok_or_else(|| bad(&"it is not a JSON object"))?;
+pub(in crate::wire) fn read(origin: &str, body: &str) -> Result<ModelResponse, ModelError> {
+    let response = ResponseFields::parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
     if response.output.is_none() && response.status.is_none() {
         return Err(error_body::from_body(body).unwrap_or_else(|| bad(&"it is not a response")));
     }
-    settle(model, &response, Ended::Unknown, Vec::new(), headers)
+    settle(origin, &response, Ended::Unknown, Vec::new())
 }
 
 /// Converts a response that has ended. `streamed` are the items of earlier events, for servers that
 /// leave the output out of the last one.
 pub(super) fn settle(
-    model: &ResponsesModel,
+    origin: &str,
     response: &ResponseFields<'_>,
     ended: Ended,
     streamed: Vec<Item>,
-    headers: &ResponseHeaders,
 ) -> Result<ModelResponse, ModelError> {
     let usage = response.usage();
     match response.outcome(ended) {
@@ -137,20 +90,20 @@ pub(super) fn settle(
             return Err(error_body::failure(&error).with_usage(usage));
         }
         Ended::Incomplete => {
-            let [reason] = fields_or_none(response.incomplete_details, &["reason"]);
-            return Err(incomplete(reason.and_then(unquote).as_deref()).with_usage(usage));
+            let details = response.incomplete_details;
+            let reason = details.and_then(|details| unquote(field(details, "reason")?));
+            return Err(incomplete(reason.as_deref()).with_usage(usage));
         }
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}
     }
-    let items = response.items()?.into_iter().map(|json| item(model, json));
+    let items = response.items()?.into_iter().map(|json| item(origin, json));
     let mut output: Vec<Item> = items.collect::<Result<_, _>>()?;
     if output.is_empty() {
         output = streamed;
     }
     let mut answer = ModelResponse::new(output).usage(usage);
     answer.response_id = response.id.and_then(identifier);
-    answer.request_id = headers.request_id.as_deref().map(Into::into);
     Ok(answer)
 }
 
@@ -163,50 +116,25 @@ fn identifier(json: &str) -> Option<Arc<str>> {
 }
 
 fn has_ended(item: &&str) -> bool {
-    let [status] = fields_or_none(Some(item), &["status"]);
-    !matches!(&*text(status), "in_progress" | "incomplete")
+    !matches!(&*text(field(item, "status")), "in_progress" | "incomplete")
 }
 
-pub(super) fn item(model: &ResponsesModel, json: &str) -> Result<Item, ModelError> {
+pub(super) fn item(origin: &str, json: &str) -> Result<Item, ModelError> {
     let item = Item::from_json(json).map_err(|error| bad(&error))?;
-    Ok(mark_origin(item, &model.origin))
-}
-
-/// The error for a response that the model did not complete.
-pub(super) fn incomplete(reason: Option<&str>) -> ModelError {
-    let (message, code) = match reason {
-        Some("max_output_tokens" | "max_tokens") => (
-            "the answer reached the most tokens it may have; allow more with max_tokens".to_owned(),
-            "max_output_tokens",
-        ),
-        Some("content_filter") => (
-            "the provider's content filter stopped the answer".to_owned(),
-            "content_filter",
-        ),
-        Some(other) => (format!("the answer is not complete: {other}"), other),
-        None => ("the answer is not complete".to_owned(), "incomplete"),
-    };
-    ModelError::new(ModelErrorKind::Incomplete, message).with_code(Some(code.to_owned()))
+    Ok(mark_origin(item, origin))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use super::*;
-    use crate::Endpoint;
+    use crate::ModelErrorKind;
+    use crate::wire::fuzzing;
     use proptest::prelude::*;
 
-    fn model() -> &'static ResponsesModel {
-        static MODEL: LazyLock<ResponsesModel> = LazyLock::new(|| {
-            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
-            ResponsesModel::new(&client, "m")
-        });
-        &MODEL
-    }
+    const ORIGIN: &str = "http://localhost:1/m";
 
     fn kind(body: &str) -> Result<usize, ModelErrorKind> {
-        let read = read(model(), body.as_bytes(), &ResponseHeaders::default());
+        let read = read(ORIGIN, body);
         read.map(|answer| answer.output.len())
             .map_err(|error| error.kind())
     }
@@ -258,7 +186,7 @@ mod tests {
     fn the_usage_of_an_answer_is_read() {
         let body = r#"{"id":"r","output":[],"usage":{"input_tokens":9,"output_tokens":5,
             "input_tokens_details":{"cached_tokens":4},"output_tokens_details":{"reasoning_tokens":3}}}"#;
-        let answer = read(model(), body.as_bytes(), &ResponseHeaders::default()).unwrap();
+        let answer = read(ORIGIN, body).unwrap();
         let usage = answer.usage;
         assert_eq!((usage.input_tokens, usage.cached_tokens), (9, 4));
         assert_eq!((usage.output_tokens, usage.reasoning_tokens), (5, 3));
@@ -279,7 +207,7 @@ mod tests {
             let body = format!(
                 r#"{{"output":[{{"type":"a","x":"\ud800"}}],{fields},"output":[{{"type":"a","x":"\ud800"}}]}}"#
             );
-            let answer = read(model(), body.as_bytes(), &ResponseHeaders::default()).unwrap();
+            let answer = read(ORIGIN, &body).unwrap();
             assert_eq!(
                 answer.output[0].as_json(),
                 r#"{"type":"a","x":"\ud800"}"#,
@@ -287,12 +215,7 @@ mod tests {
             );
             assert_eq!(answer.usage.input_tokens, input_tokens, "{fields}");
         }
-        let answer = read(
-            model(),
-            br#"{"id":7,"output":[]}"#,
-            &ResponseHeaders::default(),
-        )
-        .unwrap();
+        let answer = read(ORIGIN, r#"{"id":7,"output":[]}"#).unwrap();
         assert_eq!(answer.response_id.as_deref(), Some("7"));
     }
 
@@ -313,21 +236,21 @@ mod tests {
                 items.join(","), counts[0], counts[1], counts[2], counts[3],
             );
             let read = |body: String| {
-                read(model(), body.as_bytes(), &ResponseHeaders::default()).map_err(|error| error.to_string())
+                read(ORIGIN, &body).map_err(|error| error.to_string())
             };
             prop_assert_eq!(read(body("")), read(body(r#""id":0,"#)));
         }
 
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(model(), &bytes, &ResponseHeaders::default());
+            fuzzing::responses(&bytes);
         }
 
         #[test]
         fn any_json_is_an_answer_or_an_error(
             body in "\\{(\"(id|status|output|usage|error|type|item)\":(\"x\"|null|1|\\[\\]|\\{\\}|\\[\\{\\}\\]|true),){0,5}\"z\":0\\}"
         ) {
-            let _ = read(model(), body.as_bytes(), &ResponseHeaders::default());
+            let _ = read(ORIGIN, &body);
         }
     }
 }

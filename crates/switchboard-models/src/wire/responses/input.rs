@@ -7,10 +7,10 @@ use switchboard_core::__private::unquote;
 use switchboard_core::Item;
 use switchboard_core::items::{ItemKind, Items};
 
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::lenient::{self, fields_or_none, text};
+use crate::wire::error::ModelError;
+use crate::wire::lenient_json::{self, field, non_empty, text};
 use crate::wire::request_cache::with_cache;
-use crate::wire::{PLACEHOLDER_ID, has_role};
+use crate::wire::{PLACEHOLDER_ID, has_role, own_id};
 
 /// The longest identifier that the API accepts.
 const LONGEST_ID: usize = 64;
@@ -113,7 +113,7 @@ impl InputSanitizer<'_> {
                 // The server makes these in the middle of an answer.
                 ItemKind::ProgramOutput | ItemKind::ToolSearchOutput => {}
                 kind if kind.is_output() => lost_reasoning = false,
-                ItemKind::Message if !is_assistants(item) => lost_reasoning = false,
+                ItemKind::Message if !has_role(item, "assistant") => lost_reasoning = false,
                 _ => {}
             }
             if needs_id(item.kind()) && (lost_reasoning || has_no_id(item)) {
@@ -128,7 +128,12 @@ impl InputSanitizer<'_> {
                 continue;
             }
             let item = repaired(item, lost_reasoning).into_owned();
-            check_required_fields(&item)?;
+            if let Some(field) = missing_field(&item) {
+                let kind = item.kind().as_str();
+                return Err(ModelError::unsupported(format!(
+                    "an item of type \"{kind}\" has no {field}, which the API requires"
+                )));
+            }
             sanitized.push(item);
         }
         Ok(sanitized.into())
@@ -136,10 +141,11 @@ impl InputSanitizer<'_> {
 
     fn takes(&self, reasoning: &Item) -> bool {
         let is_own = match reasoning.provider_data() {
-            Some(data) => origin_of(data).as_deref() == Some(self.origin),
+            Some(data) => text(field(data, "origin")) == self.origin,
             None => self.origin == OPENAI,
         };
-        let is_sendable = !self.is_stateless || has_text(reasoning.field("encrypted_content"));
+        let encrypted = non_empty(reasoning.field("encrypted_content"));
+        let is_sendable = !self.is_stateless || encrypted.is_some();
         self.takes_reasoning && is_own && is_sendable
     }
 }
@@ -154,19 +160,6 @@ pub(super) fn mark_origin(item: Item, origin: &str) -> Item {
     }
     let data = json!({"origin": origin}).to_string();
     item.with_json_field("provider_data", &data).unwrap_or(item)
-}
-
-fn origin_of(data: &str) -> Option<String> {
-    let data: Value = serde_json::from_str(data).ok()?;
-    data["origin"].as_str().map(str::to_owned)
-}
-
-fn has_text(json: Option<&str>) -> bool {
-    json.is_some_and(|json| json.len() > 2 && json.starts_with('"'))
-}
-
-pub(super) fn is_assistants(item: &Item) -> bool {
-    has_role(item, "assistant")
 }
 
 /// Returns `true` for kinds that the API accepts only with an identifier.
@@ -205,9 +198,7 @@ fn needs_status(kind: ItemKind) -> bool {
 }
 
 fn has_no_id(item: &Item) -> bool {
-    let own = item
-        .id()
-        .filter(|id| !id.is_empty() && id != PLACEHOLDER_ID);
+    let own = own_id(item);
     match item.kind() {
         // It is sent with the identifier of its call.
         ItemKind::LocalShellCallOutput => own.or(item.call_id()).is_none(),
@@ -232,16 +223,7 @@ fn is_sent_unchanged(item: &Item) -> bool {
         && matches!(repaired(item, false), Cow::Borrowed(_))
 }
 
-/// Fails if a call or an output lacks a field without which it cannot be matched.
-fn check_required_fields(item: &Item) -> Result<(), ModelError> {
-    let Some(field) = missing_field(item) else {
-        return Ok(());
-    };
-    let kind = item.kind().as_str();
-    let message = format!("an item of type \"{kind}\" has no {field}, which the API requires");
-    Err(ModelError::new(ModelErrorKind::Unsupported, message))
-}
-
+/// The field that a call or an output lacks and without which it cannot be matched.
 fn missing_field(item: &Item) -> Option<&'static str> {
     match item.kind() {
         ItemKind::FunctionCall if item.name().is_none() => Some("name"),
@@ -318,7 +300,7 @@ fn has_foreign_id(item: &Item, may_lack_id: bool) -> bool {
 /// Returns `true` for a message in the form of a model's output.
 fn is_output_message(item: &Item) -> bool {
     let content = item.field("content").unwrap_or_default();
-    content.starts_with('[') && is_assistants(item)
+    content.starts_with('[') && has_role(item, "assistant")
 }
 
 /// Turns a field that must be a string into one. `None` if it is one.
@@ -335,10 +317,10 @@ fn with_text(item: &Item, name: &str, default: &str) -> Option<Item> {
 /// Returns `true` for a list of parts that the API accepts as a tool's output.
 fn is_parts(json: &str) -> bool {
     let is_known = |part: &&str| {
-        let [kind] = fields_or_none(Some(part), &["type"]);
-        matches!(&*text(kind), "input_text" | "input_image" | "input_file")
+        let kind = text(field(part, "type"));
+        matches!(&*kind, "input_text" | "input_image" | "input_file")
     };
-    lenient::list(json).is_some_and(|parts| parts.iter().all(is_known))
+    lenient_json::list(json).is_some_and(|parts| parts.iter().all(is_known))
 }
 
 /// Adds the fields that the API requires and that others leave out. `None` if nothing is missing.
@@ -362,8 +344,8 @@ fn complete_message(item: &Item) -> Option<Item> {
     if !(lacks_detail || lacks_status || lacks_annotations) {
         return None;
     }
-    let mut message = lenient::value(item.as_json())?;
-    let is_output = is_output && is_assistants(item);
+    let mut message = lenient_json::value(item.as_json())?;
+    let is_output = is_output && has_role(item, "assistant");
     for part in message["content"].as_array_mut()? {
         complete_part(part, is_output);
     }

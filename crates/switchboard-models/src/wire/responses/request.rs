@@ -1,39 +1,14 @@
 //! The body of a request.
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use switchboard_core::model::{ServerState, ToolChoice};
+use switchboard_core::model::ServerState;
 use switchboard_core::{ModelRequest, ModelSettings};
 
 use super::ResponsesModel;
 use super::input::{InputSanitizer, serialized_length};
-use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::error::ModelError;
 use crate::wire::payload::{Payload, write_unchanged};
-use crate::wire::request_object::{FunctionSpec, RequestBody, functions};
-
-/// A tool or a handoff in the form of the protocol.
-#[derive(Serialize)]
-struct Function<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: &'a RawValue,
-    strict: bool,
-}
-
-impl<'a> From<FunctionSpec<'a>> for Function<'a> {
-    fn from(spec: FunctionSpec<'a>) -> Self {
-        Self {
-            r#type: "function",
-            name: spec.name,
-            description: spec.description,
-            parameters: spec.parameters,
-            strict: spec.strict,
-        }
-    }
-}
+use crate::wire::request_object::{RequestBody, object};
 
 /// The body of a request.
 ///
@@ -53,22 +28,16 @@ pub(super) fn body(
     let items = sanitizer.sanitize(&request.input)?;
     let has_prompt = settings.extra_body.contains_key("prompt");
     if items.is_empty() && request.server.is_none() && !has_prompt {
-        return Err(ModelError::new(
-            ModelErrorKind::Unsupported,
+        return Err(ModelError::unsupported(
             "there is nothing to send: the conversation is empty, or all of its items are for other models",
         ));
     }
-    let mut body = RequestBody::new(
-        &items,
-        write_unchanged,
-        [model.client.body_fields(), &settings.extra_body],
-    );
+    let overrides = [model.client.body_fields(), &settings.extra_body];
+    let mut body = RequestBody::new(&items, write_unchanged, overrides);
     body.field("model", &*model.name);
-    let instructions = request.full_instructions();
-    body.optional(
-        "instructions",
-        instructions.as_deref().filter(|text| !text.is_empty()),
-    );
+    if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
+        body.field("instructions", &*instructions);
+    }
     body.written("input", |payload| {
         payload.begin_list();
         if !items.is_empty() {
@@ -76,15 +45,14 @@ pub(super) fn body(
         }
         payload.json.push(b']');
     });
-    let tools: Vec<_> = functions(request).map(Function::from).collect();
-    if !tools.is_empty() {
-        body.field("tools", &tools);
-        body.optional(
-            "tool_choice",
-            settings.tool_choice.as_ref().map(tool_choice).as_ref(),
-        );
-        body.optional("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
-    }
+    body.tools(
+        request,
+        |mut function| {
+            function.r#type = Some("function");
+            function
+        },
+        |name| json!({"type": "function", "name": name}),
+    );
     match &request.server {
         Some(ServerState::Conversation(id)) => body.field("conversation", id),
         Some(ServerState::PreviousResponse(id)) => body.field("previous_response_id", id),
@@ -98,15 +66,6 @@ pub(super) fn body(
     Ok(body.build())
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Auto => json!("auto"),
-        ToolChoice::Required => json!("required"),
-        ToolChoice::None => json!("none"),
-        ToolChoice::Named(name) => json!({"type": "function", "name": name}),
-    }
-}
-
 fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_reasoning: bool) {
     body.number("temperature", settings.temperature);
     body.number("top_p", settings.top_p);
@@ -115,17 +74,11 @@ fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_re
     body.optional("top_logprobs", settings.top_logprobs.as_ref());
     body.optional("store", settings.store.as_ref());
     if let Some(reasoning) = &settings.reasoning {
-        let mut object = serde_json::Map::new();
         let fields = [
-            ("effort", &reasoning.effort),
-            ("summary", &reasoning.summary),
+            ("effort", reasoning.effort.as_ref()),
+            ("summary", reasoning.summary.as_ref()),
         ];
-        for (name, value) in fields {
-            if let Some(value) = value {
-                object.insert(name.to_owned(), json!(value));
-            }
-        }
-        body.field("reasoning", &object);
+        body.field("reasoning", &object(fields));
     }
     if !settings.metadata.is_empty() {
         body.field("metadata", &settings.metadata);
@@ -145,20 +98,17 @@ fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_re
 
 /// The `text` field: the format and the verbosity of the answer.
 fn text(request: &ModelRequest) -> Option<Value> {
-    let mut text = serde_json::Map::new();
-    if let Some(output) = &request.output {
-        let format = json!({
+    let format = request.output.as_ref().map(|output| {
+        json!({
             "type": "json_schema",
             "name": "final_output",
             "schema": output.schema(),
             "strict": true,
-        });
-        text.insert("format".to_owned(), format);
-    }
-    if let Some(verbosity) = &request.settings.verbosity {
-        text.insert("verbosity".to_owned(), json!(verbosity));
-    }
-    (!text.is_empty()).then_some(Value::Object(text))
+        })
+    });
+    let verbosity = request.settings.verbosity.as_deref().map(Value::from);
+    let text = object([("format", format), ("verbosity", verbosity)]);
+    (text != json!({})).then_some(text)
 }
 
 /// Returns `true` if OpenAI's model of this name reasons. Others reject reasoning in their input.
@@ -219,7 +169,7 @@ mod tests {
             ("gpt-4.1", Value::Null),
         ] {
             let body = body(&ResponsesModel::new(&client, name), &request, false);
-            let body: Value = serde_json::from_slice(&body.unwrap().json()).unwrap();
+            let body: Value = serde_json::from_slice(&body.unwrap().into_json()).unwrap();
             assert_eq!(body["include"], include, "{name}");
         }
     }

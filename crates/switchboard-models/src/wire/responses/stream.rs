@@ -1,57 +1,31 @@
 //! Reads the events of a streamed response.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use switchboard_core::model::ModelEvent;
 use switchboard_core::{Item, ModelResponse};
 
-use super::ResponsesModel;
 use super::answer::{self, Ended, ResponseFields};
-use crate::wire::BROKE_OFF;
-use crate::wire::client::ResponseHeaders;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::error_body;
-use crate::wire::lenient::{
-    fields, fields_or_none, is_error, no_object, raw, text, value, value_or_null,
-};
+use crate::wire::error::ModelError;
+use crate::wire::error_body::{self, broke_off, check_error};
+use crate::wire::lenient_json::{json_object, no_object, non_empty, raw, text, value};
 use crate::wire::stream_reader::EventReader;
 
-/// The fields of events. Missing texts are empty; the others are JSON.
-struct EventFields<'a> {
-    kind: Cow<'a, str>,
-    delta: Cow<'a, str>,
-    item_id: Cow<'a, str>,
-    output_index: Option<u64>,
-    item: Option<&'a str>,
-    response: Option<&'a str>,
-    error: Option<&'a str>,
+json_object! {
+    /// The fields of an event.
+    struct EventFields { kind = "type", delta, item_id, output_index, item, response, error }
 }
 
-impl<'a> EventFields<'a> {
-    /// `None` if `json` is not one object.
-    fn parse(json: &'a str) -> Option<Self> {
-        let names = &[
-            "type",
-            "delta",
-            "item_id",
-            "output_index",
-            "item",
-            "response",
-            "error",
-        ];
-        let [kind, delta, item_id, output_index, item, response, error] = fields(json, names)?;
-        Some(Self {
-            kind: text(kind),
-            delta: text(delta),
-            item_id: text(item_id),
-            output_index: output_index.and_then(|index| index.parse().ok()),
-            item,
-            response,
-            error,
-        })
+impl EventFields<'_> {
+    fn output_index(&self) -> Option<u64> {
+        self.output_index?.parse().ok()
     }
+}
+
+json_object! {
+    /// The fields of an item that name it.
+    struct NamedFields { id, call_id, name }
 }
 
 /// An output item that events have named.
@@ -65,7 +39,8 @@ struct NamedItem {
 
 /// Builds an answer from its events.
 pub(in crate::wire) struct ResponseReader {
-    model: ResponsesModel,
+    /// The origin that reasoning items are marked with.
+    origin: Arc<str>,
     named: Vec<NamedItem>,
     /// The finished items, for servers whose last event leaves them out.
     finished: BTreeMap<u64, Item>,
@@ -75,70 +50,60 @@ impl EventReader for ResponseReader {
     fn read(
         &mut self,
         data: Arc<str>,
-        headers: &ResponseHeaders,
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<Option<ModelResponse>, ModelError> {
         let Some(event) = EventFields::parse(&data) else {
             return no_object(&data).map(|()| None);
         };
-        let mut ended = None;
-        match &*event.kind {
+        let mut answer = None;
+        match &*text(event.kind) {
             "response.output_item.added" => self.add_named(&event),
             "response.output_item.done" => self.add_finished(&event)?,
-            "response.completed" => ended = Some(Ended::Completed),
-            "response.incomplete" => ended = Some(Ended::Incomplete),
-            "response.failed" | "response.cancelled" => ended = Some(Ended::Failed),
+            "response.completed" => answer = Some(self.answer(&event, Ended::Completed)?),
+            "response.incomplete" => answer = Some(self.answer(&event, Ended::Incomplete)?),
+            "response.failed" | "response.cancelled" => {
+                answer = Some(self.answer(&event, Ended::Failed)?);
+            }
             "error" | "response.error" => {
                 return Err(error_body::failure(&value(&data).unwrap_or_default()));
             }
-            "" => {
-                let error = value_or_null(event.error);
-                if is_error(&error) {
-                    return Err(error_body::failure(&error));
-                }
-            }
-            _ => ready.extend(self.delta(&event)),
+            "" => check_error(event.error)?,
+            kind => ready.extend(self.delta(kind, &event)),
         }
-        let answer = ended
-            .map(|ended| self.answer(event.response, ended, headers))
-            .transpose()?;
         ready.push_back(ModelEvent::Raw(raw(data)?));
         Ok(answer)
     }
 
     /// Only an event can complete an answer.
-    fn finish(
-        &mut self,
-        _is_done: bool,
-        _headers: &ResponseHeaders,
-    ) -> Result<ModelResponse, ModelError> {
-        Err(ModelError::new(ModelErrorKind::Interrupted, BROKE_OFF))
+    fn finish(&mut self, _is_done: bool) -> Result<ModelResponse, ModelError> {
+        Err(broke_off())
     }
 }
 
 impl ResponseReader {
-    pub(super) fn new(model: ResponsesModel) -> Self {
+    pub(super) fn new(origin: Arc<str>) -> Self {
         Self {
-            model,
+            origin,
             named: Vec::new(),
             finished: BTreeMap::new(),
         }
     }
 
     /// The event for a delta of text, reasoning or arguments.
-    fn delta(&mut self, event: &EventFields<'_>) -> Option<ModelEvent> {
-        if event.delta.is_empty() {
+    fn delta(&mut self, kind: &str, event: &EventFields<'_>) -> Option<ModelEvent> {
+        let text = text(event.delta);
+        if text.is_empty() {
             return None;
         }
-        match &*event.kind {
+        match kind {
             "response.output_text.delta" => {
                 let item = self.named_item(event).id.clone();
-                Some(ModelEvent::text_delta(item, &*event.delta))
+                Some(ModelEvent::text_delta(item, text))
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 Some(ModelEvent::ReasoningDelta {
                     item: self.named_item(event).id.clone(),
-                    text: event.delta.clone().into_owned(),
+                    text: text.into_owned(),
                 })
             }
             "response.function_call_arguments.delta" => {
@@ -147,7 +112,7 @@ impl ResponseReader {
                     item: call.id.clone(),
                     call_id: call.call_id.clone(),
                     tool: call.tool.clone(),
-                    text: event.delta.clone().into_owned(),
+                    text: text.into_owned(),
                 })
             }
             _ => None,
@@ -155,23 +120,19 @@ impl ResponseReader {
     }
 
     fn add_named(&mut self, event: &EventFields<'_>) {
-        let [id, call_id, name] = fields_or_none(event.item, &["id", "call_id", "name"]);
-        let id = text(id);
+        let item = event.item.and_then(NamedFields::parse).unwrap_or_default();
+        let id = non_empty(item.id).unwrap_or_else(|| self.default_id(event).into());
         self.named.push(NamedItem {
-            output_index: event.output_index,
-            id: if id.is_empty() {
-                self.default_id(event).into()
-            } else {
-                id.into()
-            },
-            call_id: text(call_id).into(),
-            tool: text(name).into(),
+            output_index: event.output_index(),
+            id: id.into(),
+            call_id: text(item.call_id).into(),
+            tool: text(item.name).into(),
         });
     }
 
     /// The last item with the delta's identifier or index. A delta with neither belongs to the last.
     fn named_item(&mut self, event: &EventFields<'_>) -> &NamedItem {
-        let (id, index) = (&*event.item_id, event.output_index);
+        let (id, index) = (&*text(event.item_id), event.output_index());
         let found = self.named.iter().rposition(|item| match index {
             Some(_) => item.output_index == index || *item.id == *id,
             None => id.is_empty() || *item.id == *id,
@@ -193,7 +154,7 @@ impl ResponseReader {
 
     /// The name of an item without an identifier.
     fn default_id(&self, event: &EventFields<'_>) -> String {
-        let at = event.output_index.unwrap_or(self.named.len() as u64);
+        let at = event.output_index().unwrap_or(self.named.len() as u64);
         format!("item_{at}")
     }
 
@@ -202,42 +163,37 @@ impl ResponseReader {
         let Some(json) = event.item else {
             return Ok(());
         };
-        let item = answer::item(&self.model, json)?;
+        let item = answer::item(&self.origin, json)?;
         let last = self.finished.last_key_value();
         let next = last.map_or(0, |(last, _)| last.saturating_add(1));
-        self.finished
-            .insert(event.output_index.unwrap_or(next), item);
+        let index = event.output_index().unwrap_or(next);
+        self.finished.insert(index, item);
         Ok(())
     }
 
     fn answer(
         &mut self,
-        response: Option<&str>,
+        event: &EventFields<'_>,
         ended: Ended,
-        headers: &ResponseHeaders,
     ) -> Result<ModelResponse, ModelError> {
-        let response = response.and_then(ResponseFields::of).unwrap_or_default();
+        let response = event.response.and_then(ResponseFields::parse);
+        let response = response.unwrap_or_default();
         let items = std::mem::take(&mut self.finished).into_values().collect();
-        answer::settle(&self.model, &response, ended, items, headers)
+        answer::settle(&self.origin, &response, ended, items)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Endpoint;
     use proptest::prelude::*;
-    use std::sync::LazyLock;
 
     /// The events that a reader makes of some data, without raw events; `None` for an error.
     fn events<'d>(data: impl IntoIterator<Item = &'d str>) -> Option<Vec<ModelEvent>> {
-        static MODEL: LazyLock<ResponsesModel> = LazyLock::new(|| {
-            let client = Endpoint::at("http://localhost:1/v1").connect().unwrap();
-            ResponsesModel::new(&client, "m")
-        });
-        let (mut reader, mut ready) = (ResponseReader::new(MODEL.clone()), VecDeque::new());
+        let mut reader = ResponseReader::new("http://localhost:1/m".into());
+        let mut ready = VecDeque::new();
         for data in data {
-            let read = reader.read(data.into(), &ResponseHeaders::default(), &mut ready);
+            let read = reader.read(data.into(), &mut ready);
             read.ok()?;
         }
         ready.retain(|event| !matches!(event, ModelEvent::Raw(_)));

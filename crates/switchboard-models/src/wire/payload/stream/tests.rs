@@ -5,7 +5,7 @@ use switchboard_core::Item;
 use switchboard_core::items::Items;
 
 use super::*;
-use crate::wire::payload::{PayloadBuilder, write_unchanged};
+use crate::wire::payload::write_unchanged;
 
 /// Writes a call together with the next item.
 fn write_pairs(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
@@ -23,15 +23,14 @@ fn write_pairs(out: &mut Vec<u8>, item: &Item, next: Option<&Item>) -> usize {
 #[test]
 fn truncated_items_are_not_sent() {
     let items: Items = vec![Item::user("Hi"), Item::user("Ho")].into();
-    let mut builder = PayloadBuilder::new(&items, write_unchanged);
-    builder.json.push(b'<');
-    let before = builder.end();
-    builder.add_items(0, 2, 100);
-    builder.truncate(before);
-    builder.json.push(b'>');
-    let payload = builder.build();
-    assert_eq!(payload.json(), b"<>");
-    assert_eq!(PayloadStream::new(payload).size_hint().exact(), Some(2));
+    let mut payload = Payload::new(&items, write_unchanged);
+    payload.json.push(b'<');
+    let before = payload.end();
+    payload.add_items(0, 2, 100);
+    payload.truncate(before);
+    payload.json.push(b'>');
+    assert_eq!(payload.length(), 2);
+    assert_eq!(payload.into_json(), b"<>");
 }
 
 #[test]
@@ -39,9 +38,9 @@ fn a_payload_of_the_wrong_length_is_an_error() {
     let items: Items = vec![Item::user("Hi")].into();
     let length = items[0].as_json().len();
     let sent = |expected| {
-        let mut builder = PayloadBuilder::new(&items, write_unchanged);
-        builder.add_items(0, 1, expected);
-        let mut stream = PayloadStream::new(builder.build());
+        let mut payload = Payload::new(&items, write_unchanged);
+        payload.add_items(0, 1, expected);
+        let mut stream = PayloadStream::new(Arc::new(payload));
         let first = stream.next_block().map(|block| block.is_some());
         (first, stream.next_block(), stream.is_end_stream())
     };
@@ -79,10 +78,10 @@ proptest! {
                 items.extend([item]);
             }
         }
-        let mut builder = PayloadBuilder::new(&items, write_pairs);
+        let mut payload = Payload::new(&items, write_pairs);
         let (mut first, mut expected) = (0, Vec::new());
         for (_, is_pair, between) in parts {
-            builder.json.extend(std::iter::repeat_n(b'-', between));
+            payload.json.extend(std::iter::repeat_n(b'-', between));
             expected.extend(std::iter::repeat_n(b'-', between));
             if first > 0 {
                 expected.push(b',');
@@ -90,12 +89,11 @@ proptest! {
             let start = expected.len();
             let count = write_pairs(&mut expected, &items[first], items.get(first + 1));
             prop_assert_eq!(count == 2, is_pair);
-            builder.add_items(first, count, expected.len() - start);
+            payload.add_items(first, count, expected.len() - start);
             first += count;
         }
-        let payload = builder.build();
-        prop_assert_eq!(payload.0.length, expected.len());
-        let mut stream = PayloadStream::new(payload);
+        prop_assert_eq!(payload.length(), expected.len());
+        let mut stream = PayloadStream::new(Arc::new(payload));
         prop_assert_eq!(stream.size_hint().exact(), Some(expected.len() as u64));
         let mut sent = Vec::new();
         while let Some(block) = stream.next_block().unwrap() {

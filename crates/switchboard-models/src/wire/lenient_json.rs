@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquote};
-use switchboard_core::model::RawEvent;
+use switchboard_core::model::{RawEvent, Usage};
 
 use super::error::{ModelError, ModelErrorKind};
 
@@ -23,104 +21,44 @@ pub(super) fn fields<'a, const N: usize>(
     Some(fields.map(|json| json.filter(|json| *json != "null")))
 }
 
-/// The same, with all fields missing if `json` is not one object.
-pub(super) fn fields_or_none<'a, const N: usize>(
-    json: Option<&'a str>,
-    names: &[&str; N],
-) -> [Option<&'a str>; N] {
-    json.and_then(|json| fields(json, names))
-        .unwrap_or([None; N])
+/// The JSON of one field of an object; `None` if it is missing or null, or `json` is not one object.
+pub(super) fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    let [field] = fields(json, &[name])?;
+    field
 }
 
-/// A value that is read from a JSON object or list field by field, in one pass.
-pub(super) trait ReadParts<'de>: Default {
-    /// `true` for a list, `false` for an object.
-    const IS_LIST: bool = false;
-
-    /// Reads the value of the field whose key has this JSON, or skips it.
-    fn read_field<A: MapAccess<'de>>(&mut self, _key: &str, map: &mut A) -> Result<(), A::Error> {
-        map.next_value::<IgnoredAny>().map(drop)
-    }
-
-    /// Reads or skips the next element. Returns `false` at the end.
-    fn read_element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
-        Ok(list.next_element::<IgnoredAny>()?.is_some())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> ReadParts<'de> for Vec<T> {
-    const IS_LIST: bool = true;
-
-    fn read_element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
-        let element = list.next_element()?;
-        let is_some = element.is_some();
-        self.extend(element);
-        Ok(is_some)
-    }
-}
-
-/// A value that is `None` if the JSON is of another type.
-#[derive(Default)]
-pub(super) struct Lenient<T>(pub(super) Option<T>);
-
-impl<'de, T: ReadParts<'de>> Deserialize<'de> for Lenient<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LenientVisitor(PhantomData))
-    }
-}
-
-struct LenientVisitor<T>(PhantomData<T>);
-
-impl<'de, T: ReadParts<'de>> Visitor<'de> for LenientVisitor<T> {
-    type Value = Lenient<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Lenient<T>, A::Error> {
-        let mut value = T::default();
-        // As a raw value, since a key may hold a lone surrogate.
-        while let Some(key) = map.next_key::<&'de RawValue>()? {
-            value.read_field(key.get(), &mut map)?;
+/// Defines a struct with the JSON of an object's fields, as [`fields`] reads them. A field may have
+/// another name in JSON, as in `kind = "type"`.
+macro_rules! json_object {
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+    ($(#[$meta:meta])* struct $name:ident { $($field:ident $(= $json_name:literal)?),* }) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        pub(super) struct $name<'a> {
+            $(pub(super) $field: Option<&'a str>,)*
         }
-        Ok(Lenient((!T::IS_LIST).then_some(value)))
-    }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Lenient<T>, A::Error> {
-        let mut value = T::default();
-        while value.read_element(&mut list)? {}
-        Ok(Lenient(T::IS_LIST.then_some(value)))
-    }
-
-    fn visit_unit<E>(self) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Lenient<T>, E> {
-        Ok(Lenient(None))
-    }
+        impl<'a> $name<'a> {
+            /// `None` if `json` is not one object.
+            pub(super) fn parse(json: &'a str) -> Option<Self> {
+                let names = [$(json_object!(@name $field $($json_name)?)),*];
+                let [$($field),*] = $crate::wire::lenient_json::fields(json, &names)?;
+                Some(Self { $($field),* })
+            }
+        }
+    };
 }
+pub(super) use json_object;
 
 /// The text of a field. Empty if it is not a string.
 pub(super) fn text(json: Option<&str>) -> Cow<'_, str> {
     json.and_then(unquote).unwrap_or_default()
+}
+
+/// The text of a field; `None` if it is empty or not a string.
+pub(super) fn non_empty(json: Option<&str>) -> Option<Cow<'_, str>> {
+    json.and_then(unquote).filter(|text| !text.is_empty())
 }
 
 /// The elements of a field that is a list. `None` if it is not one.
@@ -146,12 +84,40 @@ pub(super) fn count(json: Option<&str>) -> u64 {
     number.parse().unwrap_or_else(|_| float())
 }
 
+/// Reads the usage of an answer, in which `input` and `output` are the names of the two kinds of tokens.
+/// `None` if `json` is not one object.
+pub(super) fn usage(json: Option<&str>, input: &str, output: &str) -> Option<Usage> {
+    let json = json?;
+    let names = [
+        format!("{input}_tokens"),
+        format!("{input}_tokens_details"),
+        format!("{output}_tokens"),
+        format!("{output}_tokens_details"),
+    ];
+    let names = names.each_ref().map(String::as_str);
+    let [input, input_details, output, output_details] = fields(json, &names)?;
+    let detail = |details: Option<&str>, name| count(details.and_then(|json| field(json, name)));
+    Some(Usage {
+        requests: 1,
+        input_tokens: count(input),
+        cached_tokens: detail(input_details, "cached_tokens"),
+        output_tokens: count(output),
+        reasoning_tokens: detail(output_details, "reasoning_tokens"),
+    })
+}
+
 /// Parses JSON into a value. `None` if it is not JSON, or nested too deeply.
 pub(super) fn value(json: &str) -> Option<Value> {
     let value = serde_json::from_str(json);
     value
         .or_else(|_| serde_json::from_str(&replace_lone_surrogates(json)))
         .ok()
+}
+
+/// A value as text: that of a string without quotes, and JSON of others.
+pub(super) fn plain_text(value: &Value) -> String {
+    let text = value.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| value.to_string())
 }
 
 /// The raw event of a JSON text that has been parsed before.
@@ -192,7 +158,7 @@ mod tests {
         let [a, b, c] = fields(json, &["a", "b", "c"]).unwrap();
         assert_eq!((a, b, c), (None, None, Some("[{},7]")));
         assert_eq!(list(c.unwrap()).unwrap(), ["{}", "7"]);
-        assert_eq!(fields_or_none(Some("7"), &["a"]), [None]);
+        assert_eq!((field("7", "a"), field(json, "b")), (None, None));
     }
 
     #[test]

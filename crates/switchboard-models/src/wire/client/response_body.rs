@@ -1,0 +1,107 @@
+//! The body of a response.
+
+use bytes::Bytes;
+use reqwest::Response;
+use reqwest::header::CONTENT_TYPE;
+use switchboard_core::ModelResponse;
+
+use super::{Events, Opened, ResponseHeaders, transport_error};
+use crate::wire::error::{ModelError, ModelErrorKind};
+use crate::wire::lenient_json::bad;
+use crate::wire::{Protocol, error_body};
+
+/// The most white space before an answer.
+const MAX_WHITE_SPACE: usize = 64 << 10;
+
+/// The headers and the body of a successful response.
+pub(crate) struct ResponseBody {
+    response: Response,
+    pub(crate) headers: ResponseHeaders,
+    /// The number of bytes that may still come.
+    left: usize,
+    limit: usize,
+}
+
+impl ResponseBody {
+    /// The body of a response, of which at most `limit` bytes are read.
+    pub(super) fn new(response: Response, headers: ResponseHeaders, limit: usize) -> Self {
+        Self {
+            response,
+            headers,
+            left: limit,
+            limit,
+        }
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        let chunk = self.response.chunk().await;
+        let Some(bytes) = chunk.map_err(|error| transport_error(error, true))? else {
+            return Ok(None);
+        };
+        self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| {
+            let limit = self.limit;
+            let message = format!(
+                "the response is larger than {limit} bytes; allow more with \
+                 Endpoint::max_response_bytes"
+            );
+            ModelError::new(ModelErrorKind::TooLarge, message)
+        })?;
+        Ok(Some(bytes))
+    }
+
+    /// Reads the rest of a body that begins with `body`, and parses it.
+    pub(in crate::wire) async fn read_whole(
+        &mut self,
+        model: &impl Protocol,
+        mut body: Vec<u8>,
+    ) -> Result<ModelResponse, ModelError> {
+        while let Some(bytes) = self.next_chunk().await? {
+            body.extend_from_slice(&bytes);
+        }
+        let body = std::str::from_utf8(&body).map_err(|error| bad(&error))?;
+        // Some servers send a byte order mark.
+        let body = body.strip_prefix('\u{feff}').unwrap_or(body);
+        model
+            .parse(body)
+            .map(|answer| self.headers.identify(answer))
+    }
+
+    /// Reads up to the first event of a stream.
+    pub(in crate::wire) async fn read_first(
+        mut self,
+        model: &impl Protocol,
+    ) -> Result<Opened, ModelError> {
+        let mut start = Vec::new();
+        while start.trim_ascii_start().is_empty()
+            && start.len() < MAX_WHITE_SPACE
+            && let Some(bytes) = self.next_chunk().await?
+        {
+            start.extend_from_slice(&bytes);
+        }
+        // Content types are not reliable: what comes decides whether it is a stream.
+        match start.trim_ascii_start().first() {
+            Some(b'{' | b'[') => return self.read_whole(model, start).await.map(Opened::Whole),
+            Some(b'<') => return Err(self.not_a_stream()),
+            _ => {}
+        }
+        let mut events = Events::new(self, &start);
+        let first = events.next().await?.ok_or_else(|| {
+            let message = "the stream ended before its first event";
+            ModelError::new(ModelErrorKind::Interrupted, message)
+        })?;
+        if let Some(error) = error_body::from_event(&first) {
+            return Err(error);
+        }
+        events.put_back(first);
+        Ok(Opened::Events(Box::new(events)))
+    }
+
+    fn not_a_stream(&self) -> ModelError {
+        let content_type = self.response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or("unknown");
+        let message = format!("a stream was requested, but the response is of type {content_type}");
+        ModelError::new(ModelErrorKind::BadAnswer, message)
+    }
+}
