@@ -87,7 +87,7 @@ async fn run_async(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Va
         handoff_input_filter: filters::optional(&case.run_config.handoff_input_filter, &markers)?,
         handoff_history_mapper: filters::mapper(case.run_config.handoff_history_mapper.as_deref())?,
         history_markers: markers.clone(),
-        hooks: Some(HooksHandle::new(hooks::LoggingHooks)),
+        hooks: vec![HooksHandle::new(hooks::LoggingHooks)],
         tracing: Tracing::To(Arc::new(tracer.clone())),
         ..RunConfig::default()
     };

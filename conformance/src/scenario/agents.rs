@@ -147,7 +147,7 @@ fn build_handoff(
                 .payload::<$type>()
                 .on_handoff(move |ctx, payload| {
                     let payload = serde_json::to_value(&payload).map_err(|e| e.to_string())?;
-                    log(&ctx, Some(payload))
+                    log(ctx.run_context(), Some(payload))
                 })
                 .into_handoff()
         }};
@@ -160,7 +160,7 @@ fn build_handoff(
         None if case.on_handoff => {
             let log = logging_callback(case);
             builder
-                .on_handoff(move |ctx| log(&ctx, None))
+                .on_handoff(move |ctx| log(ctx.run_context(), None))
                 .into_handoff()
         }
         None => builder.into_handoff(),

@@ -18,7 +18,7 @@ use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handle::IntoHandle;
 use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
-use crate::hooks::{AgentHooksHandle, DynAgentHooks};
+use crate::hooks::AgentHooksHandle;
 use crate::model::{ModelHandle, ModelSettings};
 use crate::offer::Offer;
 use crate::output::OutputType;
@@ -58,7 +58,7 @@ pub(crate) struct Definition<C> {
     output_guardrails: Vec<OutputGuardrail<C>>,
     tool_guardrails: Vec<ToolGuardrail<C>>,
     knowledge: Arc<[Knowledge]>,
-    hooks: Option<AgentHooksHandle<C>>,
+    hooks: Vec<AgentHooksHandle<C>>,
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
     settings: Arc<ModelSettings>,
@@ -108,7 +108,7 @@ impl<C> Agent<C> {
                 output_guardrails: Vec::new(),
                 tool_guardrails: Vec::new(),
                 knowledge: Arc::default(),
-                hooks: None,
+                hooks: Vec::new(),
                 output: None,
                 model: None,
                 settings: Arc::default(),
@@ -201,10 +201,10 @@ impl<C> Agent<C> {
         self.with(|def| def.tool_guardrails.push(guardrail))
     }
 
-    /// Sets the hooks of the agent.
+    /// Adds hooks of the agent, which are called after those that it has.
     #[must_use]
     pub fn hooks<M>(self, hooks: impl IntoHandle<AgentHooksHandle<C>, M>) -> Self {
-        self.with(|def| def.hooks = Some(hooks.into_handle()))
+        self.with(|def| def.hooks.push(hooks.into_handle()))
     }
 
     /// Sets the type of the final output, instead of text.
@@ -350,8 +350,8 @@ impl<C> Agent<C> {
         &self.def.knowledge
     }
 
-    pub(crate) fn agent_hooks(&self) -> Option<&dyn DynAgentHooks<C>> {
-        self.def.hooks.as_ref().map(|hooks| &*hooks.0)
+    pub(crate) fn agent_hooks(&self) -> &[AgentHooksHandle<C>] {
+        &self.def.hooks
     }
 
     pub(crate) fn own_model(&self) -> Option<&ModelHandle> {

@@ -52,7 +52,7 @@ struct InnerRun<C> {
     max_turns: Option<u32>,
     session: Option<SessionHandle>,
     server_history: Option<ServerHistory>,
-    hooks: Option<HooksHandle<C>>,
+    hooks: Vec<HooksHandle<C>>,
     extract: Option<Arc<Extract<C>>>,
     listen: Option<Arc<Listen<C>>>,
 }
@@ -84,7 +84,7 @@ impl<C: Send + Sync + 'static> Agent<C> {
                 max_turns: RunConfig::<C>::default().max_turns,
                 session: None,
                 server_history: None,
-                hooks: None,
+                hooks: Vec::new(),
                 extract: None,
                 listen: None,
             },
@@ -249,10 +249,10 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// Sets hooks of the agent's runs.
+    /// Adds hooks of the agent's runs.
     #[must_use]
     pub fn hooks<M>(mut self, hooks: impl IntoHandle<HooksHandle<C>, M>) -> Self {
-        self.inner.hooks = Some(hooks.into_handle());
+        self.inner.hooks.push(hooks.into_handle());
         self
     }
 

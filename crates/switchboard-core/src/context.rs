@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use crate::items::Items;
 use crate::lock::lock;
 use crate::model::Usage;
 
@@ -25,6 +26,7 @@ pub struct RunContext<C = ()> {
     state: Arc<C>,
     usage: Usage,
     added: AddedUsage,
+    turn_input: Option<Items>,
 }
 
 /// Usage that the run has not counted yet, of its models and of models that user code called. It is
@@ -75,7 +77,19 @@ impl<C> RunContext<C> {
             state,
             usage,
             added,
+            turn_input: None,
         }
+    }
+
+    pub(crate) fn with_turn_input(mut self, input: Items) -> Self {
+        self.turn_input = Some(input);
+        self
+    }
+
+    /// The items that the model sees in the turn, in hooks on the start and the end of an agent;
+    /// `None` elsewhere.
+    pub fn turn_input(&self) -> Option<&Items> {
+        self.turn_input.as_ref()
     }
 
     /// The application's state, to keep it longer than the callback.
@@ -108,6 +122,6 @@ impl<C> Deref for RunContext<C> {
     }
 }
 
-impl_clone! { struct RunContext<C> { state, usage, added } }
+impl_clone! { struct RunContext<C> { state, usage, added, turn_input } }
 
 impl_debug! { RunContext<C> { usage: usage } }

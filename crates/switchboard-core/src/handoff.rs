@@ -1,6 +1,7 @@
 //! Handoffs: passing the conversation to another agent.
 
 mod builder;
+mod context;
 mod data;
 mod filter_check;
 mod nested_history;
@@ -15,6 +16,7 @@ pub use builder::{
     Custom, HandoffBuilder, IntoHandoff, IntoTarget, JsonPayload, NoPayload, TypedPayload,
     WithCallback, handoff,
 };
+pub use context::HandoffContext;
 pub use data::HandoffInputData;
 pub(crate) use data::{Orphans, Parts};
 pub(crate) use filter_check::{FilterInput, InvalidResult};
@@ -58,6 +60,8 @@ struct Inner<C> {
     nest_history: Option<bool>,
     enabled: Enabled<C>,
     condition_name: Option<Arc<str>>,
+    /// The output of the call, instead of the one that the target's name makes.
+    transfer_message: Option<Arc<str>>,
     problem: Option<String>,
 }
 
@@ -94,7 +98,8 @@ impl<C> CustomTarget<C> {
 impl_clone! { struct CustomTarget<C> { pick, candidates } }
 
 /// The code that runs when the handoff is taken.
-type Callback<C> = dyn Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync;
+type Callback<C> =
+    dyn Fn(HandoffContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync;
 
 /// The decision of a handoff's callback. `()` converts into [`HandoffDecision::Proceed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,6 +210,27 @@ impl<C> Handoff<C> {
         Some(title.and_then(Value::as_str).unwrap_or("JSON"))
     }
 
+    /// A builder that begins with everything this handoff has, for a changed copy of it.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, handoff};
+    ///
+    /// let (day, night): (Agent, Agent) = (Agent::new("Day"), Agent::new("Night"));
+    /// let by_day = handoff(&day).tool_name("transfer_to_shift").build();
+    /// let by_night = by_day.to_builder().target(&night).build();
+    /// assert_eq!(by_night.tool_name(), "transfer_to_shift");
+    /// assert_eq!(by_night.agent_name(), "Night");
+    /// ```
+    pub fn to_builder(&self) -> HandoffBuilder<C, WithCallback> {
+        builder::edit(Inner::clone(&self.0))
+    }
+
+    /// The output of the call that takes the conversation to `target`.
+    pub(crate) fn transfer_message<'a>(&'a self, target: &'a Agent<C>) -> &'a str {
+        let own = self.0.transfer_message.as_deref();
+        own.unwrap_or_else(|| target.transfer_message())
+    }
+
     pub(crate) fn has_given_description(&self) -> bool {
         self.0.description_given
     }
@@ -277,7 +303,7 @@ impl<C> Handoff<C> {
 impl_clone! {
     struct Inner<C> {
         spec, tool_name_given, description_given, target, schema, payload, callback,
-        filter, guardrails, nest_history, enabled, condition_name, problem
+        filter, guardrails, nest_history, enabled, condition_name, transfer_message, problem
     }
 }
 

@@ -16,8 +16,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use support::BOTH;
+use switchboard_core::handoff::HandoffContext;
 use switchboard_core::model::ModelHandle;
-use switchboard_core::{Agent, Error, EventKind, Item, RunContext, Runner, handoff, tool};
+use switchboard_core::{Agent, Error, EventKind, Item, Runner, handoff, tool};
 use switchboard_models::{Client, Endpoint, ModelError, ModelErrorKind};
 
 /// A server for one test.
@@ -88,7 +89,7 @@ fn triage() -> Agent<App> {
     let escalation = Agent::new("escalation").instructions("You are escalation.");
     let escalate = handoff(&escalation)
         .payload::<Escalation>()
-        .on_handoff(|ctx: RunContext<App>, asked| ctx.escalations.lock().unwrap().push(asked));
+        .on_handoff(|ctx: HandoffContext<App>, asked| ctx.escalations.lock().unwrap().push(asked));
     Agent::new("triage")
         .instructions("You are triage.")
         .tool(

@@ -10,9 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::callback::BoxError;
 use switchboard::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict};
-use switchboard::handoff::HandoffDecision;
+use switchboard::handoff::{HandoffContext, HandoffDecision};
 use switchboard::testing::{Report, ScriptedModel};
-use switchboard::{Agent, RunContext, Runner, handoff};
+use switchboard::{Agent, Runner, handoff};
 
 #[derive(Deserialize, JsonSchema)]
 struct RefundRequest {
@@ -50,7 +50,7 @@ fn no_test_orders(request: HandoffRequest<Shop>) -> HandoffVerdict {
 }
 
 /// The callback: takes a free manager, or refuses the handoff.
-fn take_a_manager(shop: RunContext<Shop>) -> HandoffDecision {
+fn take_a_manager(shop: HandoffContext<Shop>) -> HandoffDecision {
     let taken = shop
         .free_managers
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| {

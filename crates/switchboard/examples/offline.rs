@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard::agent::Knowledge;
+use switchboard::handoff::HandoffContext;
 use switchboard::models::OfflineModel;
-use switchboard::{Agent, Error, RunContext, Runner, Team, handoff, tool};
+use switchboard::{Agent, Error, Runner, Team, handoff, tool};
 
 #[derive(Default)]
 struct App {
@@ -67,13 +68,12 @@ fn desk() -> Result<Team<App>, Error> {
             "manager, complaint, person, 投诉, 经理, 人工",
             "I have your case and call you back today.",
         ));
-    let escalate =
-        handoff::<App>("Manager")
-            .payload::<Ticket>()
-            .on_handoff(|ctx: RunContext<App>, ticket| {
-                let mut tickets = ctx.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-                tickets.push(ticket);
-            });
+    let escalate = handoff::<App>("Manager").payload::<Ticket>().on_handoff(
+        |ctx: HandoffContext<App>, ticket| {
+            let mut tickets = ctx.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+            tickets.push(ticket);
+        },
+    );
     let triage = Agent::new("Triage")
         .instructions("Route the customer to the right colleague.")
         .handoff("Billing")

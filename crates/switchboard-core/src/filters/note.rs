@@ -8,10 +8,9 @@ use crate::items::Item;
 /// Puts a developer message in front of what the next agent sees. Trim first and then note: a filter
 /// that drops the oldest items drops the note.
 ///
-/// Notes of several handoffs, or of several filters in a chain, stand with the latest first. A note
-/// that is already among them is moved to the front and not repeated, so that two agents that hand a
-/// conversation back and forth do not pile up notes. Notes last for the run: a session does not store
-/// them.
+/// A note takes the place of the notes of earlier handoffs, so that they do not pile up in a cascade.
+/// The notes of several filters in one chain stand with the latest first. Notes last for the run: a
+/// session does not store them.
 ///
 /// ```
 /// use switchboard_core::handoff::HandoffInputData;
@@ -29,11 +28,9 @@ pub fn note<C: 'static, R: Into<String>>(
     Filter::new(move |data: HandoffInputData<C>| {
         let note = Item::developer(write(&data).into());
         let visible = VisibleItems::of(&data);
-        let is_note = |item: &&Item| item.role().is_some_and(|role| role == "developer");
-        let notes = visible.iter().take_while(is_note).count();
         visible
-            .keep(|index, item| index >= notes || *item != note)
-            .prepend(note)
-            .into_data(data)
+            .keep(|_index, item| *item != note && !data.earlier_notes().contains(item))
+            .prepend(note.clone())
+            .into_data(data.add_note(note))
     })
 }

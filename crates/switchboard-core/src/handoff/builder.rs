@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    Handoff, HandoffDecision, HandoffInputData, Inner, Target, default_tool_description,
-    default_tool_name,
+    Handoff, HandoffContext, HandoffDecision, HandoffInputData, Inner, Target,
+    default_tool_description, default_tool_name,
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
@@ -73,8 +73,17 @@ pub(super) fn begin<C>(
             nest_history: None,
             enabled: Enabled::Always,
             condition_name: None,
+            transfer_message: None,
             problem: None,
         },
+        kind: PhantomData,
+    }
+}
+
+/// A builder that begins with everything of a handoff.
+pub(super) fn edit<C>(inner: Inner<C>) -> HandoffBuilder<C, WithCallback> {
+    HandoffBuilder {
+        inner,
         kind: PhantomData,
     }
 }
@@ -130,6 +139,13 @@ impl<C, K> HandoffBuilder<C, K> {
             self.inner.description_given = true;
         }
         self
+    }
+
+    /// Sets the output of the handoff's call, which both agents' models see, instead of
+    /// `{"assistant": "<agent>"}`.
+    #[must_use]
+    pub fn transfer_message(self, message: impl Into<Arc<str>>) -> Self {
+        self.with(|inner| inner.transfer_message = Some(message.into()))
     }
 
     /// Filters what the next agent gets. It takes precedence over the run's filter and over nesting.
@@ -237,7 +253,7 @@ impl<C, K> HandoffBuilder<C, K> {
 
     fn with_callback(
         mut self,
-        callback: impl Fn(RunContext<C>, ParsedPayload) -> Outcome<HandoffDecision>
+        callback: impl Fn(HandoffContext<C>, ParsedPayload) -> Outcome<HandoffDecision>
         + Send
         + Sync
         + 'static,
@@ -257,6 +273,19 @@ impl<C, K> HandoffBuilder<C, K> {
         self.inner.schema = Some(schema);
         self.inner.payload = Some(payload);
         self
+    }
+}
+
+impl<C> HandoffBuilder<C, WithCallback> {
+    /// Leads the handoff to another agent. What the model sees stays as it is.
+    #[must_use]
+    pub fn target(self, agent: &Agent<C>) -> Self {
+        self.with(|inner| {
+            inner.tool_name_given = true;
+            inner.description_given = true;
+            inner.spec.to = agent.name_arc().clone();
+            inner.target = Target::Agent(agent.clone());
+        })
     }
 }
 
@@ -302,7 +331,7 @@ impl<C> HandoffBuilder<C, NoPayload> {
     #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
-        F: Fn(RunContext<C>) -> R + Send + Sync + 'static,
+        F: Fn(HandoffContext<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
         self.with_callback(move |ctx, _payload| callback(ctx).into_outcome())
@@ -314,7 +343,7 @@ impl<C, T: DeserializeOwned + Send + 'static> HandoffBuilder<C, TypedPayload<T>>
     #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
-        F: Fn(RunContext<C>, T) -> R + Send + Sync + 'static,
+        F: Fn(HandoffContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
         self.with_callback(move |ctx, payload| {
@@ -331,7 +360,7 @@ impl<C> HandoffBuilder<C, JsonPayload> {
     #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
-        F: Fn(RunContext<C>, Value) -> R + Send + Sync + 'static,
+        F: Fn(HandoffContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffDecision, M>,
     {
         self.with_callback(move |ctx, payload| callback(ctx, payload.value).into_outcome())

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::history_links::HistoryLink;
 use crate::context::RunContext;
-use crate::items::{Input, Items, RunItem, RunItems};
+use crate::items::{Input, Item, Items, RunItem, RunItems};
 
 /// The conversation as the next agent gets it: filters take it and return a changed one.
 ///
@@ -32,6 +32,8 @@ pub struct HandoffInputData<C = ()> {
     pub(crate) orphans: Orphans,
     /// Set if a filter of the library left nothing, as configured.
     pub(super) is_emptied: bool,
+    /// The number of leading notes that filters of this handoff have added.
+    new_notes: usize,
 }
 
 /// The data of a handoff without the context.
@@ -44,6 +46,9 @@ pub(crate) struct Parts {
     /// Links from items of a nested history to run items, so that they are not repeated.
     #[serde(skip)]
     pub(crate) history_links: Vec<HistoryLink>,
+    /// The notes of handoffs among the items, the latest first.
+    #[serde(skip)]
+    pub(crate) notes: Vec<Item>,
 }
 
 /// Policy of the library's filters for a call or an output without its counterpart.
@@ -68,11 +73,13 @@ impl<C> HandoffInputData<C> {
                 new_items: new_items.into(),
                 input_items: None,
                 history_links: Vec::new(),
+                notes: Vec::new(),
             },
             run_context,
             payload: None,
             orphans: Orphans::Drop,
             is_emptied: false,
+            new_notes: 0,
         }
     }
 
@@ -148,6 +155,24 @@ impl<C> HandoffInputData<C> {
         self
     }
 
+    /// Sets the notes of earlier handoffs.
+    pub(crate) fn with_notes(self, notes: &[Item]) -> Self {
+        self.with(|parts| parts.notes = notes.to_vec())
+    }
+
+    /// The notes of earlier handoffs.
+    pub(crate) fn earlier_notes(&self) -> &[Item] {
+        &self.parts.notes[self.new_notes..]
+    }
+
+    /// Records a note that takes the place of those of earlier handoffs.
+    pub(crate) fn add_note(mut self, note: Item) -> Self {
+        self.parts.notes.truncate(self.new_notes);
+        self.parts.notes.insert(0, note);
+        self.new_notes += 1;
+        self
+    }
+
     pub(crate) fn with_orphans(mut self, orphans: Orphans) -> Self {
         self.orphans = orphans;
         self
@@ -183,7 +208,7 @@ impl<C> HandoffInputData<C> {
     }
 }
 
-impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, orphans, is_emptied } }
+impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, orphans, is_emptied, new_notes } }
 
 impl_debug! {
     HandoffInputData<C> {

@@ -98,7 +98,7 @@ run_config! {
         /// Guardrails on every tool, after those of the tool and of its agent.
         pub tool_guardrails: Vec<ToolGuardrail<C>> = Vec::new(),
         /// The hooks of the run.
-        pub hooks: Option<HooksHandle<C>> = None,
+        pub hooks: Vec<HooksHandle<C>> = Vec::new(),
         /// The session that stores the conversation.
         pub session: Option<SessionHandle> = None,
         /// The conversation that the provider keeps, so that only new items are sent.

@@ -171,6 +171,7 @@ impl Run {
             &conversation.record,
         );
         conversation.input = parts.input_history;
+        conversation.notes = parts.notes;
         conversation.model_input = None;
     }
 }

@@ -88,6 +88,9 @@ pub(super) struct Conversation {
     #[serde(alias = "owned")]
     pub(super) history_links: Vec<HistoryLink>,
     pub(super) calls: CallLog,
+    /// The notes of handoffs that the current agent sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<Item>,
     /// The prepared input of the next model call; rebuilt when absent.
     #[serde(skip)]
     pub(super) model_input: Option<ModelInput>,
@@ -180,6 +183,7 @@ impl Run {
                 record: RunItems::new(),
                 history_links: Vec::new(),
                 calls: CallLog::default(),
+                notes: Vec::new(),
                 model_input: None,
             },
             session: SessionState::default(),
@@ -219,6 +223,16 @@ impl Run {
         match prepared.ready() {
             Some(items) => items.clone(),
             None => model_input::rebuilt(&input.items(), generated),
+        }
+    }
+
+    /// The items that the model is shown in the turn in progress.
+    pub(super) fn turn_input(&self) -> Items {
+        let conversation = &self.conversation;
+        let prepared = conversation.model_input.as_ref();
+        match prepared.and_then(ModelInput::ready) {
+            Some(items) => items.clone(),
+            None => model_input::rebuilt(&conversation.input.items(), &conversation.generated),
         }
     }
 

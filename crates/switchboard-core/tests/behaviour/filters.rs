@@ -9,8 +9,7 @@ use switchboard_core::items::Items;
 use switchboard_core::model::Usage;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, Item, MemorySession, ModelResponse, Run, RunContext, Runner, Team, handoff,
-    tool,
+    Agent, ErrorKind, Item, MemorySession, ModelResponse, Run, RunContext, Runner, handoff, tool,
 };
 
 use crate::described;
@@ -201,39 +200,6 @@ async fn a_note_goes_in_front() {
     let (seen, _) = run_handoff(filters::keep_last(2).then(note)).await;
     assert_eq!(seen[0], "developer: 0 items before.");
     assert_eq!(seen.len(), 3);
-}
-
-#[tokio::test]
-async fn notes_of_several_handoffs_are_ordered_latest_first_without_duplicates() {
-    let note = |text: &'static str| filters::note(move |_: &HandoffInputData| text);
-    let team = Team::new()
-        .agent(Agent::new("A").handoff(handoff("B").filter(note("from A"))))
-        .agent(
-            Agent::new("B")
-                .handoff(handoff("A").filter(note("from B")))
-                .handoff(handoff("C").filter(note("from A"))),
-        )
-        .agent(Agent::new("C"))
-        .build()
-        .unwrap();
-    let model = ScriptedModel::new()
-        .call("transfer_to_b", "{}")
-        .call("transfer_to_a", "{}")
-        .call("transfer_to_b", "{}")
-        .call("transfer_to_c", "{}")
-        .say("ok");
-    let runner = Runner::new(&team["A"]).model(model.clone());
-    runner.run("x").await.unwrap();
-    let notes = |request: usize| {
-        let seen = described(&model.requests()[request].input);
-        let notes = seen.into_iter();
-        let notes = notes.take_while(|text| text.starts_with("developer"));
-        notes.collect::<Vec<_>>()
-    };
-    assert_eq!(notes(1), ["developer: from A"]);
-    assert_eq!(notes(2), ["developer: from B", "developer: from A"]);
-    assert_eq!(notes(3), ["developer: from A", "developer: from B"]);
-    assert_eq!(notes(4), ["developer: from A", "developer: from B"]);
 }
 
 #[tokio::test]

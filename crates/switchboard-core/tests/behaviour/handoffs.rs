@@ -6,12 +6,10 @@ use std::sync::{Arc, Mutex};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_core::handoff::{HandoffInputData, IntoHandoff as _};
+use switchboard_core::handoff::{HandoffContext, HandoffInputData, IntoHandoff as _};
 use switchboard_core::run::HandoffOutcome;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{
-    Agent, ErrorKind, Handoff, Item, RunContext, Runner, Step, filters, handoff, tool,
-};
+use switchboard_core::{Agent, ErrorKind, Handoff, Item, Runner, Step, filters, handoff, tool};
 
 use crate::{described, kinds};
 
@@ -320,7 +318,7 @@ async fn a_condition_that_the_same_responses_tools_ended_refuses_the_handoff() {
         .handoff(
             handoff(&boss)
                 .enabled_if(|ctx, _| ctx.open.load(Ordering::SeqCst))
-                .on_handoff(|ctx: RunContext<App>| {
+                .on_handoff(|ctx: HandoffContext<App>| {
                     ctx.calls.fetch_add(1, Ordering::SeqCst);
                 }),
         );
@@ -483,5 +481,81 @@ async fn conditions_are_evaluated_at_once_and_those_of_handoffs_after_the_instru
     assert_eq!(
         *log.lock().unwrap(),
         ["tool", "tool", "instructions", "handoff", "handoff"]
+    );
+}
+
+#[tokio::test]
+async fn a_callback_knows_both_agents_and_the_call() {
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = seen.clone();
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(handoff(&boss).on_handoff(move |ctx| {
+        let text = format!(
+            "{} {} {}",
+            ctx.from().name(),
+            ctx.to().name(),
+            ctx.call_id()
+        );
+        noted.lock().unwrap().push(text);
+    }));
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("ok");
+    Runner::new(&clerk).model(model).run("x").await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["Clerk Boss call_1"]);
+}
+
+#[tokio::test]
+async fn a_copy_of_a_handoff_may_lead_elsewhere_with_other_words() {
+    let (day, night): (Agent, Agent) = (Agent::new("Day"), Agent::new("Night"));
+    let by_day = handoff(&day).on_handoff(|_ctx| ()).build();
+    let by_night = by_day
+        .to_builder()
+        .target(&night)
+        .transfer_message("You are now with the night shift.")
+        .build();
+    assert_eq!(by_night.tool_name(), "transfer_to_day");
+    assert_eq!(by_night.tool_description(), by_day.tool_description());
+    let desk = Agent::new("Desk").handoff(by_night);
+    let model = ScriptedModel::new().call("transfer_to_day", "{}").say("ok");
+    let result = Runner::new(&desk).model(model).run("x").await.unwrap();
+    assert_eq!(result.last_agent().name(), "Night");
+    assert_eq!(
+        described(&result.to_input_list())[2],
+        "output of call_1: You are now with the night shift."
+    );
+}
+
+#[tokio::test]
+async fn a_note_takes_the_place_of_the_notes_of_earlier_handoffs() {
+    let note = |text: &'static str| filters::note(move |_data| text);
+    let c: Agent = Agent::new("C");
+    let b = Agent::new("B").handoff(handoff(&c).filter(note("from B").then(note("also B"))));
+    let a = Agent::new("A").handoff(handoff(&b).filter(note("from A")));
+    let model = ScriptedModel::new()
+        .call("transfer_to_b", "{}")
+        .call("transfer_to_c", "{}")
+        .say("ok");
+    let input = vec![Item::developer("Be kind."), Item::user("x")];
+    Runner::new(&a)
+        .model(model.clone())
+        .run(input)
+        .await
+        .unwrap();
+    let notes = |call: usize| {
+        let items = described(&model.requests()[call].input);
+        let items = items.into_iter();
+        items
+            .filter(|item| item.starts_with("developer"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(notes(1), ["developer: from A", "developer: Be kind."]);
+    assert_eq!(
+        notes(2),
+        [
+            "developer: also B",
+            "developer: from B",
+            "developer: Be kind."
+        ]
     );
 }

@@ -8,6 +8,7 @@ mod drawings;
 mod filters;
 mod guardrails;
 mod handoffs;
+mod hooks;
 mod input_guardrails;
 mod malformed_model_output;
 mod panics;

@@ -188,7 +188,7 @@ fn run_plan(plan: &Plan, mode: Mode) -> Observation {
         max_turns: Some(12),
         nest_handoff_history: plan.nests,
         unknown_tool: UnknownTool::TellModel,
-        hooks: Some(HooksHandle::new(recorder.clone())),
+        hooks: vec![HooksHandle::new(recorder.clone())],
         session: plan.in_session.then(|| SessionHandle::new(session.clone())),
         ..RunConfig::default()
     };

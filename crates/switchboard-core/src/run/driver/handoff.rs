@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::filters::Filter;
 use crate::guardrail::{Decision, GuardrailKind, HandoffGuardrail, HandoffRequest, HandoffVerdict};
 use crate::handoff::{
-    FilterInput, Handoff, HandoffDecision, HandoffInputData, InvalidResult, Target,
+    FilterInput, Handoff, HandoffContext, HandoffDecision, HandoffInputData, InvalidResult, Target,
     nest_handoff_history,
 };
 use crate::hooks;
@@ -40,16 +40,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
             payload: None,
             carried_items: None,
         });
-        let outcome = match offer.handoff(&self.agent, &call.tool).cloned() {
-            Some(handoff) => self.negotiate(&handoff, &call, &mut span).await,
-            None => Err(configuration_error(
+        let Some(handoff) = offer.handoff(&self.agent, &call.tool).cloned() else {
+            let error = configuration_error(
                 "the model asked for this handoff, and the agent the run was resumed with has none \
                  of that name",
-            )),
+            );
+            return Err(error.at_handoff(&call.tool));
         };
+        let outcome = self.negotiate(&handoff, &call, &mut span).await;
         let (target, payload, outcome) = outcome.map_err(|error| error.at_handoff(&call.tool))?;
         match outcome {
-            Negotiated::Taken(carried) => self.commit_handoff(target, payload, carried, span).await,
+            Negotiated::Taken(carried) => {
+                self.commit_handoff(&handoff, target, payload, carried, span)
+                    .await
+            }
             Negotiated::Refused(reason) => {
                 span.fail("Handoff refused");
                 span.end();
@@ -98,7 +102,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
                 checked = Some(Box::new(shown.into_parts()));
             }
-            let decision = self.call_back(handoff, parsed, span).await?;
+            let decision = self.call_back(handoff, &target, call, parsed, span).await?;
             if let HandoffDecision::Refuse(reason) = decision {
                 return Ok((target, payload, Negotiated::Refused(reason)));
             }
@@ -133,6 +137,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Hands the conversation over and reports it.
     async fn commit_handoff(
         &mut self,
+        handoff: &Handoff<C>,
         target: Agent<C>,
         payload: Value,
         carried: Carried,
@@ -143,8 +148,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let calls = self.handoff_events(&target, &payload, HandoffStatus::Taken, None);
         let from = self.agent.name_arc().clone();
         let agent = agent_keys::agent_ref(&self.start, &target);
+        let message = handoff.transfer_message(&target);
         self.run_mut()
-            .take_handoff(agent, target.transfer_message(), payload, carried);
+            .take_handoff(agent, message, payload, carried);
         // No await between the move of the run and this: a stop in between would leave two agents.
         self.agent = target;
         self.offer = None;
@@ -365,13 +371,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn call_back(
         &self,
         handoff: &Handoff<C>,
+        target: &Agent<C>,
+        asked: &HandoffCall,
         payload: ParsedPayload,
         span: &OpenSpan,
     ) -> Result<HandoffDecision, Error> {
         let Some(code) = handoff.callback() else {
             return Ok(HandoffDecision::Proceed);
         };
-        let called = call(|| code(self.ctx(), payload));
+        let (from, to) = (self.agent.clone(), target.clone());
+        let ctx = HandoffContext::new(self.ctx(), from, to, asked.clone());
+        let called = call(|| code(ctx, payload));
         Box::pin(self.run_code(span.id(), "the on_handoff callback", called)).await
     }
 
@@ -398,7 +408,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let mut new_items = Vec::new();
         if let Some(turn) = self.run.turn() {
             new_items.clone_from(&turn.items);
-            let (to, message) = (target.name_arc(), target.transfer_message());
+            let (to, message) = (target.name_arc(), handoff.transfer_message(target));
             self.run
                 .answer_handoffs(&turn.handoffs, &mut new_items, to, message);
         }
@@ -408,7 +418,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             new_items,
             self.ctx(),
         )
-        .with_payload(handoff.takes_payload().then(|| payload.clone()));
+        .with_payload(handoff.takes_payload().then(|| payload.clone()))
+        .with_notes(&self.run.conversation.notes);
         let given = FilterInput::of(&data);
         match self.carry_rule(handoff) {
             CarryRule::Everything => Ok(data),

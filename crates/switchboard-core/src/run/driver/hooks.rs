@@ -2,6 +2,7 @@
 
 use super::{Driver, user_error};
 use crate::callback::catch_panic;
+use crate::context::RunContext;
 use crate::error::Error;
 use crate::hooks::{HookResult, ToolEnd, Transfer};
 use crate::model::{ModelRequest, ModelResponse};
@@ -35,7 +36,7 @@ impl<C> HookCall<'_, C> {
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn has_hooks(&self) -> bool {
-        self.config.hooks.is_some() || self.agent.agent_hooks().is_some()
+        !self.config.hooks.is_empty() || !self.agent.agent_hooks().is_empty()
     }
 
     /// Calls the run's hooks and then the agent's; at a model's end the other way round, as the
@@ -59,34 +60,50 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn call_run_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {
-        let Some(hooks) = &self.config.hooks else {
-            return Ok(());
-        };
-        let (hooks, ctx, agent) = (&*hooks.0, &self.ctx(), &self.agent);
-        match occasion {
-            HookCall::AgentStart => hooks.agent_start(ctx, agent).await,
-            HookCall::AgentEnd(output) => hooks.agent_end(ctx, agent, output).await,
-            HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await,
-            HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await,
-            HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await,
-            HookCall::ToolEnd(tool, call, end) => hooks.tool_end(ctx, agent, tool, call, end).await,
-            HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await,
+        let (ctx, agent) = (&self.hook_context(occasion), &self.agent);
+        for hooks in &self.config.hooks {
+            let hooks = &*hooks.0;
+            match occasion {
+                HookCall::AgentStart => hooks.agent_start(ctx, agent).await?,
+                HookCall::AgentEnd(output) => hooks.agent_end(ctx, agent, output).await?,
+                HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await?,
+                HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await?,
+                HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await?,
+                HookCall::ToolEnd(tool, call, end) => {
+                    hooks.tool_end(ctx, agent, tool, call, end).await?;
+                }
+                HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await?,
+            }
         }
+        Ok(())
     }
 
     async fn call_agent_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {
-        let Some(hooks) = self.agent.agent_hooks() else {
-            return Ok(());
-        };
-        let (ctx, agent) = (&self.ctx(), &self.agent);
+        let (ctx, agent) = (&self.hook_context(occasion), &self.agent);
+        for hooks in agent.agent_hooks() {
+            let hooks = &*hooks.0;
+            match occasion {
+                HookCall::AgentStart => hooks.start(ctx, agent).await?,
+                HookCall::AgentEnd(output) => hooks.end(ctx, agent, output).await?,
+                HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await?,
+                HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await?,
+                HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await?,
+                HookCall::ToolEnd(tool, call, end) => {
+                    hooks.tool_end(ctx, agent, tool, call, end).await?;
+                }
+                HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The context of a hook; at the start and the end of an agent with the input of the turn.
+    fn hook_context(&self, occasion: &HookCall<'_, C>) -> RunContext<C> {
         match occasion {
-            HookCall::AgentStart => hooks.start(ctx, agent).await,
-            HookCall::AgentEnd(output) => hooks.end(ctx, agent, output).await,
-            HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await,
-            HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await,
-            HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await,
-            HookCall::ToolEnd(tool, call, end) => hooks.tool_end(ctx, agent, tool, call, end).await,
-            HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await,
+            HookCall::AgentStart | HookCall::AgentEnd(_) => {
+                self.ctx().with_turn_input(self.run.turn_input())
+            }
+            _ => self.ctx(),
         }
     }
 }

@@ -89,9 +89,9 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.tool_guardrails.push(guardrail))
     }
 
-    /// Sets the hooks of the run.
+    /// Adds hooks of the run, which are called after those that it has.
     pub fn hooks<M>(self, hooks: impl IntoHandle<HooksHandle<C>, M>) -> Self {
-        self.with(|config| config.hooks = Some(hooks.into_handle()))
+        self.with(|config| config.hooks.push(hooks.into_handle()))
     }
 
     /// Sets the session that stores the conversation.
