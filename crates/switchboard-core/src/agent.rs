@@ -214,6 +214,12 @@ impl<C> Agent<C> {
         self.with(|def| def.output = Some(output))
     }
 
+    /// Sets the type of the final output to one that is not strict, or known only at run time.
+    #[must_use]
+    pub fn output_as(self, output: OutputType) -> Self {
+        self.with(|def| def.output = Some(Ok(output)))
+    }
+
     /// Sets the model, unless the run sets another.
     #[must_use]
     pub fn model<M>(self, model: impl IntoHandle<ModelHandle, M>) -> Self {

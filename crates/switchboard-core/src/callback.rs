@@ -90,16 +90,23 @@ mod sealed {
         label = "return a value that converts into `{T}`, a `Result` of it, or a future of either"
     )]
     pub trait IntoOutcome<T, M> {
+        /// Set if the code is async.
+        const IS_ASYNC: bool;
+
         fn into_outcome(self) -> Outcome<T>;
     }
 
     impl<T, U: Into<T>> IntoOutcome<T, ByValue> for U {
+        const IS_ASYNC: bool = false;
+
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Ready(Ok(self.into()))
         }
     }
 
     impl<T, U: Into<T>, E: Into<BoxError>> IntoOutcome<T, ByResult> for Result<U, E> {
+        const IS_ASYNC: bool = false;
+
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Ready(self.map(Into::into).map_err(Into::into))
         }
@@ -111,6 +118,8 @@ mod sealed {
         F: Future + Send + 'static,
         F::Output: IntoOutcome<T, M>,
     {
+        const IS_ASYNC: bool = true;
+
         fn into_outcome(self) -> Outcome<T> {
             Outcome::Pending(Box::pin(async move {
                 match self.await.into_outcome() {

@@ -62,10 +62,15 @@ impl_from! {
 #[derive(Clone)]
 pub struct OutputType(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     name: String,
     schema: Arc<RawValue>,
     payload: Payload,
+    /// Checks that a valid value is of the Rust type.
+    check: fn(&Value) -> Result<(), serde_json::Error>,
+    /// Set if the model must keep to the schema.
+    is_strict: bool,
     /// Set if the type is no object, so that the model has to send it inside of one.
     is_wrapped: bool,
 }
@@ -80,22 +85,64 @@ impl OutputType {
     /// # Errors
     /// If the schema of `T` cannot be made strict.
     pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
-        let mut schema = schema::of::<T>();
-        let is_wrapped = schema["type"] != "object";
-        let payload = if is_wrapped {
-            schema = wrap(schema);
-            Payload::new(schema.clone(), |value| {
-                T::deserialize(&value[WRAPPER]).map(|_| None)
-            })
-        } else {
-            Payload::new(schema.clone(), |value| T::deserialize(value).map(|_| None))
-        };
+        let lenient = Self::lenient::<T>();
+        let schema = schema::strict(lenient.0.payload.schema().clone())?;
         Ok(Self(Arc::new(Inner {
-            name: T::schema_name().into_owned(),
-            schema: schema::raw(&schema::strict(schema)?),
-            payload,
-            is_wrapped,
+            schema: schema::raw(&schema),
+            is_strict: true,
+            ..Arc::unwrap_or_clone(lenient.0)
         })))
+    }
+
+    /// Creates the output type of a `T` whose schema cannot be strict, because it has a map for
+    /// example. The model is shown the schema and not held to it; its answer is validated.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use switchboard_core::Agent;
+    /// use switchboard_core::output::OutputType;
+    ///
+    /// let agent: Agent = Agent::new("Counter")
+    ///     .output_as(OutputType::lenient::<BTreeMap<String, u32>>());
+    /// ```
+    pub fn lenient<T: JsonSchema + DeserializeOwned + 'static>() -> Self {
+        Self::new(&T::schema_name(), schema::of::<T>(), |value| {
+            T::deserialize(value).map(|_| ())
+        })
+    }
+
+    /// Creates an output type that is known only at run time, by its name and JSON schema. Answers
+    /// are validated against it.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::Agent;
+    /// use switchboard_core::output::OutputType;
+    ///
+    /// let schema = json!({"type": "object", "properties": {"total": {"type": "number"}}});
+    /// let agent: Agent = Agent::new("Billing").output_as(OutputType::described_by("Bill", schema)?);
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the schema is invalid, or takes too much work to check.
+    pub fn described_by(name: &str, schema: Value) -> Result<Self, String> {
+        let output = Self::new(name, schema, |_| Ok(()));
+        output.0.payload.check_schema()?;
+        Ok(output)
+    }
+
+    fn new(name: &str, schema: Value, check: fn(&Value) -> Result<(), serde_json::Error>) -> Self {
+        let is_wrapped = schema["type"] != "object";
+        let schema = if is_wrapped { wrap(schema) } else { schema };
+        Self(Arc::new(Inner {
+            name: name.to_owned(),
+            schema: schema::raw(&schema),
+            payload: Payload::described_by(schema),
+            check,
+            is_wrapped,
+            is_strict: false,
+        }))
     }
 
     /// Returns the name of the type.
@@ -108,12 +155,18 @@ impl OutputType {
         &self.0.schema
     }
 
+    /// Returns `true` if the model must keep to the schema.
+    pub fn is_strict(&self) -> bool {
+        self.0.is_strict
+    }
+
     /// Parses the text of a model as an output of this type.
     pub(crate) fn validate(&self, text: &str) -> Result<FinalOutput, InvalidPayload> {
         let mut value = self.0.payload.check(text)?;
         if self.0.is_wrapped {
             value = value[WRAPPER].take();
         }
+        (self.0.check)(&value).map_err(|_| InvalidPayload::of_type())?;
         Ok(FinalOutput::Json(value))
     }
 

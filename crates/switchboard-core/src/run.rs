@@ -2,6 +2,7 @@
 
 mod accessors;
 mod agent_keys;
+mod blocked_output;
 mod calls;
 mod config;
 mod driver;
@@ -17,6 +18,7 @@ mod response;
 mod result;
 mod runner;
 mod server_history;
+mod session_input;
 mod session_items;
 mod small_map;
 mod snapshot;
@@ -25,6 +27,7 @@ mod tool_error_text;
 mod turn;
 
 pub(crate) use agent_keys::targets;
+pub use blocked_output::BlockedOutputText;
 pub use config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
 pub use handoff_log::{HandoffOutcome, HandoffRecord};
 pub use machine::{Run, Step, UnknownTool};
@@ -33,5 +36,6 @@ pub use recovery::{Fallback, Recovery, RunFailure, RunProblem};
 pub use result::{RunResult, RunStatus};
 pub use runner::Runner;
 pub use server_history::ServerHistory;
+pub use session_input::SessionInput;
 pub use tool_error_text::{ToolErrorMessage, ToolErrorText};
 pub use turn::{HandoffCall, ToolCall};

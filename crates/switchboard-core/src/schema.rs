@@ -95,6 +95,10 @@ impl Payload {
         }))
     }
 
+    pub(crate) fn schema(&self) -> &Value {
+        &self.0.schema
+    }
+
     /// Fails if the schema itself is invalid, or takes too much work to check.
     pub(crate) fn check_schema(&self) -> Result<(), String> {
         self.validator().map(drop).map_err(ToOwned::to_owned)

@@ -64,6 +64,8 @@ struct Settings<C> {
     timeout_ends_run: bool,
     /// Set if numbers and booleans may be sent as text.
     coerces: bool,
+    /// Set if the code is neither async nor run on a thread of its own.
+    is_sync: bool,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
 }
@@ -105,6 +107,11 @@ impl<C> Tool<C> {
     /// The problem with how the tool was built.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.0.problem.as_deref()
+    }
+
+    /// Returns `true` if the tool has a timeout that cannot interrupt its code.
+    pub(crate) fn ignores_timeout(&self) -> bool {
+        self.0.settings.timeout.is_some() && self.0.settings.is_sync
     }
 
     pub(crate) fn guardrails(&self) -> &[ToolGuardrail<C>] {

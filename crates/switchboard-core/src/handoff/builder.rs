@@ -157,6 +157,15 @@ impl<C, K> HandoffBuilder<C, K> {
     /// Finishes the handoff. [`Agent::handoff`] takes a builder as well.
     pub fn build(self) -> Handoff<C> {
         let mut inner = self.inner;
+        let (name, to) = (&inner.spec.tool_name, &inner.spec.to);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_whitespace();
+        if !inner.tool_name_given && !to.chars().all(is_plain) {
+            tracing::warn!(
+                "the agent's name \"{to}\" has characters that a tool's name cannot have, so the \
+                 handoff to it is \"{name}\"; give it a name with tool_name, or use \
+                 ToolNames::Readable"
+            );
+        }
         let schema = inner.schema.clone().map(|schema| {
             if inner.spec.strict {
                 schema::strict(schema)

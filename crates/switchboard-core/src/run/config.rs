@@ -4,10 +4,12 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::blocked_output::BlockedOutputText;
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
 use super::server_history::ServerHistory;
+use super::session_input::SessionInput;
 use super::tool_error_text::ToolErrorText;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
@@ -105,6 +107,12 @@ run_config! {
         pub server_history: Option<ServerHistory> = None,
         /// The number of the session's latest items to load; `None` is all.
         pub session_limit: Option<usize> = None,
+        /// Merges the history of the session with the new input, instead of putting it before.
+        pub session_input: Option<SessionInput<C>> = None,
+        /// Leaves the identifiers of reasoning items out of requests, sessions and results.
+        pub omit_reasoning_ids: bool = false,
+        /// Makes the text in place of a tool's output that an output guardrail has rejected.
+        pub blocked_output_text: Option<BlockedOutputText> = None,
         /// The number of tools of one response that run concurrently; `None` is no limit.
         pub tool_concurrency: Option<NonZeroUsize> = None,
         /// Rewrites every model request.

@@ -154,7 +154,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn take_all_steps(&mut self) -> Result<(), Error> {
         self.report_start().await;
-        self.load_session().await?;
+        self.prepare_input().await?;
         let mut is_first = true;
         loop {
             self.save_unless_held_back().await?;
@@ -174,10 +174,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_one_step(&mut self) -> Result<(), Error> {
-        self.load_session().await?;
+        self.prepare_input().await?;
         self.save_unless_held_back().await?;
         self.take_step().await?;
         self.save().await
+    }
+
+    /// Puts the history of the session before the input of a new run.
+    async fn prepare_input(&mut self) -> Result<(), Error> {
+        self.load_session().await?;
+        if self.config.omit_reasoning_ids && self.run.turns() == 0 {
+            self.run_mut().omit_reasoning_ids();
+        }
+        Ok(())
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
@@ -259,6 +268,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         ResponseRules {
             output_type: agent.output_type(),
             unknown_tool: config.unknown_tool,
+            omit_reasoning_ids: config.omit_reasoning_ids,
             empty_output: match recovery {
                 Some(recovery) if recovery.handles(RunProblem::InvalidOutput) => {
                     EmptyOutput::Reject

@@ -135,6 +135,7 @@ pub enum Step<'a> {
 pub(super) struct ResponseRules<'a> {
     pub(super) output_type: Option<&'a OutputType>,
     pub(super) unknown_tool: UnknownTool,
+    pub(super) omit_reasoning_ids: bool,
     pub(super) empty_output: EmptyOutput,
 }
 
@@ -289,13 +290,11 @@ impl Run {
             items,
         };
         let calls = &self.conversation.calls;
-        let (mut turn, last_item) = self
-            .classify(&response, offer, rules.unknown_tool)
-            .map_err(|error| {
-                let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
-                let is_reported = !calls.has_conflict(&response.output, is_handoff);
-                rejected(error, is_reported, Vec::new())
-            })?;
+        let (mut turn, last_item) = self.classify(&response, offer, rules).map_err(|error| {
+            let is_handoff = |call: &Item| offer.is_handoff(&call.name().unwrap_or_default());
+            let is_reported = !calls.has_conflict(&response.output, is_handoff);
+            rejected(error, is_reported, Vec::new())
+        })?;
         let (shown, recorded) = (&self.conversation.generated, &self.conversation.record);
         let skipped = calls
             .drop_repeated(&mut turn, shown, recorded)

@@ -14,13 +14,15 @@ impl Run {
         &self,
         response: &ModelResponse,
         offer: &Offer,
-        unknown_tool: UnknownTool,
+        rules: ResponseRules<'_>,
     ) -> Result<(Turn, u32), Error> {
         let mut turn = Turn::default();
         let mut last_item = self.position.last_item;
         for item in &response.output {
             let kind = match item.kind() {
-                ItemKind::FunctionCall => classify_call(item, offer, unknown_tool, &mut turn)?,
+                ItemKind::FunctionCall => {
+                    classify_call(item, offer, rules.unknown_tool, &mut turn)?
+                }
                 ItemKind::ComputerCall
                 | ItemKind::LocalShellCall
                 | ItemKind::ShellCall
@@ -48,7 +50,12 @@ impl Run {
                     | RunItemKind::ToolSearchOutput
             );
             last_item = number_after(last_item);
-            let made = RunItem::made(kind, self.agent.name.clone(), item.clone(), last_item);
+            let item = if rules.omit_reasoning_ids {
+                item.without_reasoning_id()
+            } else {
+                item.clone()
+            };
+            let made = RunItem::made(kind, self.agent.name.clone(), item, last_item);
             turn.items.push(made);
         }
         Ok((turn, last_item))

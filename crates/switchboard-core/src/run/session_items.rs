@@ -4,8 +4,8 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::machine::{Phase, Run, output_item};
-use super::model_input;
 use super::turn::{Turn, tool_outputs};
+use super::{model_input, session_input};
 use crate::handoff::Parts;
 use crate::items::{Input, Item, Items, Pairing, RunItem};
 
@@ -31,6 +31,30 @@ impl Run {
         self.conversation.input = Input::Items(input);
         self.conversation.stored_input = stored;
         self.session.is_attached = true;
+    }
+
+    /// Starts the run with what the application made of its session's history and the new input.
+    pub(super) fn attach_merged(&mut self, history: &Items, merged: Items) {
+        let new = self.conversation.input.items();
+        let from_history = session_input::from_history(history, &new, &merged);
+        let unsaved = merged.iter().zip(&from_history);
+        let unsaved = unsaved.filter(|(_, is_old)| !**is_old);
+        let unsaved = unsaved.map(|(item, _)| item.without_internal_fields());
+        self.session.unsaved = model_input::deduplicated(unsaved.collect());
+        let first_new = from_history.iter().position(|is_old| !is_old);
+        self.conversation.stored_input = first_new.unwrap_or(merged.len());
+        self.conversation.input = Input::Items(merged);
+        self.session.is_attached = true;
+    }
+
+    /// Removes the identifiers of reasoning items from the input.
+    pub(super) fn omit_reasoning_ids(&mut self) {
+        if let Input::Items(items) = &mut self.conversation.input {
+            *items = items.iter().map(Item::without_reasoning_id).collect();
+        }
+        for item in &mut self.session.unsaved {
+            *item = item.without_reasoning_id();
+        }
     }
 
     /// Attaches a session to a run that began without one: it gets the whole conversation.
@@ -78,7 +102,7 @@ impl Run {
 
     /// Withholds a final output, made by a tool, that a guardrail rejected: the run itself does not
     /// hold it any more, and the session gets the calls without it.
-    pub(super) fn withhold_output(&mut self) {
+    pub(super) fn withhold_output(&mut self, text: &str) {
         let Phase::Output(turn, output) = &mut self.position.phase else {
             return;
         };
@@ -86,9 +110,11 @@ impl Run {
             return;
         }
         if self.session.is_attached && self.session.saved_early.is_empty() {
-            self.session.unsaved.extend(turn.with_outputs_withheld());
+            self.session
+                .unsaved
+                .extend(turn.with_outputs_withheld(text));
         }
-        *output = turn.withhold_outputs();
+        *output = turn.withhold_outputs(text);
         if self.session.is_attached {
             self.session.saved_early = turn.items.iter().map(RunItem::key).collect();
         }

@@ -5,14 +5,12 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+use super::blocked_output;
 use super::calls::CallRole;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
 use crate::tool::ToolError;
-
-/// Stands in for an output that an output guardrail rejected.
-const WITHHELD: &str = "Output withheld by an output guardrail.";
 
 /// The turn in progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -229,7 +227,10 @@ impl Turn {
             let (text, value) = if is_known {
                 (output.text(), output.to_value())
             } else {
-                (WITHHELD.into(), WITHHELD.into())
+                (
+                    blocked_output::DEFAULT.into(),
+                    blocked_output::DEFAULT.into(),
+                )
             };
             let kind = RunItemKind::ToolCallOutput { output: value };
             let item = made.item().with_field("output", &text);
@@ -238,28 +239,28 @@ impl Turn {
     }
 
     /// Replaces the outputs of the tools, and returns the final output in place of theirs.
-    pub(super) fn withhold_outputs(&mut self) -> FinalOutput {
+    pub(super) fn withhold_outputs(&mut self, text: &str) -> FinalOutput {
         self.is_withheld = true;
         for made in &mut self.items {
             if made.kind().is_tool_output() {
                 let kind = RunItemKind::ToolCallOutput {
-                    output: WITHHELD.into(),
+                    output: text.into(),
                 };
-                let item = made.item().with_field("output", WITHHELD);
+                let item = made.item().with_field("output", text);
                 *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
             }
         }
         let tools = self.tools_mut();
         tools.done.clear();
         for result in &mut tools.results {
-            result.output = WITHHELD.into();
+            result.output = text.into();
         }
-        FinalOutput::Text(WITHHELD.into())
+        FinalOutput::Text(text.into())
     }
 
     /// The calls of the turn with their outputs withheld. Empty if the turn holds more than calls
     /// of functions and their outputs, since other items might repeat an output.
-    pub(super) fn with_outputs_withheld(&self) -> Vec<Item> {
+    pub(super) fn with_outputs_withheld(&self, text: &str) -> Vec<Item> {
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {
@@ -267,7 +268,7 @@ impl Turn {
                     withheld.push(made.to_input_item());
                 }
                 RunItemKind::ToolCallOutput { .. } => {
-                    withheld.push(made.item().with_field("output", WITHHELD));
+                    withheld.push(made.item().with_field("output", text));
                 }
                 RunItemKind::MessageOutput => {}
                 _ => return Vec::new(),

@@ -61,6 +61,10 @@ pub enum FindingCode {
     BadSchema,
     /// A handoff does not tell the model when to use it.
     EmptyDescription,
+    /// An agent and one it hands off to answer in different types.
+    MixedOutputs,
+    /// A tool has a timeout that cannot interrupt it, because its code is not async.
+    BlockingTool,
 }
 
 impl FindingCode {
@@ -75,14 +79,19 @@ impl FindingCode {
             Self::UnboundedCycle => "unbounded-cycle",
             Self::BadSchema => "bad-schema",
             Self::EmptyDescription => "empty-description",
+            Self::MixedOutputs => "mixed-outputs",
+            Self::BlockingTool => "blocking-tool",
         }
     }
 
     const fn severity(self) -> Severity {
         match self {
             Self::NameTooLong | Self::NameInvalid | Self::BadSchema => Severity::Error,
-            Self::NameCollision | Self::Unreachable | Self::EmptyDescription => Severity::Warning,
-            Self::DeadEnd | Self::UnboundedCycle => Severity::Note,
+            Self::NameCollision
+            | Self::Unreachable
+            | Self::EmptyDescription
+            | Self::BlockingTool => Severity::Warning,
+            Self::DeadEnd | Self::UnboundedCycle | Self::MixedOutputs => Severity::Note,
         }
     }
 
@@ -130,8 +139,10 @@ pub(super) fn check<C>(team: &Connections<C>, names: ToolNames) -> Vec<Finding> 
         check_names(agent, &handoff_names, &mut findings);
         check_schemas(agent, &handoff_names, &mut findings);
         check_descriptions(agent, &handoff_names, &mut findings);
+        check_blocking(agent, &mut findings);
     }
     check_agent_names(team, &mut findings);
+    check_outputs(team, &mut findings);
     check_reachability(team, &mut findings);
     check_cycles(team, &mut findings);
     findings.sort_by_key(|finding| Reverse(finding.severity));
@@ -232,6 +243,47 @@ fn check_descriptions<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Ve
                 .at(agent, message, advice)
                 .tool(name),
         );
+    }
+}
+
+/// Finds tools whose timeout cannot interrupt them.
+fn check_blocking<C>(agent: &Agent<C>, findings: &mut Vec<Finding>) {
+    for tool in agent.tools().iter().filter(|tool| tool.ignores_timeout()) {
+        let message = "its code is not async, so it blocks the run and its timeout cannot end it";
+        let advice = "finish the tool with run_blocking, or make its code async";
+        findings.push(
+            FindingCode::BlockingTool
+                .at(agent, message, advice)
+                .tool(tool.name()),
+        );
+    }
+}
+
+/// Finds agents that hand off to agents with other output types.
+fn check_outputs<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
+    let output = |index: usize| {
+        let output = team.agents[index].output_type();
+        output.map_or("text", |output| output.name())
+    };
+    for (index, agent) in team.agents.iter().enumerate() {
+        let edges = team.outgoing[index].iter();
+        let edges = edges.filter(|edge| edge.is_enabled_handoff());
+        let others = edges.filter(|edge| output(edge.to) != output(index));
+        let mut others: Vec<String> = others
+            .map(|edge| format!("\"{}\" ({})", team.agents[edge.to].name(), output(edge.to)))
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        if others.is_empty() {
+            continue;
+        }
+        let message = format!(
+            "it answers with {}, and it hands off to {}",
+            output(index),
+            list(&others)
+        );
+        let advice = "read the final output by the agent that gave it, or give all the same type";
+        findings.push(FindingCode::MixedOutputs.at(agent, message, advice));
     }
 }
 

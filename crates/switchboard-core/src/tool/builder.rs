@@ -34,6 +34,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         timeout: None,
         timeout_ends_run: false,
         coerces: true,
+        is_sync: false,
         enabled: Enabled::Always,
         agent: None,
     })
@@ -141,7 +142,8 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, T) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        self.run_typed(move |ctx, arguments| code(ctx, arguments).into_outcome())
+        self.with(|settings| settings.is_sync = !R::IS_ASYNC)
+            .run_typed(move |ctx, arguments| code(ctx, arguments).into_outcome())
     }
 
     /// Finishes the tool with code that blocks its thread: it computes for long, or waits without

@@ -250,3 +250,73 @@ async fn a_session_may_have_a_limit_of_its_own() {
         assert_eq!(model.requests()[0].input.len(), expected);
     }
 }
+
+#[tokio::test]
+async fn the_application_may_merge_the_history_with_new_input() {
+    let agent: Agent = Agent::new("A");
+    let session = MemorySession::new();
+    let old = [
+        Item::user("old 1"),
+        Item::user("old 2"),
+        Item::user("old 2"),
+    ];
+    session.append(&old).await.unwrap();
+    let model = ScriptedModel::new().say("ok");
+    let runner = Runner::new(&agent)
+        .model(model.clone())
+        .session(&session)
+        .session_input(|_ctx, history: Items, new: Items| async move {
+            // An item dropped, one equal to an old one made anew, one added, the rest reordered.
+            let again = Item::user("old 2");
+            let added = Item::developer("Be kind.");
+            let rest = history.into_iter().skip(1).take(1);
+            new.into_iter()
+                .chain([again, added])
+                .chain(rest)
+                .collect::<Items>()
+        });
+    runner.run("x").await.unwrap();
+    assert_eq!(
+        described(&model.requests()[0].input),
+        [
+            "user: x",
+            "user: old 2",
+            "developer: Be kind.",
+            "user: old 2"
+        ]
+    );
+    assert_eq!(
+        described(&session.items())[3..],
+        ["user: x", "developer: Be kind.", "assistant: ok"]
+    );
+}
+
+#[tokio::test]
+async fn identifiers_of_reasoning_can_be_left_out() {
+    let reasoning = |id: &str| {
+        let json = format!(r#"{{"type":"reasoning","id":"{id}","summary":[]}}"#);
+        Item::from_json(json).unwrap()
+    };
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let session = MemorySession::new();
+    let old = [
+        Item::user("old"),
+        reasoning("rs_0"),
+        Item::output_message("m0", "hm"),
+    ];
+    session.append(&old).await.unwrap();
+    let model = ScriptedModel::new()
+        .reply([reasoning("rs_1"), Item::function_call("c1", "t", "{}")])
+        .say("ok");
+    let runner = Runner::new(&agent)
+        .model(model.clone())
+        .session(&session)
+        .omit_reasoning_ids(true);
+    let result = runner.run("x").await.unwrap();
+    let sent = format!("{:?}", model.requests()[1].input);
+    assert_eq!(sent.matches("reasoning").count(), 2, "{sent}");
+    assert!(!sent.contains("rs_"), "{sent}");
+    assert!(!format!("{:?}", result.to_input_list()).contains("rs_"));
+    assert!(!format!("{:?}", session.items()).contains("rs_1"));
+    assert!(format!("{:?}", result.raw_responses()).contains("rs_1"));
+}

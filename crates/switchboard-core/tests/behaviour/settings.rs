@@ -1,6 +1,10 @@
 //! Model requests: settings, instructions, limits.
 
+use std::collections::BTreeMap;
+
+use serde_json::json;
 use switchboard_core::model::{ToolChoice, Usage};
+use switchboard_core::output::OutputType;
 use switchboard_core::run::NameCollision;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
@@ -170,4 +174,33 @@ fn headers_are_named_and_their_values_are_not_shown() {
         "{shown}"
     );
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_output_type_may_be_lenient_or_known_only_at_run_time() {
+    let counts = OutputType::lenient::<BTreeMap<String, u32>>();
+    let schema = json!({"type": "array", "items": {"type": "integer", "minimum": 1}});
+    let numbers = OutputType::described_by("Numbers", schema).unwrap();
+    for (output, good, bad) in [
+        (counts, r#"{"a": 1}"#, r#"{"a": "x"}"#),
+        (numbers, r#"{"response": [1]}"#, r#"{"response": [0]}"#),
+    ] {
+        assert!(!output.is_strict());
+        let agent: Agent = Agent::new("A").output_as(output);
+        let run = |answer: &str| {
+            let model = ScriptedModel::new().say(answer);
+            Runner::new(&agent).model(model).run("x")
+        };
+        assert!(run(good).await.is_ok());
+        assert!(run(bad).await.unwrap_err().is_model_behavior());
+    }
+    assert!(
+        Agent::<()>::new("A")
+            .output::<Vec<u32>>()
+            .output_type()
+            .unwrap()
+            .is_strict()
+    );
+    let wrong = OutputType::described_by("Wrong", json!({"type": "nothing"}));
+    assert!(wrong.unwrap_err().contains("schema cannot be used"));
 }

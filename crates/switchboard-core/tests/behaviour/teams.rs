@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use switchboard_core::handoff::ToolNames;
 use switchboard_core::team::{Finding, FindingCode};
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Runner, Team, handoff, tool};
+use switchboard_core::{Agent, Runner, Team, Tool, handoff, tool};
 
 #[tokio::test]
 async fn agents_hand_off_in_a_cycle() {
@@ -444,4 +444,53 @@ async fn instructions_can_list_the_handoffs() {
         instructions.ends_with("conversation to:\n- B (transfer_to_b)\n\nRoute."),
         "{instructions}"
     );
+}
+
+#[test]
+fn different_outputs_and_tools_that_ignore_their_timeout_are_found() {
+    let timeout = std::time::Duration::from_secs(1);
+    let quick: Tool = tool("quick").timeout(timeout).run(|_ctx, (): ()| "1");
+    let fine: Tool = tool("fine")
+        .timeout(timeout)
+        .run(|_ctx, (): ()| async { "1" });
+    let thread: Tool = tool("thread")
+        .timeout(timeout)
+        .run_blocking(|_ctx, (): ()| "1");
+    let team = Team::new()
+        .agent(
+            Agent::new("Triage")
+                .handoff("Billing")
+                .tool(quick)
+                .tool(fine)
+                .tool(thread),
+        )
+        .agent(
+            Agent::new("Billing")
+                .handoff_description("Bills.")
+                .handoff("Triage")
+                .output::<Vec<u32>>(),
+        )
+        .build()
+        .unwrap();
+    let findings = team.check();
+    let of = |code: FindingCode| {
+        let findings = findings.iter().filter(|finding| finding.code == code);
+        findings
+            .map(|finding| finding.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of(FindingCode::MixedOutputs),
+        [
+            "note[mixed-outputs] agent \"Triage\": it answers with text, and it hands off to \
+             \"Billing\" (Array_of_uint32); read the final output by the agent that gave it, or \
+             give all the same type",
+            "note[mixed-outputs] agent \"Billing\": it answers with Array_of_uint32, and it hands \
+             off to \"Triage\" (text); read the final output by the agent that gave it, or give all \
+             the same type",
+        ]
+    );
+    let blocking = of(FindingCode::BlockingTool);
+    assert_eq!(blocking.len(), 1, "{blocking:?}");
+    assert!(blocking[0].contains("\"quick\""), "{blocking:?}");
 }

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Item;
+use crate::items::ItemKind;
 use crate::items::fields::{INTERNAL_FIELDS, ItemFields};
 use crate::json;
 
@@ -18,6 +19,14 @@ impl Item {
     pub fn with_json_field(&self, name: &str, json: &str) -> Option<Self> {
         serde_json::from_str::<&RawValue>(json).ok()?;
         Some(self.with_raw_field(name, json))
+    }
+
+    /// The item, without its identifier if it is reasoning.
+    pub(crate) fn without_reasoning_id(&self) -> Self {
+        if self.kind() == ItemKind::Reasoning && self.id().is_some() {
+            return self.without_fields(&["id"]);
+        }
+        self.clone()
     }
 
     /// The item without the fields that are never shown to a model.

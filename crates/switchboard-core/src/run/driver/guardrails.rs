@@ -15,6 +15,7 @@ use crate::guardrail::{
     OutputGuardrail, Verdict,
 };
 use crate::output::FinalOutput;
+use crate::run::blocked_output;
 use crate::run::guardrail_results::InputChecks;
 use crate::run::machine::Step;
 use crate::run::stream::EventKind;
@@ -120,7 +121,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let passed = self.check_trip(GuardrailKind::Output, &results).await;
         self.run_mut().guardrails.output.add(results);
         if let Err(error) = passed {
-            self.run_mut().withhold_output();
+            let code = self.config.blocked_output_text.as_ref();
+            let text = blocked_output::text(code, error.guardrail());
+            self.run_mut().withhold_output(&text);
             self.save_or_warn().await;
             return Err(error);
         }

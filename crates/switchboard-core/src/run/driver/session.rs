@@ -2,7 +2,7 @@
 
 use super::{Driver, configuration_error};
 use crate::agent::{Agent, ToolUseBehaviorKind};
-use crate::callback::catch_panic;
+use crate::callback::{call, catch_panic};
 use crate::error::{Error, ErrorKind};
 use crate::run::guardrail_results::InputChecks;
 use crate::run::machine::Step;
@@ -27,7 +27,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let message = format!("the session could not be read, so nothing was run: {error}");
             Error::new(ErrorKind::Session, message).caused_by(error)
         })?;
-        self.run_mut().attach_session(&history, limit.is_some());
+        if let Some(merge) = &self.config.session_input {
+            let new = self.run.conversation.input.items();
+            let merged = call(|| merge.merge(self.ctx(), history.clone(), new));
+            let merged = self.run_code(None, "the function for a session's input", merged);
+            let merged = Box::pin(merged).await?;
+            self.run_mut().attach_merged(&history, merged);
+        } else {
+            self.run_mut().attach_session(&history, limit.is_some());
+        }
         Ok(())
     }
 

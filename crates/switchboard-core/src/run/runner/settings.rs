@@ -8,17 +8,21 @@ use crate::agent::Agent;
 use crate::callback::IntoOutcome;
 use crate::context::RunContext;
 use crate::filters::IntoFilter;
-use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
+use crate::guardrail::{
+    GuardrailResult, HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail,
+};
 use crate::handle::IntoHandle;
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::HooksHandle;
-use crate::items::Item;
+use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
+use crate::run::blocked_output::BlockedOutputText;
 use crate::run::config::{NameCollision, RunConfig};
 use crate::run::machine::UnknownTool;
 use crate::run::model_filter::ModelFilter;
 use crate::run::recovery::{Fallback, Recovery, RunFailure, RunProblem};
 use crate::run::server_history::ServerHistory;
+use crate::run::session_input::SessionInput;
 use crate::run::tool_error_text::{ToolErrorMessage, ToolErrorText};
 use crate::session::SessionHandle;
 use crate::trace::{Tracer, Tracing};
@@ -211,6 +215,42 @@ impl<C, S> Runner<C, S> {
     /// Loads only the latest items of the session.
     pub fn session_limit(self, limit: usize) -> Self {
         self.with(|config| config.session_limit = Some(limit))
+    }
+
+    /// Sets a function that merges the history of the session with the new input: it gets both and
+    /// returns what the run begins with. Items that are not from the history are new, and the session
+    /// gets them.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// let agent: Agent = Agent::new("A");
+    /// let runner = Runner::new(&agent).session_input(|_ctx, history, new| {
+    ///     let latest = history.skip(history.len().saturating_sub(20));
+    ///     latest.into_iter().chain(new).collect::<switchboard_core::items::Items>()
+    /// });
+    /// ```
+    pub fn session_input<F, R, M>(self, merge: F) -> Self
+    where
+        F: Fn(RunContext<C>, Items, Items) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Items, M>,
+    {
+        self.with(|config| config.session_input = Some(SessionInput::new(merge)))
+    }
+
+    /// Leaves the identifiers of reasoning items out of requests, sessions and results, for providers
+    /// that refuse those of others. The raw responses keep them.
+    pub fn omit_reasoning_ids(self, omit: bool) -> Self {
+        self.with(|config| config.omit_reasoning_ids = omit)
+    }
+
+    /// Sets a function that makes the text in place of a tool's output that an output guardrail has
+    /// rejected.
+    pub fn blocked_output_text(
+        self,
+        text: impl Fn(&GuardrailResult) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|config| config.blocked_output_text = Some(BlockedOutputText::new(text)))
     }
 
     /// Sets what happens when the model calls a tool that does not exist.

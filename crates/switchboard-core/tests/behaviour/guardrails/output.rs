@@ -284,3 +284,31 @@ async fn a_rejected_output_of_a_tool_is_in_nothing_that_is_stored() {
     assert_eq!(error.kind(), ErrorKind::OutputGuardrail);
     assert_eq!(session.items().len(), 3);
 }
+
+#[tokio::test]
+async fn the_application_may_word_the_text_in_place_of_a_blocked_output() {
+    for (panics, expected) in [
+        (false, "Blocked by secret."),
+        (true, "Output withheld by an output guardrail."),
+    ] {
+        let secret =
+            OutputGuardrail::new("secret", |_ctx, _agent, _output| OutputVerdict::trip("no"));
+        let agent: Agent = Agent::new("A")
+            .tool(tool("t").run(|_ctx, (): ()| "hunter2"))
+            .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
+            .output_guardrail(secret);
+        let session = MemorySession::new();
+        let runner = Runner::new(&agent)
+            .model(ScriptedModel::new().call("t", "{}"))
+            .session(&session)
+            .blocked_output_text(move |result| {
+                assert!(!panics);
+                format!("Blocked by {}.", result.guardrail)
+            });
+        runner.run("x").await.unwrap_err();
+        assert_eq!(
+            described(&session.items())[2],
+            format!("output of call_1: {expected}")
+        );
+    }
+}

@@ -57,7 +57,7 @@ pub(super) fn body(
             "type": "json_schema",
             "json_schema": {
                 "name": "final_output",
-                "strict": true,
+                "strict": output.is_strict(),
                 "schema": output.schema(),
             },
         });

@@ -103,7 +103,7 @@ fn text(request: &ModelRequest) -> Option<Value> {
             "type": "json_schema",
             "name": "final_output",
             "schema": output.schema(),
-            "strict": true,
+            "strict": output.is_strict(),
         })
     });
     let verbosity = request.settings.verbosity.as_deref().map(Value::from);
