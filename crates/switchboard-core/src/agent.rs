@@ -2,6 +2,7 @@
 
 mod tool_use_behavior;
 
+use std::any::TypeId;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -268,6 +269,15 @@ impl<C> Agent<C> {
     /// The type of the final output, where it is not text.
     pub fn output_type(&self) -> Option<&OutputType> {
         self.def.output.as_ref()?.as_ref().ok()
+    }
+
+    /// The Rust type of the final output: `String` where it is text, `None` where it is known only at
+    /// run time.
+    pub(crate) fn output_rust_type(&self) -> Option<TypeId> {
+        match self.output_type() {
+            Some(output) => output.rust_type(),
+            None => Some(TypeId::of::<String>()),
+        }
     }
 
     /// Returns `true` if both are the same agent, not only of the same name.

@@ -1,5 +1,8 @@
 //! The final output of a run: text, or JSON that matches the user's type.
 
+mod union;
+
+use std::any::TypeId;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -8,6 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+#[doc(hidden)]
+pub use union::read_as;
+pub use union::{NotInUnion, OutputUnion, ReadError};
 
 use crate::schema::{self, InvalidPayload, Payload, StrictSchemaError};
 
@@ -65,6 +71,8 @@ pub struct OutputType(Arc<Inner>);
 #[derive(Clone)]
 struct Inner {
     name: String,
+    /// The Rust type; `None` where it is known only at run time.
+    rust_type: Option<TypeId>,
     schema: Arc<RawValue>,
     payload: Payload,
     /// Checks that a valid value is of the Rust type.
@@ -106,9 +114,9 @@ impl OutputType {
     ///     .output_as(OutputType::lenient::<BTreeMap<String, u32>>());
     /// ```
     pub fn lenient<T: JsonSchema + DeserializeOwned + 'static>() -> Self {
-        Self::new(&T::schema_name(), schema::of::<T>(), |value| {
-            T::deserialize(value).map(|_| ())
-        })
+        let check = |value: &Value| T::deserialize(value).map(|_| ());
+        let rust_type = Some(TypeId::of::<T>());
+        Self::new(&T::schema_name(), schema::of::<T>(), rust_type, check)
     }
 
     /// Creates an output type that is known only at run time, by its name and JSON schema. Answers
@@ -127,16 +135,22 @@ impl OutputType {
     /// # Errors
     /// If the schema is invalid, or takes too much work to check.
     pub fn described_by(name: &str, schema: Value) -> Result<Self, String> {
-        let output = Self::new(name, schema, |_| Ok(()));
+        let output = Self::new(name, schema, None, |_| Ok(()));
         output.0.payload.check_schema()?;
         Ok(output)
     }
 
-    fn new(name: &str, schema: Value, check: fn(&Value) -> Result<(), serde_json::Error>) -> Self {
+    fn new(
+        name: &str,
+        schema: Value,
+        rust_type: Option<TypeId>,
+        check: fn(&Value) -> Result<(), serde_json::Error>,
+    ) -> Self {
         let is_wrapped = schema["type"] != "object";
         let schema = if is_wrapped { wrap(schema) } else { schema };
         Self(Arc::new(Inner {
             name: name.to_owned(),
+            rust_type,
             schema: schema::raw(&schema),
             payload: Payload::described_by(schema),
             check,
@@ -153,6 +167,10 @@ impl OutputType {
     /// Returns the JSON schema that is sent to the model.
     pub fn schema(&self) -> &Arc<RawValue> {
         &self.0.schema
+    }
+
+    pub(crate) fn rust_type(&self) -> Option<TypeId> {
+        self.0.rust_type
     }
 
     /// Returns `true` if the model must keep to the schema.

@@ -18,6 +18,7 @@ use connections::Connections;
 use crate::agent::{Agent, Definition};
 use crate::error::{Error, ErrorKind};
 use crate::handoff::{Handoff, Target, ToolNames};
+use crate::output::OutputUnion;
 use crate::tool::Tool;
 
 /// A checked set of agents that may refer to each other by name, cycles included.
@@ -95,6 +96,35 @@ impl<C> Team<C> {
     /// [`RunConfig::tool_names`](crate::RunConfig::tool_names).
     pub fn check_with(&self, names: ToolNames) -> Vec<Finding> {
         check::check(&self.connections(), names)
+    }
+
+    /// Checks that every agent of the team answers with one of the types of `U`; see
+    /// [`output_union!`](crate::output_union).
+    ///
+    /// # Errors
+    /// A configuration error that names the agents that do not.
+    pub fn check_output<U: OutputUnion>(&self) -> Result<(), Error> {
+        let types = U::types();
+        let is_missing = |agent: &&Agent<C>| {
+            let output = agent.output_rust_type();
+            !types.iter().any(|(known, _)| Some(*known) == output)
+        };
+        let missing = self.agents.iter().filter(is_missing);
+        let missing = missing.map(|agent| {
+            let output = agent.output_type().map_or("text", |output| output.name());
+            format!("\"{}\" ({output})", agent.name())
+        });
+        let missing: Vec<String> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<&str> = types.into_iter().map(|(_, name)| name).collect();
+        let message = format!(
+            "these agents answer with a type that is none of {}: {}; add a variant for each",
+            known.join(", "),
+            missing.join(", ")
+        );
+        Err(Error::new(ErrorKind::Configuration, message))
     }
 
     /// Returns the team as a graph, to be drawn.

@@ -1,6 +1,8 @@
 #![doc = include_str!("../../../README.md")]
 
 #[doc(inline)]
+pub use switchboard_core::output_union;
+#[doc(inline)]
 pub use switchboard_core::{
     Agent, Error, ErrorKind, EventKind, FinalOutput, Handoff, Input, Item, Json, MemorySession,
     Model, ModelRequest, ModelResponse, ModelSettings, Run, RunConfig, RunContext, RunResult,

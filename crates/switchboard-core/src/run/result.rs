@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{Input, Items, RunItems};
 use crate::model::{ModelResponse, Usage};
-use crate::output::FinalOutput;
+use crate::output::{FinalOutput, NotInUnion, OutputUnion};
 
 /// The result of a run.
 pub struct RunResult<C = ()> {
@@ -65,6 +65,31 @@ impl<C> RunResult<C> {
         match self.final_output() {
             Some(output) => output.parse(),
             None => Err(serde::de::Error::custom("the run has no final output")),
+        }
+    }
+
+    /// The final output as the variant of `U` that has the type of the agent that gave it; see
+    /// [`output_union!`](crate::output_union).
+    ///
+    /// # Errors
+    /// An error if `U` has no such variant, or the output is not of the type, because the run ended
+    /// with the result of a tool for example.
+    pub fn output_of<U: OutputUnion>(&self) -> Result<U, NotInUnion> {
+        let agent = &self.agent;
+        let read = self.final_output().and_then(|output| {
+            let rust_type = agent.output_rust_type()?;
+            U::read(rust_type, output)
+        });
+        let name = agent.name();
+        match read {
+            Some(Ok(output)) => Ok(output),
+            Some(Err(error)) => Err(NotInUnion(format!(
+                "the output of \"{name}\" is not of its type: {error}"
+            ))),
+            None => Err(NotInUnion(format!(
+                "no variant has the type that \"{name}\" answers with; check the team with \
+                 Team::check_output"
+            ))),
         }
     }
 

@@ -494,3 +494,38 @@ fn different_outputs_and_tools_that_ignore_their_timeout_are_found() {
     assert_eq!(blocking.len(), 1, "{blocking:?}");
     assert!(blocking[0].contains("\"quick\""), "{blocking:?}");
 }
+
+switchboard_core::output_union! {
+    /// What the team answers with.
+    #[derive(Debug, PartialEq)]
+    enum Answer {
+        Text(String),
+        Numbers(Vec<u32>),
+    }
+}
+
+#[tokio::test]
+async fn the_output_of_a_team_is_one_of_the_types_of_its_agents() {
+    let triage = || Agent::new("Triage").handoff("Counter");
+    let counter = Agent::<()>::new("Counter").output::<Vec<u32>>();
+    let team = Team::new().agent(triage()).agent(counter).build().unwrap();
+    team.check_output::<Answer>().unwrap();
+    let model = ScriptedModel::new()
+        .say("Hello.")
+        .call("transfer_to_counter", "{}")
+        .say(r#"{"response": [1, 2]}"#);
+    let runner = Runner::new(&team["Triage"]).model(model);
+    let answer = runner.run("x").await.unwrap().output_of::<Answer>();
+    assert_eq!(answer.unwrap(), Answer::Text("Hello.".into()));
+    let answer = runner.run("x").await.unwrap().output_of::<Answer>();
+    assert_eq!(answer.unwrap(), Answer::Numbers(vec![1, 2]));
+
+    let other = Agent::<()>::new("Counter").output::<Vec<String>>();
+    let team = Team::new().agent(triage()).agent(other).build().unwrap();
+    let error = team.check_output::<Answer>().unwrap_err();
+    assert!(error.is_configuration());
+    assert!(
+        error.to_string().contains("\"Counter\" (Array_of_string)"),
+        "{error}"
+    );
+}
