@@ -29,6 +29,14 @@ pub fn of<T: JsonSchema>() -> Value {
         .to_value()
 }
 
+/// Checks a JSON schema that is used to validate what models send.
+///
+/// # Errors
+/// If it is not a schema, or checking a value against it could take too much work.
+pub fn check(schema: &Value) -> Result<(), String> {
+    Payload::described_by(schema.clone()).check_schema()
+}
+
 /// Serializes a schema to the text that is sent to a model.
 pub(crate) fn raw(schema: &Value) -> Arc<RawValue> {
     // Serializing a `Value` does not fail.

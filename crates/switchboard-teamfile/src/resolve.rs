@@ -48,6 +48,8 @@ pub(crate) struct ResolvedAgent {
     pub(crate) spec: AgentSpec,
     pub(crate) instructions: Option<String>,
     pub(crate) knowledge: Vec<Knowledge>,
+    /// The JSON Schema of its final answer.
+    pub(crate) output: Option<Value>,
     pub(crate) handoffs: Vec<ResolvedHandoff>,
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use switchboard_core::agent::ToolUseBehavior;
 use switchboard_core::model::{ModelHandle, Reasoning, ToolChoice};
+use switchboard_core::output::OutputType;
 use switchboard_core::{Agent, Handoff, ModelSettings, RunConfig, Team, Tool, handoff};
 
 use crate::context::Context;
@@ -110,6 +111,13 @@ impl TeamBuilder<'_> {
         }
         if spec.explain_handoffs {
             agent = agent.explain_handoffs();
+        }
+        // A schema that cannot be used was reported when it was resolved.
+        if let Some(Ok(output)) = resolved.output.clone().map(|schema| {
+            let name = schema["title"].as_str().unwrap_or("JSON").to_owned();
+            OutputType::described_by(&name, schema)
+        }) {
+            agent = agent.output_as(output);
         }
         for entry in &resolved.knowledge {
             agent = agent.knowledge(entry.clone());

@@ -71,6 +71,8 @@ pub(crate) struct AgentSpec {
     pub(crate) tools: Vec<String>,
     /// The next step after its tools have run.
     pub(crate) after_tools: AfterToolsSpec,
+    /// The JSON Schema of its final answer, or a file that holds it. Without it the answer is text.
+    pub(crate) output: Option<SchemaSpec>,
     /// The agents that it can hand the conversation to.
     pub(crate) handoffs: Vec<HandoffSpec>,
     /// Checks on the user's input, if the agent is the first of a run.

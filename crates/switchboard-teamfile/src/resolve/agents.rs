@@ -70,6 +70,9 @@ impl Resolver<'_> {
             name: name.to_owned(),
             instructions,
             knowledge: self.knowledge(name, spec),
+            output: self
+                .schema(steps!["agents", name, "output"], spec.output.as_ref())
+                .map(Value::Object),
             handoffs: self.handoffs(name, spec),
             spec: spec.clone(),
         }

@@ -128,6 +128,12 @@ impl Resolver<'_> {
             });
         }
         self.check_required(position, schema);
+        if self.problems.count() == count_before
+            && let Err(error) = switchboard_core::schema::check(&Value::Object(schema.clone()))
+        {
+            let help = "use fewer alternatives (anyOf, oneOf, allOf) inside each other";
+            self.report("bad-schema", position.path, position.message(error), help);
+        }
         self.problems.count() == count_before
     }
 

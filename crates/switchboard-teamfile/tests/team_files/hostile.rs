@@ -125,3 +125,28 @@ async fn a_deny_list_may_have_ten_thousand_words() {
         .and_then(|item| Some(item.text()?.into_owned()));
     assert_eq!(seen.as_deref(), Some("a [removed], [removed] and wörd99x"));
 }
+
+#[test]
+fn a_schema_that_takes_too_much_work_is_refused() {
+    let mut levels = String::new();
+    for level in 0..12 {
+        let choices = format!("{{ '$ref' = '#/$defs/l{}' }}, ", level + 1).repeat(10);
+        levels += &format!("l{level} = {{ anyOf = [{choices}] }}, ");
+    }
+    let schema = format!(
+        "{{ properties = {{ x = {{ '$ref' = '#/$defs/l0' }} }}, '$defs' = {{ {levels} l12 = {{ type = 'integer' }} }} }}"
+    );
+    for text in [
+        format!(
+            "[tools.t]\ndescription = 'd'\nparameters = {schema}\ncommand = {{ run = ['true'] }}\n[agents.A]\ntools = ['t']\n"
+        ),
+        format!("[agents.A]\noutput = {schema}\n"),
+        format!("[agents.A]\nhandoffs = [{{ to = 'B', payload = {schema} }}]\n[agents.B]\n"),
+    ] {
+        let problems = TeamFile::parse(&text, "t.toml").unwrap_err().to_string();
+        assert!(
+            problems.contains("takes more than 1000000 steps"),
+            "{problems}"
+        );
+    }
+}

@@ -340,3 +340,26 @@ async fn a_file_that_names_no_variable_reads_none() {
     // Values of a context may be secrets.
     assert!(!format!("{:?}", premium.context()).contains("premium"));
 }
+
+#[tokio::test]
+async fn an_agent_may_answer_with_json() {
+    let file = file(
+        r#"
+        [agents.Billing]
+        output = { title = "Bill", properties = { total = { type = "number" } }, required = ["total"] }
+        "#,
+    );
+    let run = async |answer: &str| {
+        let model = ScriptedModel::new().say(answer);
+        let team = file.open_options().model_handle(model).open().unwrap();
+        team.runner().run("x").await
+    };
+    let result = run(r#"{"total": 12.5}"#).await.unwrap();
+    assert_eq!(
+        result.final_output().unwrap().to_value(),
+        json!({"total": 12.5})
+    );
+    let error = run(r#"{"total": "much"}"#).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ModelBehavior);
+    assert!(error.to_string().contains("not a Bill"), "{error}");
+}
