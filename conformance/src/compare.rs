@@ -12,6 +12,7 @@ mod error;
 mod log;
 mod schema;
 mod spans;
+mod stages;
 mod unordered;
 
 use serde_json::{Map, Value};
@@ -41,17 +42,20 @@ pub fn schema(expected: &Value, got: &Value) -> Option<Difference> {
 /// Compares a run with the `expect` of its case. Only the keys of `expected` are compared, except that
 /// an error on one side only is always a difference.
 pub fn run(expected: &Value, got: &Value) -> Option<Difference> {
-    let ending = match expected["error"] {
-        Value::Null => Ending::Finished,
-        _ => Ending::Failed,
-    };
-    sections(expected, got, |name, expected, got| match name {
+    let ending = Ending::of(expected);
+    let compared = sections(expected, got, |name, expected, got| match name {
         "model_calls" => data::data_with_schemas(expected, got),
         "log" => log::log(expected, got),
         "spans" => spans::spans(expected, got, ending),
         _ => data::data(expected, got),
-    })
-    .err()
+    });
+    in_expect(compared)
+}
+
+/// Compares a run in stages with its case. The keys of a stage are compared like those of a run, and
+/// those that the case says may differ are left out. The events are compared if it has any.
+pub fn stages(case: &Value, has_events: bool, got: &Value) -> Option<Difference> {
+    in_expect(stages::stages(case, has_events, got))
 }
 
 /// Compares a run with the two recordings of the reference: the plain one, and the one in which the
@@ -72,10 +76,13 @@ pub fn run_either(
 /// Compares a realtime session with the `expect` of its case. Its tools run one at a time, so its log
 /// is compared in order.
 pub fn realtime(expected: &Value, got: &Value) -> Option<Difference> {
-    sections(expected, got, |_, expected, got| {
+    in_expect(sections(expected, got, |_, expected, got| {
         data::data_with_schemas(expected, got)
-    })
-    .err()
+    }))
+}
+
+fn in_expect(check: Check) -> Option<Difference> {
+    check.err().map(|difference| difference.in_field("expect"))
 }
 
 /// Compares the error, then every other expected key.
@@ -91,7 +98,7 @@ fn sections(
             "streamed_differs" => Ok(()),
             _ => compare(name, expected, got),
         };
-        check.map_err(|difference| difference.in_field(name).in_field("expect"))
+        check.map_err(|difference| difference.in_field(name))
     };
     compare_section("error")?;
     let mut names = expected.as_object().into_iter().flat_map(Map::keys);

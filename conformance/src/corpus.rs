@@ -12,6 +12,7 @@ use crate::case::Case;
 use crate::compare::{self, Difference};
 use crate::models::ModelSource;
 use crate::scenario::{self, Mode};
+use crate::stages::{self, Way};
 use crate::tables;
 use crate::wire::Wire;
 
@@ -107,11 +108,13 @@ pub fn run(
         }
     }
     if options.wire.is_none() {
+        is_corpus |= corpus.run_stages(folder)?;
         is_corpus |= corpus.run_tables(folder)?;
         is_corpus |= corpus.skip_realtime(folder)?;
     }
     if !is_corpus {
-        let reason = "no corpus here: there is no runs/, fuzz.json, tables/ or realtime.json";
+        let reason = "no corpus here: there is no runs/, fuzz.json, agent_tools.json, approvals.json, \
+                      tables/ or realtime.json";
         return Err(CorpusError::new(folder, reason));
     }
     Ok(corpus.tally)
@@ -124,6 +127,12 @@ const TABLES: [(&str, RowCheck); 3] = [
     ("strict_schema.json", tables::strict_schema),
     ("handoff_input_data.json", tables::handoff_input_data),
 ];
+
+/// Files of runs in stages.
+const STAGES: [&str; 2] = ["approvals.json", "agent_tools.json"];
+
+/// Files of realtime sessions.
+const REALTIME: [&str; 2] = ["realtime.json", "realtime_wire.json"];
 
 struct Corpus<'a> {
     tally: Tally,
@@ -156,29 +165,63 @@ impl Corpus<'_> {
 
     /// Counts the realtime cases as skipped. Returns `false` if there are none.
     fn skip_realtime(&mut self, folder: &Path) -> Result<bool, CorpusError> {
-        let path = folder.join("realtime.json");
-        if !path.exists() {
-            return Ok(false);
+        let files = files_in(folder, &REALTIME);
+        for (file, path) in &files {
+            let cases = read_list(path)?;
+            let names = cases.iter().map(case_name);
+            self.tally.skipped += names.filter(|name| self.is_selected(name)).count();
+            let reason = format!("{file}: the engine has no realtime sessions yet");
+            self.tally.skips.push(reason);
         }
-        let cases = read_list(&path)?;
-        let names = cases.iter().map(case_name);
-        self.tally.skipped += names.filter(|name| self.is_selected(name)).count();
-        let reason = "realtime.json: the engine has no realtime sessions yet".to_owned();
-        self.tally.skips.push(reason);
-        Ok(true)
+        Ok(!files.is_empty())
+    }
+
+    /// Runs the scenarios in stages. Returns `false` if there are none.
+    fn run_stages(&mut self, folder: &Path) -> Result<bool, CorpusError> {
+        let files = files_in(folder, &STAGES);
+        for (_, path) in &files {
+            for case in read_list(path)? {
+                self.run_staged_case(&case, path)?;
+            }
+        }
+        Ok(!files.is_empty())
+    }
+
+    fn run_staged_case(&mut self, json: &Value, path: &Path) -> Result<(), CorpusError> {
+        let name = case_name(json);
+        let failed = |reason: String| case_error(path, name, &reason);
+        let case = read_case(json, path)?;
+        if let Some(reason) = stages::skip_reason(&case) {
+            self.skip(name, reason);
+            return Ok(());
+        }
+        for way in Way::all(&case) {
+            let name = format!("{name} ({way})");
+            if self.is_selected(&name) {
+                let got = scenario::block_on(stages::run(&case, way)).map_err(failed)?;
+                self.check(&name, || {
+                    check(compare::stages(json, way.has_events(), &got))
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, name: &str, reason: impl fmt::Display) {
+        if self.is_selected(name) {
+            self.tally.skipped += 1;
+            self.tally.skips.push(format!("{name}: {reason}"));
+        }
     }
 
     fn run_case(&mut self, json: &Value, path: &Path) -> Result<(), CorpusError> {
         let name = case_name(json);
-        let failed = |reason: String| CorpusError::new(path, format!("case {name}: {reason}"));
-        let case = Case::deserialize(json).map_err(|error| failed(error.to_string()))?;
+        let failed = |reason: String| case_error(path, name, &reason);
+        let case = read_case(json, path)?;
         if let ModelSource::Wire(wire) = &self.models
             && let Some(reason) = wire.skip_reason(&case.model, &json["expect"])
         {
-            if self.is_selected(name) {
-                self.tally.skipped += 1;
-                self.tally.skips.push(format!("{name}: {reason}"));
-            }
+            self.skip(name, reason);
             return Ok(());
         }
         for mode in [Mode::Plain, Mode::Streamed] {
@@ -203,7 +246,7 @@ impl Corpus<'_> {
         let key = format!("run-{}", self.runs);
         self.runs += 1;
         let model = self.models.model(&case.model, &key)?;
-        let got = scenario::run(case, mode, &model)?;
+        let got = scenario::block_on(scenario::run(case, mode, &model))?;
         Ok(match &self.models {
             ModelSource::Scripted => check(difference(expected, mode, &got)),
             ModelSource::Wire(wire) => wire.check_requests(&key).and_then(|()| {
@@ -241,6 +284,14 @@ pub(crate) fn check(difference: Option<Difference>) -> Result<(), String> {
     difference.map_or(Ok(()), |difference| Err(difference.to_string()))
 }
 
+fn read_case(json: &Value, path: &Path) -> Result<Case, CorpusError> {
+    Case::deserialize(json).map_err(|error| case_error(path, case_name(json), &error.to_string()))
+}
+
+fn case_error(path: &Path, name: &str, reason: &str) -> CorpusError {
+    CorpusError::new(path, format!("case {name}: {reason}"))
+}
+
 fn case_name(case: &Value) -> &str {
     case["name"].as_str().unwrap_or("(no name)")
 }
@@ -261,6 +312,12 @@ fn case_files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
     }
     files.sort();
     Ok(files)
+}
+
+/// Those of the files that exist, with their paths.
+fn files_in<'a>(folder: &Path, names: &[&'a str]) -> Vec<(&'a str, PathBuf)> {
+    let files = names.iter().map(|name| (*name, folder.join(name)));
+    files.filter(|(_, path)| path.exists()).collect()
 }
 
 fn read_list(path: &Path) -> Result<Vec<Value>, CorpusError> {

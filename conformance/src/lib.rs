@@ -4,14 +4,16 @@
 //! reference implementation did with them. [`corpus::run`] builds each scenario from its JSON, runs it
 //! plain and streamed, and serializes the outcome in the format of the corpus. [`compare`] finds the
 //! differences. The model of a scenario is the script itself, or a client of a fake provider that
-//! replies from the script.
+//! replies from the script. A run in stages is several actions of the application, one after another.
 
 mod case;
 pub mod compare;
 pub mod corpus;
+mod lock;
 mod models;
 mod payloads;
 mod scenario;
 mod serialize;
+mod stages;
 mod tables;
 mod wire;

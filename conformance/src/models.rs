@@ -1,15 +1,16 @@
 //! The models of scenarios, and a record of their requests.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_core::Stream;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
-use switchboard_core::model::{ModelEvent, ModelHandle};
+use switchboard_core::model::{ModelEvent, ModelHandle, Usage};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
 use crate::case::ScriptedReply;
+use crate::lock::lock;
 use crate::wire::Wire;
 
 /// The kind of model that scenarios run with.
@@ -38,16 +39,9 @@ impl ModelSource {
 fn scripted(script: &[ScriptedReply]) -> Result<ScriptedModel, String> {
     let mut model = ScriptedModel::new();
     for reply in script {
-        model = match reply.output()? {
-            Err(error) => model.fail(error),
-            Ok(output) => {
-                let items: Vec<Item> = output
-                    .iter()
-                    .map(Item::from_value)
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| error.to_string())?;
-                model.respond_with(ModelResponse::new(items))
-            }
+        model = match reply.response()? {
+            Err(error) => model.fail(&error),
+            Ok(response) => model.respond_with(response),
         };
     }
     Ok(model)
@@ -62,6 +56,25 @@ impl ScriptedReply {
             (Some(output), None) => Ok(Ok(output.iter().map(in_type_order).collect())),
             (None, None) => Err("an answer must have an output or an error".to_owned()),
         }
+    }
+
+    /// The response, or the error that the model replies with. The outer error is an invalid reply.
+    pub(crate) fn response(&self) -> Result<Result<ModelResponse, String>, String> {
+        let output = match self.output()? {
+            Err(error) => return Ok(Err(error.to_owned())),
+            Ok(output) => output,
+        };
+        let items = output
+            .iter()
+            .map(Item::from_value)
+            .collect::<Result<_, _>>();
+        let items: Vec<Item> = items.map_err(|error| error.to_string())?;
+        Ok(Ok(ModelResponse::new(items).usage(Usage {
+            requests: 1,
+            input_tokens: self.usage.input,
+            output_tokens: self.usage.output,
+            ..Usage::default()
+        })))
     }
 }
 
@@ -117,18 +130,13 @@ impl RecordingModel {
 
     /// The requests so far, in order.
     pub(crate) fn requests(&self) -> Vec<ModelRequest> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<ModelRequest>> {
-        // Nothing panics while the lock is held.
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.requests).clone()
     }
 }
 
 impl Model for RecordingModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-        self.lock().push(request.clone());
+        lock(&self.requests).push(request.clone());
         self.model.respond(request).await
     }
 
@@ -136,7 +144,7 @@ impl Model for RecordingModel {
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
-        self.lock().push(request.clone());
+        lock(&self.requests).push(request.clone());
         self.model.stream(request)
     }
 

@@ -1,4 +1,4 @@
-//! The types that cases name as handoff payloads and output types.
+//! The types that cases name as handoff payloads, output types and parameters of agent tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,24 @@ pub(crate) enum TypeName {
     Query,
     Ticket,
     Order,
+    Translation,
+    Booking,
 }
+
+/// Calls a macro with the type that a [`TypeName`] names.
+macro_rules! with_type {
+    ($name:expr, $then:ident) => {
+        match $name {
+            TypeName::Escalation => $then!(Escalation),
+            TypeName::Query => $then!(Query),
+            TypeName::Ticket => $then!(Ticket),
+            TypeName::Order => $then!(Order),
+            TypeName::Translation => $then!(Translation),
+            TypeName::Booking => $then!(Booking),
+        }
+    };
+}
+pub(crate) use with_type;
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Escalation {
@@ -62,4 +79,25 @@ pub(crate) struct Order {
 struct Line {
     sku: String,
     quantity: i64,
+}
+
+// Doc comments are descriptions in the schema.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Translation {
+    /// Text to translate.
+    text: String,
+    /// Source language.
+    source: String,
+    /// Target language.
+    target: String,
+}
+
+/// A table for a party.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Booking {
+    guests: i64,
+    #[serde(default)]
+    smoking: Option<bool>,
+    /// A day of the week.
+    day: String,
 }

@@ -3,21 +3,31 @@
 mod agents;
 mod filters;
 mod hooks;
+mod tools;
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use switchboard_core::handoff::HistoryMarkers;
 use switchboard_core::hooks::HooksHandle;
+use switchboard_core::model::ModelHandle;
+use switchboard_core::run::{ModelFilter, ToolErrorMessage, ToolErrorText};
+use switchboard_core::tool::ToolErrorKind;
 use switchboard_core::trace::{MemoryTracer, Tracing};
 use switchboard_core::{
-    Agent, Error, EventKind, FinalOutput, Input, Item, MemorySession, RunConfig, RunResult, Runner,
-    StreamEvent,
+    Agent, Error, EventKind, FinalOutput, Input, Item, MemorySession, RunConfig, RunContext,
+    RunResult, Runner, StreamEvent, Team, ToolContext,
 };
 
-use crate::case::Case;
+pub(crate) use agents::{build_team, history_markers};
+
+use crate::case::{Case, ConfigCase};
+use crate::compare;
+use crate::lock::lock;
 use crate::models::RecordingModel;
 use crate::payloads::{Escalation, Order, Query, Ticket};
 use crate::serialize;
@@ -38,69 +48,186 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The run context of a case: its own context value, and the log of its callbacks.
+/// The run context of a case: its own context value, the log of its callbacks, and the events that
+/// the listeners of agent tools got.
+#[derive(Default)]
 pub(crate) struct CaseContext {
-    context: Value,
+    value: Mutex<Value>,
     log: Mutex<Vec<Value>>,
+    /// By the id of the outer call.
+    heard: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
 impl CaseContext {
-    pub(crate) fn log(&self, entry: Value) {
-        // Nothing panics while the lock is held.
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(entry);
+    pub(crate) fn new(value: &Value) -> Self {
+        Self {
+            value: Mutex::new(value.clone()),
+            ..Self::default()
+        }
     }
 
-    fn take_log(&self) -> Value {
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *log).into()
+    /// The context value.
+    pub(crate) fn value(&self) -> Value {
+        lock(&self.value).clone()
     }
+
+    /// Returns `true` if a field of the context value has this value.
+    fn has(&self, field: &str, value: &Value) -> bool {
+        compare::plain(value, &lock(&self.value)[field]).is_none()
+    }
+
+    /// Sets fields of the context value.
+    fn set(&self, fields: &Map<String, Value>) {
+        let mut value = lock(&self.value);
+        for (name, field) in fields {
+            value[name] = field.clone();
+        }
+    }
+
+    /// The number of entries in the log.
+    pub(crate) fn log_length(&self) -> usize {
+        lock(&self.log).len()
+    }
+
+    pub(crate) fn take_log(&self) -> Value {
+        std::mem::take(&mut *lock(&self.log)).into()
+    }
+
+    /// Records an event that a listener got.
+    fn heard(&self, call_id: &str, event: Value) {
+        let mut heard = lock(&self.heard);
+        heard.entry(call_id.to_owned()).or_default().push(event);
+    }
+
+    pub(crate) fn take_heard(&self) -> Value {
+        json!(std::mem::take(&mut *lock(&self.heard)))
+    }
+}
+
+/// Contexts of callbacks, which log with the call of the agent tool that they are inside of.
+trait Log {
+    fn run_context(&self) -> &RunContext<CaseContext>;
+
+    fn log(&self, mut entry: Value) {
+        let ctx = self.run_context();
+        if let Some(call) = ctx.outer_call() {
+            entry["in"] = Value::from(&*call.call_id);
+        }
+        lock(&ctx.log).push(entry);
+    }
+}
+
+impl Log for RunContext<CaseContext> {
+    fn run_context(&self) -> &RunContext<CaseContext> {
+        self
+    }
+}
+
+impl Log for ToolContext<CaseContext> {
+    fn run_context(&self) -> &RunContext<CaseContext> {
+        ToolContext::run_context(self)
+    }
+}
+
+/// The parts of a scenario that its agents are built with.
+pub(crate) struct Environment {
+    pub(crate) markers: HistoryMarkers,
+    /// The models of agents, by name. Agents that are not there have that of the run.
+    pub(crate) models: HashMap<String, ModelHandle>,
+    /// The filter on all model calls.
+    pub(crate) model_filter: Option<ModelFilter<CaseContext>>,
+    /// The session of the runs.
+    pub(crate) session: MemorySession,
+    /// The sessions of agent tools.
+    pub(crate) tool_sessions: Mutex<BTreeMap<String, MemorySession>>,
+}
+
+impl Environment {
+    pub(crate) fn new(case: &Case) -> Self {
+        Self {
+            markers: history_markers(case),
+            models: HashMap::new(),
+            model_filter: None,
+            session: MemorySession::new(),
+            tool_sessions: Mutex::default(),
+        }
+    }
+
+    /// The settings of a run.
+    pub(crate) fn run_config(&self, case: &ConfigCase) -> Result<RunConfig<CaseContext>, String> {
+        Ok(RunConfig {
+            nest_handoff_history: case.nest_handoff_history,
+            handoff_input_filter: filters::optional(&case.handoff_input_filter, &self.markers)?,
+            handoff_history_mapper: filters::mapper(case.handoff_history_mapper.as_deref())?,
+            history_markers: self.markers.clone(),
+            model_filter: self.model_filter.clone(),
+            tool_error_text: Some(ToolErrorText::new(reference_text)),
+            ..RunConfig::default()
+        })
+    }
+
+    /// The settings of a run with hooks, a tracer, and the session if the case has one.
+    pub(crate) fn observed_config(
+        &self,
+        case: &Case,
+        tracer: &MemoryTracer,
+    ) -> Result<RunConfig<CaseContext>, String> {
+        Ok(RunConfig {
+            max_turns: Some(case.max_turns.unwrap_or(10)),
+            hooks: vec![HooksHandle::new(hooks::LoggingHooks::default())],
+            tracing: Tracing::To(Arc::new(tracer.clone())),
+            session: case.session.then(|| self.session.clone().into()),
+            ..self.run_config(&case.run_config)?
+        })
+    }
+
+    /// What the sessions of agent tools hold.
+    pub(crate) fn tool_session_items(&self) -> Value {
+        let sessions = lock(&self.tool_sessions);
+        let items = sessions
+            .iter()
+            .map(|(tool, session)| (tool.clone(), serialize::items(&session.items())));
+        items.collect()
+    }
+}
+
+/// The text of the reference for arguments that do not fit. By default, the model is told what is
+/// wrong with them.
+fn reference_text(_ctx: RunContext<CaseContext>, message: ToolErrorMessage) -> Option<String> {
+    let is_invalid = message.error.kind() == ToolErrorKind::InvalidArguments;
+    is_invalid.then(|| "An error occurred while running the tool. Please try again.".to_owned())
+}
+
+/// Waits for a scenario.
+///
+/// # Errors
+/// Returns an error if the case cannot be read.
+pub(crate) fn block_on(
+    scenario: impl Future<Output = Result<Value, String>>,
+) -> Result<Value, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .map_err(|error| error.to_string())?
+        .block_on(scenario)
 }
 
 /// Runs a case and serializes the outcome.
 ///
 /// # Errors
 /// Returns an error if the case cannot be read.
-pub(crate) fn run(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Value, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime
-        .map_err(|error| error.to_string())?
-        .block_on(run_async(case, mode, model))
-}
-
-async fn run_async(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Value, String> {
-    let context = Arc::new(CaseContext {
-        context: case.context.clone(),
-        log: Mutex::default(),
-    });
+pub(crate) async fn run(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Value, String> {
+    let context = Arc::new(CaseContext::new(&case.context));
     let tracer = MemoryTracer::new();
-    let session = MemorySession::new();
-    let markers = agents::history_markers(case);
-    let mut config = RunConfig {
+    let environment = Environment::new(case);
+    let config = Arc::new(RunConfig {
         model: Some(model.clone().into()),
-        max_turns: Some(case.max_turns.unwrap_or(10)),
-        nest_handoff_history: case.run_config.nest_handoff_history,
-        handoff_input_filter: filters::optional(&case.run_config.handoff_input_filter, &markers)?,
-        handoff_history_mapper: filters::mapper(case.run_config.handoff_history_mapper.as_deref())?,
-        history_markers: markers.clone(),
-        hooks: vec![HooksHandle::new(hooks::LoggingHooks)],
-        tracing: Tracing::To(Arc::new(tracer.clone())),
-        ..RunConfig::default()
-    };
-    if case.session {
-        config.session = Some(session.clone().into());
-    }
-    let config = Arc::new(config);
+        ..environment.observed_config(case, &tracer)?
+    });
 
-    let team = agents::build_team(case, &markers)?;
-    let mut agent = team
-        .get(&case.start)
-        .ok_or("the first agent is not there")?
-        .clone();
+    let team = build_team(case, &environment)?;
+    let mut agent = first_agent(case, &team)?;
 
     let mut stream = Vec::new();
     let mut got = json!({});
@@ -112,17 +239,7 @@ async fn run_async(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Va
         let runner = Runner::new(&agent)
             .replace_config(config.clone())
             .context(context.clone());
-        let input = parse_input(input)?;
-        let outcome = match mode {
-            Mode::Plain => runner.run(input).await,
-            Mode::Streamed => {
-                let mut events = runner.stream(input);
-                while let Some(event) = events.next().await {
-                    stream.extend(event_name(&event));
-                }
-                events.finish().await
-            }
-        };
+        let outcome = run_input(&runner, parse_input(input)?, mode, &mut stream).await;
         got = serialize_outcome(&outcome);
         match outcome {
             Ok(result) => agent = result.last_agent().clone(),
@@ -134,11 +251,39 @@ async fn run_async(case: &Case, mode: Mode, model: &RecordingModel) -> Result<Va
     got["log"] = context.take_log();
     got["spans"] = serialize::spans(&tracer.spans());
     got["stream"] = stream.into();
-    got["session_items"] = serialize::items(&session.items());
+    got["session_items"] = serialize::items(&environment.session.items());
     Ok(got)
 }
 
-fn serialize_outcome(outcome: &Result<RunResult<CaseContext>, Error>) -> Value {
+/// The agent that a scenario begins at.
+pub(crate) fn first_agent(
+    case: &Case,
+    team: &Team<CaseContext>,
+) -> Result<Agent<CaseContext>, String> {
+    let agent = team.get(&case.start);
+    Ok(agent.ok_or("the first agent is not there")?.clone())
+}
+
+/// Runs one input. Adds the names of the events of a streamed run to `stream`.
+pub(crate) async fn run_input(
+    runner: &Runner<CaseContext, Arc<CaseContext>>,
+    input: Input,
+    mode: Mode,
+    stream: &mut Vec<Value>,
+) -> Result<RunResult<CaseContext>, Error> {
+    match mode {
+        Mode::Plain => runner.run(input).await,
+        Mode::Streamed => {
+            let mut events = runner.stream(input);
+            while let Some(event) = events.next().await {
+                stream.extend(event_name(&event).map(Value::from));
+            }
+            events.finish().await
+        }
+    }
+}
+
+pub(crate) fn serialize_outcome(outcome: &Result<RunResult<CaseContext>, Error>) -> Value {
     match outcome {
         Ok(result) => json!({
             "final_output": result.final_output().map(|output| typed(result.last_agent(), output)),
@@ -148,7 +293,7 @@ fn serialize_outcome(outcome: &Result<RunResult<CaseContext>, Error>) -> Value {
             "input_list": serialize::items(&result.to_input_list()),
         }),
         Err(error) => json!({
-            "error": {"type": serialize::error_type(error.kind()), "message": error.to_string()},
+            "error": {"type": serialize::error_type(error), "message": error.to_string()},
         }),
     }
 }
@@ -168,12 +313,10 @@ fn typed(agent: &Agent<CaseContext>, output: &FinalOutput) -> Value {
     value.unwrap_or_else(|| output.to_value())
 }
 
-fn event_name(event: &StreamEvent) -> Option<Value> {
+fn event_name(event: &StreamEvent) -> Option<String> {
     match &event.kind {
-        EventKind::AgentUpdated { .. } => {
-            Some(Value::from(format!("agent_updated:{}", event.agent)))
-        }
-        EventKind::Item { name, .. } => Some(Value::from(name.as_str())),
+        EventKind::AgentUpdated { .. } => Some(format!("agent_updated:{}", event.agent)),
+        EventKind::Item { name, .. } => Some(name.as_str().to_owned()),
         _ => None,
     }
 }

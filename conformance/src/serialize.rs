@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::{Items, RunItem, RunItemKind, RunItems};
 use switchboard_core::trace::{Span, SpanData};
-use switchboard_core::{ErrorKind, Input, Item, ModelRequest};
+use switchboard_core::{Error, ErrorKind, Input, Item, ModelRequest};
+
+/// The reason that guardrails on the calls of tools give for tripping.
+pub(crate) const TOOL_INPUT: &str = "input";
 
 pub(crate) fn items(items: &Items) -> Value {
     items.iter().map(raw).collect()
@@ -53,10 +57,11 @@ pub(crate) fn handoff_data<C>(data: &HandoffInputData<C>) -> Value {
     })
 }
 
+pub(crate) fn schema(schema: &RawValue) -> Value {
+    serde_json::from_str(schema.get()).unwrap_or_default()
+}
+
 pub(crate) fn model_call(request: &ModelRequest) -> Value {
-    let schema = |schema: &serde_json::value::RawValue| {
-        serde_json::from_str::<Value>(schema.get()).unwrap_or_default()
-    };
     json!({
         "system": request.instructions.as_deref(),
         "input": items(&request.input),
@@ -73,15 +78,21 @@ pub(crate) fn model_call(request: &ModelRequest) -> Value {
     })
 }
 
-pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
-    match kind {
+/// The reference's name of an error.
+pub(crate) fn error_type(error: &Error) -> &'static str {
+    match error.kind() {
         ErrorKind::ModelBehavior => "ModelBehaviorError",
         ErrorKind::Configuration => "UserError",
         ErrorKind::MaxTurns => "MaxTurnsExceeded",
         ErrorKind::InputGuardrail => "InputGuardrailTripwireTriggered",
         ErrorKind::OutputGuardrail => "OutputGuardrailTripwireTriggered",
         ErrorKind::ModelRefusal => "ModelRefusalError",
-        ErrorKind::UserCode | ErrorKind::Model => "RuntimeError",
+        // The guardrails of the runner say what they checked.
+        ErrorKind::ToolGuardrail => match error.guardrail().map(|result| &result.info) {
+            Some(info) if info == TOOL_INPUT => "ToolInputGuardrailTripwireTriggered",
+            _ => "ToolOutputGuardrailTripwireTriggered",
+        },
+        ErrorKind::UserCode | ErrorKind::Model | ErrorKind::Tool => "RuntimeError",
         _ => "another kind of error",
     }
 }

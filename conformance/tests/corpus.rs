@@ -4,21 +4,29 @@
 
 use std::path::{Path, PathBuf};
 
-use conformance::corpus::{self, Options, Protocol};
+use conformance::corpus::{self, Options, Protocol, Tally};
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
 #[test]
-fn the_corpus_passes() {
+fn the_corpus_passes_and_cases_that_cannot_run_are_listed_with_the_reason() {
     let mut failures = Vec::new();
     let tally = corpus::run(&cases(), Options::default(), &mut |failure| {
         failures.push(failure)
     })
     .unwrap();
     assert_eq!(failures, [""; 0]);
-    assert_eq!((tally.passed, tally.failed, tally.skipped), (513, 0, 10));
+    assert_eq!((tally.passed, tally.failed, tally.skipped), (585, 0, 12));
+    assert_eq!(
+        tally.skips,
+        [
+            "needs_approval: the engine has no approvals of tool calls yet",
+            "waits_while_listened_to: the engine has no approvals of tool calls yet",
+            "realtime.json: the engine has no realtime sessions yet",
+        ]
+    );
 }
 
 #[test]
@@ -36,30 +44,55 @@ fn every_case_that_a_protocol_can_represent_passes_over_http() {
     }
 }
 
+/// Runs a copy of a file of the corpus in which a text is replaced once, in all cases whose name
+/// contains `only`.
+fn run_changed(file: &str, only: &str, from: &str, to: &str) -> (Tally, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let cases = std::fs::read_to_string(cases().join(file)).unwrap();
+    let changed = cases.replacen(from, to, 1);
+    assert!(cases != changed, "{from} is not in {file}");
+    std::fs::write(path, changed).unwrap();
+    let options = Options {
+        only: Some(only),
+        ..Options::default()
+    };
+    let mut failures = Vec::new();
+    let tally = corpus::run(folder.path(), options, &mut |failure| {
+        failures.push(failure)
+    });
+    (tally.unwrap(), failures)
+}
+
 #[test]
 fn a_changed_value_fails_with_its_path_and_both_values() {
-    let folder = std::env::temp_dir().join(format!("conformance-{}", std::process::id()));
-    let runs = folder.join("runs");
-    std::fs::create_dir_all(&runs).unwrap();
-    let case = std::fs::read_to_string(cases().join("runs/triage_basic.json")).unwrap();
-    let changed = case.replacen(
+    let (tally, failures) = run_changed(
+        "runs/triage_basic.json",
+        "",
         "\"last_agent\": \"Billing agent\"",
         "\"last_agent\": \"Filling agent\"",
-        1,
     );
-    assert_ne!(case, changed);
-    std::fs::write(runs.join("changed.json"), changed).unwrap();
-    let mut failures = Vec::new();
-    let tally = corpus::run(&folder, Options::default(), &mut |failure| {
-        failures.push(failure)
-    })
-    .unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!((tally.passed, tally.failed), (0, 2));
     assert_eq!(
         failures[0],
         "FAILED triage_basic (plain): expect.last_agent: expected \"Filling agent\", got \"Billing agent\""
     );
+}
+
+#[test]
+fn a_run_in_stages_also_runs_with_its_state_stored_where_a_stage_follows() {
+    let (tally, failures) = run_changed(
+        "agent_tools.json",
+        "no_session_inside",
+        "\"final_output\":\"12 still.\"",
+        "\"final_output\":\"13 now.\"",
+    );
+    assert_eq!((tally.passed, tally.failed), (0, 4));
+    let difference = "expect.stages[1].final_output: expected \"13 now.\", got \"12 still.\"";
+    let ways = ["plain", "plain, stored", "streamed", "streamed, stored"];
+    let expected = ways.map(|way| format!("FAILED no_session_inside ({way}): {difference}"));
+    assert_eq!(failures, expected);
 }
 
 #[test]

@@ -39,12 +39,12 @@ pub(super) fn data(expected: &Value, got: &Value) -> Check {
     }
 }
 
-/// Compares leniently, with every `input_json_schema` as a schema. For model requests.
+/// Compares leniently, with the schemas of handoffs and tools as schemas. For model requests.
 pub(super) fn data_with_schemas(expected: &Value, got: &Value) -> Check {
     match (expected, got) {
         (Value::Object(_), Value::Object(_)) => {
             fields(expected, got, |name, expected, got| match name {
-                "input_json_schema" => schema::schema(expected, got),
+                "input_json_schema" | "parameters" => schema::schema(expected, got),
                 _ => data_with_schemas(expected, got),
             })
         }
@@ -118,13 +118,17 @@ fn same_number(expected: &Number, got: &Number) -> bool {
     expected == got || (has_float && expected.as_f64() == got.as_f64())
 }
 
-/// Compares two texts: byte for byte, then as JSON, then as nested history.
+/// Compares two texts: byte for byte, then as JSON, then as text with fenced blocks, then as nested
+/// history.
 fn texts(expected: &str, got: &str) -> Check {
     if expected == got {
         return Ok(());
     }
     if let (Some(expected), Some(got)) = (parse_json(expected), parse_json(got)) {
         return data(&expected, &got).map_err(Difference::in_json_text);
+    }
+    if let (Some(expected), Some(got)) = (fenced_parts(expected), fenced_parts(got)) {
+        return fenced(&expected, &got);
     }
     if let (Some(expected), Some(got)) = (history_lines(expected), history_lines(got)) {
         return histories(&expected, &got);
@@ -138,6 +142,36 @@ fn parse_json(text: &str) -> Option<Value> {
         return None;
     }
     serde_json::from_str(text).ok()
+}
+
+/// Splits a text at the fences of its blocks: every second part is the content of a block. Returns
+/// `None` if there is no block.
+fn fenced_parts(text: &str) -> Option<Vec<&str>> {
+    let parts: Vec<&str> = text.split("```").collect();
+    (parts.len() > 1 && parts.len() % 2 == 1).then_some(parts)
+}
+
+/// Compares texts with fenced blocks: blocks as JSON or as schemas, the rest byte for byte.
+fn fenced(expected: &[&str], got: &[&str]) -> Check {
+    for index in 0..expected.len().max(got.len()) {
+        let (expected, got) = (expected.get(index).copied(), got.get(index).copied());
+        let (expected, got) = (expected.unwrap_or_default(), got.unwrap_or_default());
+        let is_block = index % 2 == 1;
+        let compared = match (parse_json(expected), parse_json(got)) {
+            (Some(expected), Some(got)) if is_block && is_schema(&expected) => {
+                schema::schema(&expected, &got)
+            }
+            (Some(expected), Some(got)) if is_block => data(&expected, &got),
+            _ if expected == got => Ok(()),
+            _ => Err(Difference::of_texts(expected, got)),
+        };
+        compared.map_err(|difference| difference.in_field(&format!("(part {})", index + 1)))?;
+    }
+    Ok(())
+}
+
+fn is_schema(value: &Value) -> bool {
+    value["properties"].is_object() && value["type"].is_string()
 }
 
 /// Splits a nested-history message into a heading, a start marker, records and an end marker. Users
@@ -340,5 +374,31 @@ mod tests {
 
         assert!(data(&expected, &got).is_err());
         assert_eq!(data_with_schemas(&expected, &got), Ok(()));
+    }
+    #[test]
+    fn fenced_blocks_are_compared_as_json_and_schemas_as_schemas() {
+        let text = |head: &str, data: &str, schema: &str| {
+            json!(format!(
+                "{head}\n\n```\n{data}\n```\n\nSchema:\n\n```\n{schema}\n```\n"
+            ))
+        };
+        let schema = r#"{"type": "object", "properties": {"a": {"type": "string"}}}"#;
+        let titled = r#"{"title": "T", "properties": {"a": {"type": "string"}}, "type": "object"}"#;
+        let other = r#"{"type": "object", "properties": {"a": {"type": "integer"}}}"#;
+        let expected = text("Data:", r#"{"a": 1, "b": 2}"#, schema);
+
+        let same = text("Data:", "{\n  \"b\": 2.0,\n  \"a\": 1\n}", titled);
+        assert_eq!(data(&expected, &same), Ok(()));
+        for (got, path) in [
+            (text("Date:", r#"{"a": 1, "b": 2}"#, schema), "(part 1)"),
+            (text("Data:", r#"{"a": 1, "b": 3}"#, schema), "(part 2).b"),
+            (
+                text("Data:", r#"{"a": 1, "b": 2}"#, other),
+                "(part 4).properties.a.type",
+            ),
+            (json!("Data:\n\n```\n{}\n```\n"), "(part 2).a"),
+        ] {
+            assert_eq!(path_of(data(&expected, &got)).as_deref(), Some(path));
+        }
     }
 }

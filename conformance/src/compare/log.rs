@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::data::data;
+use super::data::{data, fields};
 use super::difference::{Check, Difference};
 use super::unordered::{compare_lists, run_at};
 
-/// Compares two logs. Consecutive entries of tools are compared as a set, and each tool must start
-/// before it is called and be called before it ends.
+/// Compares two logs. Consecutive entries of tools are compared as a set, and the stages of each tool
+/// must be in order.
 pub(super) fn log(expected: &Value, got: &Value) -> Check {
     let (Value::Array(expected), Value::Array(got)) = (expected, got) else {
         return data(expected, got);
     };
-    compare_lists(expected, got, is_tool_entry, data)?;
+    compare_lists(expected, got, is_tool_entry, entry)?;
     let mut index = 0;
     while index < got.len() {
         let run = run_at(got, index, is_tool_entry);
@@ -22,18 +22,46 @@ pub(super) fn log(expected: &Value, got: &Value) -> Check {
     Ok(())
 }
 
+/// Compares two entries. The call ids of hooks are the runner's own.
+fn entry(expected: &Value, got: &Value) -> Check {
+    if !expected.is_object() || !got.is_object() {
+        return data(expected, got);
+    }
+    let is_hook = expected["run_hook"].is_string();
+    fields(expected, got, |name, expected, got| match name {
+        "call_id" if is_hook => Ok(()),
+        _ => data(expected, got),
+    })
+}
+
 /// A stage of a tool call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
+    ApprovalCondition,
+    InputGuardrail,
     RunHookStart,
     AgentHookStart,
     Call,
+    InputBuilder,
+    OutputExtractor,
+    Failure,
+    OutputGuardrail,
     RunHookEnd,
     AgentHookEnd,
 }
 
 /// Pairs of stages of which the first comes before the second.
-const ORDER: [(Stage, Stage); 6] = [
+const ORDER: [(Stage, Stage); 16] = [
+    (Stage::ApprovalCondition, Stage::RunHookStart),
+    (Stage::InputGuardrail, Stage::RunHookStart),
+    (Stage::RunHookStart, Stage::InputBuilder),
+    (Stage::RunHookStart, Stage::OutputExtractor),
+    (Stage::RunHookStart, Stage::Failure),
+    (Stage::RunHookStart, Stage::OutputGuardrail),
+    (Stage::InputBuilder, Stage::RunHookEnd),
+    (Stage::OutputExtractor, Stage::RunHookEnd),
+    (Stage::Failure, Stage::RunHookEnd),
+    (Stage::OutputGuardrail, Stage::RunHookEnd),
     (Stage::RunHookStart, Stage::Call),
     (Stage::AgentHookStart, Stage::Call),
     (Stage::Call, Stage::RunHookEnd),
@@ -48,6 +76,23 @@ fn is_tool_entry(entry: &Value) -> bool {
 
 /// The tool of an entry, and the stage it logs.
 fn tool_stage(entry: &Value) -> Option<(&str, Stage)> {
+    let others = [
+        ("needs_approval", "needs_approval", Stage::ApprovalCondition),
+        ("tool_input_guardrail", "of", Stage::InputGuardrail),
+        ("tool_output_guardrail", "of", Stage::OutputGuardrail),
+        ("input_builder", "input_builder", Stage::InputBuilder),
+        (
+            "output_extractor",
+            "output_extractor",
+            Stage::OutputExtractor,
+        ),
+        ("failure", "failure", Stage::Failure),
+    ];
+    for (key, tool, stage) in others {
+        if entry[key].is_string() {
+            return Some((entry[tool].as_str()?, stage));
+        }
+    }
     let tool = entry["tool"].as_str()?;
     let stage = match (entry["run_hook"].as_str(), entry["agent_hook"].as_str()) {
         (None, None) => Stage::Call,
@@ -246,5 +291,54 @@ mod tests {
         let got = json!([llm_end(), {"on_handoff": "A"}, handoff()]);
 
         assert_eq!(log(&expected, &got).unwrap_err().path, "[1].run_hook");
+    }
+    #[test]
+    fn what_belongs_to_a_tool_is_ordered_around_its_start_and_end() {
+        let guardrail = |kind: &str| json!({kind: "limit", "of": "a"});
+        let (start, end) = (hook("tool_start", "a"), hook("tool_end", "a"));
+        let condition = json!({"needs_approval": "a", "call_id": "c1"});
+        for before in [condition, guardrail("tool_input_guardrail")] {
+            let expected = json!([before, start, call("a"), end]);
+            let other = json!([start, before, call("a"), end]);
+            assert_eq!(log(&expected, &expected), Ok(()));
+            assert_eq!(log(&expected, &other).unwrap_err().path, "[0]");
+        }
+        for inside in [
+            guardrail("tool_output_guardrail"),
+            json!({"input_builder": "a", "params": {}}),
+            json!({"output_extractor": "a"}),
+            json!({"failure": "a", "error": "RuntimeError"}),
+        ] {
+            let expected = json!([start, inside, end]);
+            assert_eq!(log(&expected, &expected), Ok(()));
+            assert_eq!(
+                log(&expected, &json!([inside, start, end]))
+                    .unwrap_err()
+                    .path,
+                "[0]"
+            );
+            assert_eq!(
+                log(&expected, &json!([start, end, inside]))
+                    .unwrap_err()
+                    .path,
+                "[1]"
+            );
+        }
+    }
+
+    #[test]
+    fn the_call_ids_of_hooks_are_not_compared() {
+        let with_id = |mut entry: Value| {
+            entry["call_id"] = json!("c1");
+            entry
+        };
+        let start = hook("tool_start", "a");
+        let condition = json!({"needs_approval": "a"});
+
+        assert_eq!(
+            log(&json!([start]), &json!([with_id(start.clone())])),
+            Ok(())
+        );
+        assert!(log(&json!([condition]), &json!([with_id(condition.clone())])).is_err());
     }
 }

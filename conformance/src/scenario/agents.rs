@@ -4,29 +4,54 @@ use serde_json::{Value, json};
 use switchboard_core::agent::ToolUseBehavior;
 use switchboard_core::guardrail::{InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict};
 use switchboard_core::handoff::{HistoryMarkers, IntoHandoff as _};
-use switchboard_core::{Agent, FinalOutput, Handoff, Input, RunContext, Team, Tool, handoff, tool};
+use switchboard_core::{Agent, FinalOutput, Handoff, Input, RunContext, Team, handoff};
 
 use super::hooks::LoggingAgentHooks;
-use super::{CaseContext, filters};
-use crate::case::{AgentCase, Case, DetailedHandoff, EnabledCase, HandoffCase, ToolCase};
-use crate::compare;
-use crate::payloads::{Escalation, Order, Query, Ticket, TypeName};
+use super::{CaseContext, Environment, Log as _, filters, tools};
+use crate::case::{AgentCase, Case, DetailedHandoff, EnabledCase, HandoffCase, ToolKind};
+use crate::payloads::{
+    Booking, Escalation, Order, Query, Ticket, Translation, TypeName, with_type,
+};
 use crate::serialize;
 
 /// Builds all agents of a case.
-pub(super) fn build_team(
+pub(crate) fn build_team(
     case: &Case,
-    markers: &HistoryMarkers,
+    environment: &Environment,
 ) -> Result<Team<CaseContext>, String> {
+    let mut built: Vec<Option<Agent<CaseContext>>> = case.agents.iter().map(|_| None).collect();
+    // Agents that are tools of others come first.
+    while built.iter().any(Option::is_none) {
+        let mut is_stuck = true;
+        for (index, agent) in case.agents.iter().enumerate() {
+            if built[index].is_none() && uses_only(agent, &built) {
+                built[index] = Some(build_agent(agent, environment, &built)?);
+                is_stuck = false;
+            }
+        }
+        if is_stuck {
+            return Err(
+                "an agent tool's agent is missing, or agents are tools of each other".into(),
+            );
+        }
+    }
     let mut team = Team::new();
-    for agent in &case.agents {
-        team = team.agent(build_agent(agent, markers)?);
+    for agent in built.into_iter().flatten() {
+        team = team.agent(agent);
     }
     team.build().map_err(|error| error.to_string())
 }
 
+/// Returns `true` if the agents that this one uses as tools are built.
+fn uses_only(case: &AgentCase, built: &[Option<Agent<CaseContext>>]) -> bool {
+    case.tools.iter().all(|tool| match &tool.kind {
+        ToolKind::Agent(tool) => tools::agent_of(tool, built).is_ok(),
+        ToolKind::Function(_) => true,
+    })
+}
+
 /// The markers around nested history, with the defaults for those that the case does not set.
-pub(super) fn history_markers(case: &Case) -> HistoryMarkers {
+pub(crate) fn history_markers(case: &Case) -> HistoryMarkers {
     let mut markers = HistoryMarkers::default();
     if let Some(wrappers) = &case.history_wrappers {
         if let Some(start) = &wrappers.start {
@@ -39,8 +64,15 @@ pub(super) fn history_markers(case: &Case) -> HistoryMarkers {
     markers
 }
 
-fn build_agent(case: &AgentCase, markers: &HistoryMarkers) -> Result<Agent<CaseContext>, String> {
+fn build_agent(
+    case: &AgentCase,
+    environment: &Environment,
+    built: &[Option<Agent<CaseContext>>],
+) -> Result<Agent<CaseContext>, String> {
     let mut agent = Agent::new(case.name.as_str());
+    if let Some(model) = environment.models.get(&case.name) {
+        agent = agent.model(model.clone());
+    }
     if let Some(instructions) = &case.instructions {
         agent = agent.instructions(instructions.as_str());
     }
@@ -51,10 +83,10 @@ fn build_agent(case: &AgentCase, markers: &HistoryMarkers) -> Result<Agent<CaseC
         agent = agent.hooks(LoggingAgentHooks(case.name.clone()));
     }
     for tool in &case.tools {
-        agent = agent.tool(build_tool(tool));
+        agent = agent.tool(tools::build_tool(tool, environment, built)?);
     }
     for handoff in &case.handoffs {
-        agent = agent.handoff(build_handoff(handoff, markers)?);
+        agent = agent.handoff(build_handoff(handoff, &environment.markers)?);
     }
     for guardrail in case.input_guardrails.iter().cloned() {
         let name = guardrail.name.clone();
@@ -75,13 +107,14 @@ fn build_agent(case: &AgentCase, markers: &HistoryMarkers) -> Result<Agent<CaseC
             };
         agent = agent.output_guardrail(OutputGuardrail::new(name, check));
     }
-    agent = match case.output_type {
-        None => agent,
-        Some(TypeName::Escalation) => agent.output::<Escalation>(),
-        Some(TypeName::Query) => agent.output::<Query>(),
-        Some(TypeName::Ticket) => agent.output::<Ticket>(),
-        Some(TypeName::Order) => agent.output::<Order>(),
-    };
+    if let Some(output_type) = case.output_type {
+        macro_rules! typed {
+            ($type:ty) => {
+                agent.output::<$type>()
+            };
+        }
+        agent = with_type!(output_type, typed);
+    }
     Ok(match &case.tool_use_behavior {
         None | Some(Value::Null) => agent,
         Some(Value::String(rule)) if rule == "run_llm_again" => agent,
@@ -96,20 +129,6 @@ fn build_agent(case: &AgentCase, markers: &HistoryMarkers) -> Result<Agent<CaseC
             agent.tool_use_behavior(ToolUseBehavior::stop_at(names))
         }
     })
-}
-
-fn build_tool(case: &ToolCase) -> Tool<CaseContext> {
-    let parameters = case.parameters.clone().unwrap_or_else(|| json!({}));
-    let (returns, fails) = (case.returns.clone(), case.fails.clone());
-    tool::<CaseContext>(case.name.as_str())
-        .description(case.description.as_str())
-        .run_raw(&parameters, move |ctx| {
-            ctx.log(json!({"tool": ctx.tool(), "arguments": ctx.arguments()}));
-            match &fails {
-                Some(error) => Err(error.clone()),
-                None => Ok(returns.clone()),
-            }
-        })
 }
 
 fn build_handoff(
@@ -136,9 +155,9 @@ fn build_handoff(
     builder = match case.is_enabled.clone() {
         None => builder,
         Some(EnabledCase::Fixed(enabled)) => builder.enabled(enabled),
-        Some(EnabledCase::Context { context, equals }) => builder.enabled_if(move |ctx, _agent| {
-            compare::plain(&equals, &ctx.context[&context]).is_none()
-        }),
+        Some(EnabledCase::Context { context, equals }) => {
+            builder.enabled_if(move |ctx, _agent| ctx.has(&context, &equals))
+        }
     };
     macro_rules! typed {
         ($type:ty) => {{
@@ -153,10 +172,7 @@ fn build_handoff(
         }};
     }
     Ok(match case.input_type {
-        Some(TypeName::Escalation) => typed!(Escalation),
-        Some(TypeName::Query) => typed!(Query),
-        Some(TypeName::Ticket) => typed!(Ticket),
-        Some(TypeName::Order) => typed!(Order),
+        Some(input_type) => with_type!(input_type, typed),
         None if case.on_handoff => {
             let log = logging_callback(case);
             builder

@@ -7,7 +7,7 @@ use switchboard_core::filters::{self, Filter};
 use switchboard_core::handoff::{HandoffInputData, HistoryMapper, HistoryMarkers};
 use switchboard_core::{Input, Item};
 
-use super::CaseContext;
+use super::{CaseContext, Log as _};
 use crate::serialize;
 
 /// Returns the filter that a case names, or `None` if it names none.

@@ -1,15 +1,29 @@
 //! Hooks that log their calls.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_core::hooks::{AgentHooks, HookResult, RunHooks, ToolEnd, Transfer};
 use switchboard_core::{
     Agent, FinalOutput, ModelRequest, ModelResponse, RunContext, Tool, ToolContext,
 };
 
-use super::{CaseContext, typed};
+use super::{CaseContext, Log as _, typed};
 
 /// Logs the calls of run hooks.
-pub(super) struct LoggingHooks;
+#[derive(Default)]
+pub(crate) struct LoggingHooks {
+    /// The agent tool that they were given to.
+    pub(super) of_tool: Option<String>,
+}
+
+impl LoggingHooks {
+    fn log(&self, ctx: &RunContext<CaseContext>, mut entry: Value) -> HookResult {
+        if let Some(tool) = &self.of_tool {
+            entry["hooks_of"] = Value::from(tool.as_str());
+        }
+        ctx.log(entry);
+        Ok(())
+    }
+}
 
 impl RunHooks<CaseContext> for LoggingHooks {
     async fn on_agent_start(
@@ -17,8 +31,10 @@ impl RunHooks<CaseContext> for LoggingHooks {
         ctx: &RunContext<CaseContext>,
         agent: &Agent<CaseContext>,
     ) -> HookResult {
-        ctx.log(json!({"run_hook": "agent_start", "agent": agent.name()}));
-        Ok(())
+        self.log(
+            ctx,
+            json!({"run_hook": "agent_start", "agent": agent.name()}),
+        )
     }
 
     async fn on_agent_end(
@@ -28,8 +44,10 @@ impl RunHooks<CaseContext> for LoggingHooks {
         output: &FinalOutput,
     ) -> HookResult {
         let output = typed(agent, output);
-        ctx.log(json!({"run_hook": "agent_end", "agent": agent.name(), "output": output}));
-        Ok(())
+        self.log(
+            ctx,
+            json!({"run_hook": "agent_end", "agent": agent.name(), "output": output}),
+        )
     }
 
     async fn on_llm_start(
@@ -38,8 +56,7 @@ impl RunHooks<CaseContext> for LoggingHooks {
         agent: &Agent<CaseContext>,
         _request: &ModelRequest,
     ) -> HookResult {
-        ctx.log(json!({"run_hook": "llm_start", "agent": agent.name()}));
-        Ok(())
+        self.log(ctx, json!({"run_hook": "llm_start", "agent": agent.name()}))
     }
 
     async fn on_llm_end(
@@ -48,8 +65,7 @@ impl RunHooks<CaseContext> for LoggingHooks {
         agent: &Agent<CaseContext>,
         _response: &ModelResponse,
     ) -> HookResult {
-        ctx.log(json!({"run_hook": "llm_end", "agent": agent.name()}));
-        Ok(())
+        self.log(ctx, json!({"run_hook": "llm_end", "agent": agent.name()}))
     }
 
     async fn on_tool_start(
@@ -57,10 +73,9 @@ impl RunHooks<CaseContext> for LoggingHooks {
         ctx: &RunContext<CaseContext>,
         agent: &Agent<CaseContext>,
         tool: &Tool<CaseContext>,
-        _call: &ToolContext<CaseContext>,
+        call: &ToolContext<CaseContext>,
     ) -> HookResult {
-        ctx.log(json!({"run_hook": "tool_start", "agent": agent.name(), "tool": tool.name()}));
-        Ok(())
+        self.log(ctx, tool_hook("tool_start", agent, tool, call))
     }
 
     async fn on_tool_end(
@@ -68,11 +83,10 @@ impl RunHooks<CaseContext> for LoggingHooks {
         ctx: &RunContext<CaseContext>,
         agent: &Agent<CaseContext>,
         tool: &Tool<CaseContext>,
-        _call: &ToolContext<CaseContext>,
+        call: &ToolContext<CaseContext>,
         _end: &ToolEnd<'_>,
     ) -> HookResult {
-        ctx.log(json!({"run_hook": "tool_end", "agent": agent.name(), "tool": tool.name()}));
-        Ok(())
+        self.log(ctx, tool_hook("tool_end", agent, tool, call))
     }
 
     async fn on_handoff(
@@ -81,9 +95,20 @@ impl RunHooks<CaseContext> for LoggingHooks {
         transfer: &Transfer<'_, CaseContext>,
     ) -> HookResult {
         let (from, to) = (transfer.from.name(), transfer.to.name());
-        ctx.log(json!({"run_hook": "handoff", "from": from, "to": to}));
-        Ok(())
+        self.log(ctx, json!({"run_hook": "handoff", "from": from, "to": to}))
     }
+}
+
+/// The entry of a hook on a tool. The call id serves to check what lies inside the call.
+fn tool_hook(
+    hook: &str,
+    agent: &Agent<CaseContext>,
+    tool: &Tool<CaseContext>,
+    call: &ToolContext<CaseContext>,
+) -> Value {
+    json!({
+        "run_hook": hook, "agent": agent.name(), "tool": tool.name(), "call_id": call.call_id(),
+    })
 }
 
 /// Logs the calls of agent hooks, with the name of the agent.

@@ -18,6 +18,7 @@ use crate::handle::IntoHandle;
 use crate::handoff::function_name;
 use crate::hooks::HooksHandle;
 use crate::items::{Input, RunItem, RunItemKind};
+use crate::output::FinalOutput;
 use crate::run::stream::StreamEvent;
 use crate::run::{RunConfig, RunResult, Runner, ServerHistory};
 use crate::schema;
@@ -163,8 +164,9 @@ impl<C> AgentTool<C> {
 
 /// The agent's input.
 impl<C> AgentTool<C> {
-    /// Sets the type of the tool's arguments. The agent gets them as JSON, and with a summary of the
-    /// fields if any has a description.
+    /// Sets the type of the tool's arguments. The agent gets the fields that the type has as JSON; with
+    /// a summary of them if the type or a field has a description, and no field is a list, an object or
+    /// optional.
     #[must_use]
     pub fn parameters<P: JsonSchema>(mut self) -> Self {
         let schema = schema::of::<P>();
@@ -376,9 +378,10 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
 /// The final output of a run. If it is empty and no guardrail has seen it, the last text or tool
 /// output that is not.
 fn answer_of<C>(result: &RunResult<C>) -> ToolOutput {
-    let text = result.final_text();
-    if !text.is_empty() || !result.guardrail_results(GuardrailKind::Output).is_empty() {
-        return text.into_owned().into();
+    let has_text = !result.final_text().is_empty();
+    if has_text || !result.guardrail_results(GuardrailKind::Output).is_empty() {
+        let output = result.final_output().map(FinalOutput::to_value);
+        return output.unwrap_or_else(|| "".into()).into();
     }
     let items: Vec<&RunItem> = result.new_items().iter().collect();
     let texts = items.iter().rev().filter_map(|made| match made.kind() {

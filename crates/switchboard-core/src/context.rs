@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::items::Items;
 use crate::lock::lock;
 use crate::model::Usage;
+use crate::tool::OuterToolCall;
 
 /// The application's own state and the run's usage so far, passed to every callback.
 ///
@@ -27,6 +28,7 @@ pub struct RunContext<C = ()> {
     usage: Usage,
     added: AddedUsage,
     turn_input: Option<Items>,
+    outer_call: Option<Arc<OuterToolCall>>,
 }
 
 /// Usage that the run has not counted yet, of its models and of models that user code called. It is
@@ -78,6 +80,7 @@ impl<C> RunContext<C> {
             usage,
             added,
             turn_input: None,
+            outer_call: None,
         }
     }
 
@@ -92,6 +95,12 @@ impl<C> RunContext<C> {
         self.turn_input.as_ref()
     }
 
+    /// For a run inside a tool call, where it is inside one.
+    pub(crate) fn inside(mut self, outer_call: Option<Arc<OuterToolCall>>) -> Self {
+        self.outer_call = outer_call;
+        self
+    }
+
     /// The application's state, to keep it longer than the callback.
     pub fn state(&self) -> &Arc<C> {
         &self.state
@@ -100,6 +109,37 @@ impl<C> RunContext<C> {
     /// The usage of the run when this context was made.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// The tool call that this run lies inside of: that of [`Agent::as_tool`](crate::Agent::as_tool),
+    /// or the one given to [`Runner::within`](crate::Runner::within). The innermost, if there are
+    /// several; `None` outside of tool calls.
+    ///
+    /// Hooks, tools and instructions of an agent used as a tool can so tell concurrent calls apart,
+    /// and read the arguments.
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, RunContext, Runner};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let expert: Agent = Agent::new("Expert").instructions_fn(|ctx: RunContext, _agent| {
+    ///     let asked = ctx.outer_call().map(|call| call.arguments.to_string());
+    ///     format!("You were called with {}.", asked.unwrap_or_default())
+    /// });
+    /// let clerk = Agent::new("Clerk").tool(expert.as_tool("ask_expert"));
+    /// let model = ScriptedModel::new()
+    ///     .call("ask_expert", r#"{"input": "Why?"}"#)
+    ///     .say("Because.")
+    ///     .say("It is so.");
+    /// Runner::new(&clerk).model(model.clone()).run("Hm?").await?;
+    /// let instructions = model.requests()[1].instructions.clone();
+    /// assert_eq!(instructions.as_deref(), Some(r#"You were called with {"input": "Why?"}."#));
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub fn outer_call(&self) -> Option<&OuterToolCall> {
+        self.outer_call.as_deref()
     }
 
     /// Counts usage of a model that user code called itself, in a tool, a filter, a guardrail or a
@@ -122,6 +162,6 @@ impl<C> Deref for RunContext<C> {
     }
 }
 
-impl_clone! { struct RunContext<C> { state, usage, added, turn_input } }
+impl_clone! { struct RunContext<C> { state, usage, added, turn_input, outer_call } }
 
 impl_debug! { RunContext<C> { usage: usage } }

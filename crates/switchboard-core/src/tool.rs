@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use builder::{ToolBuilder, tool};
-pub use context::ToolContext;
 pub(crate) use context::{CallInfo, ProgressReporter};
+pub use context::{OuterToolCall, ToolContext};
 use error::TimedOut;
 pub(crate) use error::ToolNotFound;
 pub use error::{ToolError, ToolErrorKind, ToolFailure};

@@ -42,6 +42,7 @@ use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, RunItem};
 use crate::offer::Offer;
+use crate::tool::{OuterToolCall, ToolError};
 use crate::trace::{OpenSpan, REDACTED, SpanData, Trace, Tracing};
 
 /// One run in this process.
@@ -55,6 +56,8 @@ pub(super) struct Driver<C> {
     context: Arc<C>,
     /// Usage that is not counted in the run yet.
     added_usage: AddedUsage,
+    /// The tool call that the run lies inside of.
+    outer_call: Option<Arc<OuterToolCall>>,
     trace: Trace,
     /// The span that the run lies under: that of a tool, for a run inside one.
     root_span: Option<u64>,
@@ -93,6 +96,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             config,
             context,
             added_usage: AddedUsage::default(),
+            outer_call: None,
             agent_span: OpenSpan::default(),
             turn_span: OpenSpan::default(),
             offer: None,
@@ -111,6 +115,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// lie under that of the call.
     pub(super) fn within(mut self, outer: &OuterCall) -> Self {
         self.added_usage = AddedUsage::within(outer.usage.clone());
+        self.outer_call = Some(outer.call.clone());
         if !matches!(self.config.tracing, Tracing::Off)
             && let Some((trace, span)) = outer.trace.trace()
         {
@@ -232,6 +237,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn ctx(&self) -> RunContext<C> {
         let usage = *self.run.usage() + self.added_usage.get();
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
+            .inside(self.outer_call.clone())
     }
 
     /// Runs user code within a span. `what` names it in the error. Not an `async fn`, whose future
@@ -309,8 +315,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn mark_failure(&mut self, error: &Error) {
+        let cause = error.cause();
+        let is_of_inner_run = cause.is_some_and(|cause| cause.is::<ToolError>());
         match error.kind() {
-            ErrorKind::MaxTurns => {
+            // The inner run has marked its own agent, and the call is marked as failed.
+            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail if is_of_inner_run => {}
+            ErrorKind::MaxTurns if !is_of_inner_run => {
                 let max = self.config.max_turns;
                 let data = || json!({"max_turns": max});
                 self.agent_span.fail_with("Max turns exceeded", data);
@@ -318,17 +328,28 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ErrorKind::InputGuardrail
             | ErrorKind::OutputGuardrail
             | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail => {
+            | ErrorKind::ToolGuardrail
+                if !is_of_inner_run =>
+            {
                 let name = || error.guardrail().map(|result| &*result.guardrail);
                 let data = || json!({"guardrail": name()});
-                self.agent_span
-                    .fail_with("Guardrail tripwire triggered", data);
+                // The agent has done nothing yet when an input guardrail trips.
+                let span = match error.kind() {
+                    ErrorKind::InputGuardrail => &mut self.turn_span,
+                    _ => &mut self.agent_span,
+                };
+                span.fail_with("Guardrail tripwire triggered", data);
             }
             ErrorKind::UserCode
             | ErrorKind::Model
             | ErrorKind::Tool
             | ErrorKind::ModelRefusal
-            | ErrorKind::Session => {
+            | ErrorKind::Session
+            | ErrorKind::MaxTurns
+            | ErrorKind::InputGuardrail
+            | ErrorKind::OutputGuardrail
+            | ErrorKind::HandoffGuardrail
+            | ErrorKind::ToolGuardrail => {
                 let data = self.error_data(error);
                 self.agent_span.fail_with("Error in agent run", || data);
             }

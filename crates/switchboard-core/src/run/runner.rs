@@ -16,7 +16,7 @@ use crate::agent::Agent;
 use crate::context::AddedUsage;
 use crate::error::{Error, ErrorKind};
 use crate::items::Input;
-use crate::tool::ToolContext;
+use crate::tool::{OuterToolCall, ToolContext};
 use crate::trace::TraceParent;
 
 /// Runs a conversation, beginning with one agent.
@@ -57,6 +57,7 @@ pub struct Runner<C = (), S = ()> {
 pub(super) struct OuterCall {
     pub(super) usage: AddedUsage,
     pub(super) trace: TraceParent,
+    pub(super) call: Arc<OuterToolCall>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -106,7 +107,8 @@ impl<C> Runner<C> {
 
 impl<C, S> Runner<C, S> {
     /// Puts the runs inside a tool call of another run: their usage is counted there as well, and
-    /// their spans lie under that of the call.
+    /// their spans lie under that of the call. Their code can read the call, see
+    /// [`RunContext::outer_call`](crate::RunContext::outer_call).
     ///
     /// ```
     /// use switchboard_core::{Agent, Runner, Tool, tool};
@@ -121,6 +123,7 @@ impl<C, S> Runner<C, S> {
         self.outer = Some(OuterCall {
             usage: call.run_context().added().clone(),
             trace: call.trace().clone(),
+            call: Arc::new(call.as_outer()),
         });
         self
     }

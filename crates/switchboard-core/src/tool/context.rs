@@ -23,6 +23,18 @@ pub struct ToolContext<C = ()> {
     call: Arc<CallInfo<C>>,
 }
 
+/// A tool call that a run lies inside of; see [`RunContext::outer_call`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OuterToolCall {
+    /// The tool's name.
+    pub tool: Arc<str>,
+    /// The identifier of the call.
+    pub call_id: Arc<str>,
+    /// The arguments as the model wrote them.
+    pub arguments: Arc<str>,
+}
+
 /// The details of a tool call.
 pub(crate) struct CallInfo<C> {
     /// The agent whose model called the tool.
@@ -83,6 +95,15 @@ impl<C> ToolContext<C> {
 
     pub(crate) fn trace(&self) -> &TraceParent {
         &self.call.trace
+    }
+
+    /// This call, for a run inside it.
+    pub(crate) fn as_outer(&self) -> OuterToolCall {
+        OuterToolCall {
+            tool: self.call.tool.clone(),
+            call_id: self.call.call_id.clone(),
+            arguments: self.call.arguments.clone(),
+        }
     }
 
     /// Reports progress to the stream of the run, as [`EventKind::ToolProgress`]. It does nothing if

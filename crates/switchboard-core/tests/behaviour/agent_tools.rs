@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use switchboard_core::agent::{AgentTool, ToolUseBehavior};
 use switchboard_core::callback::BoxError;
-use switchboard_core::guardrail::{OutputGuardrail, ToolGuardrail, ToolVerdict};
+use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict, ToolGuardrail, ToolVerdict};
 use switchboard_core::hooks::{HookResult, RunHooks};
+use switchboard_core::items::RunItemKind;
 use switchboard_core::model::Usage;
 use switchboard_core::run::Fallback;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::tool::ToolOutput;
-use switchboard_core::trace::{MemoryTracer, Span};
+use switchboard_core::tool::{OuterToolCall, ToolOutput};
+use switchboard_core::trace::{MemoryTracer, Span, SpanData};
 use switchboard_core::{
     Agent, EventKind, Item, MemorySession, Model, ModelRequest, ModelResponse, RunContext,
     RunResult, Runner, handoff, tool,
@@ -265,6 +267,51 @@ async fn an_empty_answer_falls_back_to_the_last_text_unless_a_guardrail_saw_it()
     }
 }
 
+#[tokio::test]
+async fn a_structured_answer_is_data_in_the_calling_run() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    struct Balance {
+        amount: u32,
+    }
+    let expert: Agent = Agent::new("Expert").output::<Balance>();
+    let clerk = Agent::new("Clerk")
+        .tool(expert.as_tool("ask"))
+        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool());
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"input": "x"}"#)
+        .say(r#"{"amount": 12}"#);
+    let result = Runner::new(&clerk).model(model).run("x").await.unwrap();
+    let output = serde_json::json!({"amount": 12});
+    let kind = result.new_items().last().unwrap().kind().clone();
+    assert_eq!(kind, RunItemKind::ToolCallOutput { output });
+    assert_eq!(
+        described(&result.to_input_list())[2],
+        r#"output of call_1: {"amount":12}"#
+    );
+    let answer: Balance = result.final_output_as().unwrap();
+    assert_eq!(answer, Balance { amount: 12 });
+}
+
+#[tokio::test]
+async fn an_agent_gets_only_the_fields_that_the_type_of_its_arguments_has() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "read by serde and schemars only")]
+    struct Query {
+        query: String,
+        limit: Option<u32>,
+    }
+    let expert: Agent = Agent::new("Expert");
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask").parameters::<Query>());
+    let model = ScriptedModel::new()
+        .call("ask", r#"{"query": "q", "limit": "3", "more": 1}"#)
+        .say("found")
+        .say("ok");
+    let runner = Runner::new(&clerk).model(model.clone());
+    runner.run("x").await.unwrap();
+    let asked = described(&model.requests_of("Expert")[0].input);
+    assert_eq!(asked, [r#"user: {"query": "q", "limit": 3}"#]);
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Translation {
     /// The text to translate.
@@ -397,4 +444,125 @@ async fn a_failure_of_an_agent_can_end_the_calling_run() {
     let error = Runner::new(&clerk).model(model).run("x").await.unwrap_err();
     assert!(error.is_max_turns(), "{error}");
     assert_eq!(error.run().unwrap().agent(), "Clerk");
+}
+
+#[tokio::test]
+async fn code_inside_an_agent_tool_can_read_the_call_it_runs_for() {
+    type Seen = Mutex<Vec<(String, Option<OuterToolCall>)>>;
+    fn record(what: &str) -> impl Fn(RunContext<Seen>) + use<> {
+        let what = what.to_owned();
+        move |ctx| {
+            let seen = (what.clone(), ctx.outer_call().cloned());
+            ctx.lock().unwrap().push(seen);
+        }
+    }
+    let (look, instruct) = (record("tool"), record("instructions"));
+    let lookup = tool::<Seen>("lookup").run(move |ctx, (): ()| look(ctx.run_context().clone()));
+    let inner = Agent::new("Inner").tool(lookup);
+    let middle = Agent::new("Middle")
+        .instructions_fn(move |ctx, _agent| {
+            instruct(ctx);
+            "Ask further."
+        })
+        .tool(inner.as_tool("ask_inner"));
+    let ask = record("condition");
+    let outer =
+        Agent::new("Outer").tool(middle.as_tool("ask_middle").enabled_if(move |ctx, _agent| {
+            ask(ctx);
+            true
+        }));
+    let model = ScriptedModel::new()
+        .call("ask_middle", r#"{"input": "first"}"#)
+        .call("ask_inner", r#"{"input": "second"}"#)
+        .call("lookup", "{}")
+        .say("inner")
+        .say("middle")
+        .say("outer");
+    let seen = Arc::new(Seen::default());
+    let runner = Runner::new(&outer).model(model).context(seen.clone());
+    runner.run("Hm?").await.unwrap();
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let told = seen.iter().map(|(what, call)| match call {
+        None => format!("{what}: no call"),
+        Some(call) => format!("{what}: {} {} {}", call.tool, call.call_id, call.arguments),
+    });
+    let mut told: Vec<String> = told.collect();
+    told.dedup();
+    assert_eq!(
+        told,
+        [
+            "condition: no call",
+            r#"instructions: ask_middle call_1 {"input": "first"}"#,
+            r#"tool: ask_inner call_2 {"input": "second"}"#,
+            r#"instructions: ask_middle call_1 {"input": "first"}"#,
+            "condition: no call",
+        ]
+    );
+}
+
+/// The names and errors of the spans of agents and tools, in start order.
+async fn marked(agent: &Agent, model: ScriptedModel) -> Vec<String> {
+    let tracer = MemoryTracer::new();
+    let runner = Runner::new(agent).model(model).tracer(tracer.clone());
+    runner.run("x").await.unwrap_err();
+    let spans = tracer
+        .take()
+        .into_iter()
+        .filter_map(|span| match span.data {
+            SpanData::Agent { name, .. } | SpanData::Function { name, .. } => {
+                let error = span.error.map_or("-".to_owned(), |error| error.message);
+                Some(format!("{name}: {error}"))
+            }
+            _ => None,
+        });
+    spans.collect()
+}
+
+#[tokio::test]
+async fn the_failure_of_an_inner_run_that_ends_the_run_is_marked_where_it_happened() {
+    let expert: Agent = Agent::new("Expert").tool(tool("look").run(|_ctx, (): ()| "x"));
+    let clerk = |ask: AgentTool| Agent::new("Clerk").tool(ask.fail_run());
+    let ask = r#"{"input": "x"}"#;
+
+    let turns = clerk(expert.as_tool("ask").max_turns(1));
+    let model = ScriptedModel::new().call("ask", ask).call("look", "{}");
+    assert_eq!(
+        marked(&turns, model).await,
+        [
+            "Clerk: Error in agent run",
+            "ask: Error running tool",
+            "Expert: Max turns exceeded",
+            "look: -",
+        ]
+    );
+
+    let guardrail = OutputGuardrail::new("no", |_ctx, _agent, _output| OutputVerdict::trip("no"));
+    let guarded = clerk(expert.output_guardrail(guardrail).as_tool("ask"));
+    let model = ScriptedModel::new().call("ask", ask).say("It is so.");
+    assert_eq!(
+        marked(&guarded, model).await,
+        [
+            "Clerk: -",
+            "ask: Error running tool",
+            "Expert: Guardrail tripwire triggered",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_guardrail_that_trips_on_a_call_or_its_output_fails_the_call() {
+    let on_call = ToolGuardrail::on_call("in", |_ctx| ToolVerdict::trip("no"));
+    let on_output = ToolGuardrail::on_output("out", |_ctx, _output| ToolVerdict::trip("no"));
+    for guardrail in [on_call, on_output] {
+        let look = tool("look").guardrail(guardrail).run(|_ctx, (): ()| "x");
+        let agent: Agent = Agent::new("Clerk").tool(look);
+        let model = ScriptedModel::new().call("look", "{}");
+        assert_eq!(
+            marked(&agent, model).await,
+            [
+                "Clerk: Guardrail tripwire triggered",
+                "look: Error running tool",
+            ]
+        );
+    }
 }

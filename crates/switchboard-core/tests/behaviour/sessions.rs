@@ -237,7 +237,7 @@ async fn a_session_may_have_a_limit_of_its_own() {
     let agent: Agent = Agent::new("A");
     for (limit, expected) in [(None, 3), (Some(1), 2)] {
         let session = MemorySession::new();
-        let old: Vec<_> = (0..6).map(|n| Item::user(&n.to_string())).collect();
+        let old: Vec<_> = (0..6).map(|n| Item::user(n.to_string())).collect();
         session.append(&old).await.unwrap();
         let model = ScriptedModel::new().say("ok");
         let mut runner = Runner::new(&agent)

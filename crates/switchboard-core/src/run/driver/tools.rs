@@ -1,12 +1,13 @@
 //! Running tools, and deciding what follows from their results.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::hooks::HookCall;
 use super::{Driver, configuration_error};
@@ -25,7 +26,7 @@ use crate::tool::{
     CallInfo, ProgressReporter, Tool, ToolContext, ToolError, ToolErrorKind, ToolNotFound,
     ToolOutput,
 };
-use crate::trace::{OpenSpan, REDACTED, SpanData};
+use crate::trace::{OpenSpan, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
@@ -176,7 +177,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 error,
                 duration: took,
             };
-            self.call_hooks(HookCall::ToolEnd(tool, &ctx, &end)).await?;
+            let ended = self.call_hooks(HookCall::ToolEnd(tool, &ctx, &end)).await;
+            ended.inspect_err(|error| self.mark_failed_tool(&mut span, tool, error))?;
         }
         ran.stage = ToolStage::Reported;
         Ok(())
@@ -240,7 +242,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             none => {
                 let mut replacement = None;
                 if !attempt.is_allowed {
-                    replacement = self.check_call(tool, ctx, &mut attempt.results).await?;
+                    let checked = self.check_call(tool, ctx, &mut attempt.results).await;
+                    replacement =
+                        checked.inspect_err(|error| self.mark_failed_tool(span, tool, error))?;
                     attempt.final_results.append(&mut attempt.results);
                     attempt.is_allowed = replacement.is_none();
                 }
@@ -253,7 +257,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     None => {
                         self.report_tool_start(call, ctx).await;
                         if !attempt.is_started {
-                            self.call_hooks(HookCall::ToolStart(tool, ctx)).await?;
+                            let started = self.call_hooks(HookCall::ToolStart(tool, ctx)).await;
+                            started
+                                .inspect_err(|error| self.mark_failed_tool(span, tool, error))?;
                             attempt.is_started = true;
                         }
                         let start = Instant::now();
@@ -265,8 +271,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         if ran.stage == ToolStage::Ran {
-            self.check_tool_output(tool, ctx, &mut ran.result.output, &mut attempt.results)
-                .await?;
+            let checked = self
+                .check_tool_output(tool, ctx, &mut ran.result.output, &mut attempt.results)
+                .await;
+            checked.inspect_err(|error| self.mark_failed_tool(span, tool, error))?;
             attempt.final_results.append(&mut attempt.results);
             ran.stage = ToolStage::Checked;
         }
@@ -358,24 +366,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Ok(output) => return Ok((output, None)),
             Err(error) => error,
         };
-        let ends_run = tool.ends_run(&error);
-        // The error may quote the arguments.
-        let is_traced = self.config.trace_sensitive_data;
-        let data = || {
-            let error = if is_traced {
-                error.to_string()
-            } else {
-                REDACTED.to_owned()
-            };
-            json!({"tool_name": tool.name(), "error": error})
-        };
-        if ends_run {
-            span.fail_with("Error running tool", data);
+        if tool.ends_run(&error) {
+            self.mark_failed_tool(span, tool, &error);
             return Err(self.tool_failed(tool, error));
         }
+        let data = || self.tool_error_data(tool, &error);
         span.fail_with("Error running tool (non-fatal)", data);
         let name = tool.name();
-        if is_traced {
+        if self.config.trace_sensitive_data {
             tracing::warn!(tool = name, %error, "a tool failed; the model is told");
         } else {
             tracing::warn!(tool = name, "a tool failed; the model is told");
@@ -389,6 +387,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         };
         Ok((text.into(), Some(error)))
+    }
+
+    /// Marks the span of a tool whose failure ends the run: its own, or that of a guardrail or a hook.
+    fn mark_failed_tool(&self, span: &mut OpenSpan, tool: &Tool<C>, error: &impl Display) {
+        span.fail_with("Error running tool", || self.tool_error_data(tool, error));
+    }
+
+    /// The details of a tool's error for a span. The error may quote the arguments.
+    fn tool_error_data(&self, tool: &Tool<C>, error: &impl Display) -> Value {
+        let mut data = self.error_data(error);
+        data["tool_name"] = tool.name().into();
+        data
     }
 
     /// The text for the model about a call of a tool that does not exist.

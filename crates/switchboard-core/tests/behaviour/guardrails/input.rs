@@ -10,6 +10,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::{GuardrailKind, InputGuardrail, InputVerdict};
 use switchboard_core::run::Fallback;
 use switchboard_core::testing::ScriptedModel;
+use switchboard_core::trace::MemoryTracer;
 use switchboard_core::{
     Agent, ErrorKind, Input, Item, MemorySession, Model, ModelRequest, ModelResponse, Runner, tool,
 };
@@ -286,4 +287,22 @@ async fn a_recovered_run_without_turns_stores_the_replaced_input() {
         described(&session.items()),
         ["user: pay with [CARD]", "assistant: Sorry."]
     );
+}
+
+#[tokio::test]
+async fn a_trip_is_marked_in_the_turn_and_leaves_the_agent_without_an_error() {
+    let guardrail = InputGuardrail::new("no", |_ctx, _agent, _input| InputVerdict::trip("no"));
+    let agent: Agent = Agent::new("A").input_guardrail(guardrail);
+    let tracer = MemoryTracer::new();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new())
+        .tracer(tracer.clone());
+    runner.run("x").await.unwrap_err();
+    let spans = tracer.spans();
+    let errors = spans.iter().filter_map(|span| {
+        let error = span.error.as_ref()?;
+        Some((span.data.kind(), error.message.as_str()))
+    });
+    let errors: Vec<(&str, &str)> = errors.collect();
+    assert_eq!(errors, [("turn", "Guardrail tripwire triggered")]);
 }

@@ -1,0 +1,312 @@
+//! Builds the tools that a case describes: functions, and agents used as tools.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use switchboard_core::agent::AgentTool;
+use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use switchboard_core::items::RunItemKind;
+use switchboard_core::tool::{ToolError, ToolErrorKind, ToolOutput};
+use switchboard_core::{
+    Agent, Error, Input, Item, RunResult, StreamEvent, Tool, ToolContext, tool,
+};
+
+use super::hooks::LoggingHooks;
+use super::{CaseContext, Environment, Log as _, event_name};
+use crate::case::{
+    AgentToolCase, EnabledCase, Extractor, FailureCase, FunctionToolCase, InputBuilder, ToolCase,
+    ToolGuardrailAction, ToolGuardrailCase, ToolKind, ToolSession,
+};
+use crate::lock::lock;
+use crate::payloads::{
+    Booking, Escalation, Order, Query, Ticket, Translation, TypeName, with_type,
+};
+use crate::serialize;
+
+/// Builds a tool. The agents that it uses must be among those that are built.
+pub(super) fn build_tool(
+    case: &ToolCase,
+    environment: &Environment,
+    built: &[Option<Agent<CaseContext>>],
+) -> Result<Tool<CaseContext>, String> {
+    /// Sets what functions and agents used as tools have in common.
+    macro_rules! common {
+        ($builder:expr) => {{
+            let mut builder = $builder.description(case.description.as_str());
+            builder = match case.is_enabled.clone() {
+                None => builder,
+                Some(EnabledCase::Fixed(enabled)) => builder.enabled(enabled),
+                Some(EnabledCase::Context { context, equals }) => {
+                    builder.enabled_if(move |ctx, _agent| ctx.has(&context, &equals))
+                }
+            };
+            for guardrail in guardrails(case) {
+                builder = builder.guardrail(guardrail);
+            }
+            builder
+        }};
+    }
+    match &case.kind {
+        ToolKind::Function(function) => {
+            let name = case.name.as_deref().ok_or("a tool without a name")?;
+            let mut builder = common!(tool::<CaseContext>(name));
+            if function.raises.is_some() {
+                builder = builder.fail_run();
+            }
+            let parameters = function.parameters.clone().unwrap_or_else(|| json!({}));
+            let body = function_body(function);
+            Ok(builder.run_raw(&parameters, body))
+        }
+        ToolKind::Agent(inner) => {
+            let agent = agent_of(inner, built)?;
+            let name = case.name.clone().unwrap_or_else(|| agent.tool_name());
+            let label = case.name.as_deref().unwrap_or(&inner.agent_tool);
+            let builder = common!(agent.as_tool(name));
+            Ok(agent_tool(builder, inner, label, environment)?.into())
+        }
+    }
+}
+
+/// The agent of an agent tool.
+pub(super) fn agent_of<'a>(
+    case: &AgentToolCase,
+    built: &'a [Option<Agent<CaseContext>>],
+) -> Result<&'a Agent<CaseContext>, String> {
+    let mut agents = built.iter().flatten();
+    let agent = agents.find(|agent| agent.name() == case.agent_tool);
+    agent.ok_or_else(|| format!("there is no agent {:?}", case.agent_tool))
+}
+
+fn function_body(
+    case: &FunctionToolCase,
+) -> impl Fn(ToolContext<CaseContext>) -> Result<Value, String> + use<> {
+    let (returns, sets) = (case.returns.clone(), case.sets.clone());
+    let failure = case.raises.clone().or_else(|| case.fails.clone());
+    move |ctx| {
+        ctx.log(json!({"tool": ctx.tool(), "arguments": ctx.arguments()}));
+        if let Some(failure) = &failure {
+            return Err(failure.clone());
+        }
+        ctx.set(&sets);
+        Ok(returns.clone())
+    }
+}
+
+/// The guardrails on the calls and the outputs of a tool.
+fn guardrails(case: &ToolCase) -> Vec<ToolGuardrail<CaseContext>> {
+    let inputs = case.input_guardrails.iter().cloned().map(|guardrail| {
+        ToolGuardrail::on_call(
+            guardrail.name.clone(),
+            move |ctx: ToolContext<CaseContext>| {
+                let arguments = ctx.arguments().to_owned();
+                verdict(&guardrail, "tool_input_guardrail", &ctx, &arguments)
+            },
+        )
+    });
+    let outputs = case.output_guardrails.iter().cloned().map(|guardrail| {
+        ToolGuardrail::on_output(guardrail.name.clone(), move |ctx, output| {
+            verdict(&guardrail, "tool_output_guardrail", &ctx, &output.text())
+        })
+    });
+    inputs.chain(outputs).collect()
+}
+
+fn verdict(
+    case: &ToolGuardrailCase,
+    kind: &str,
+    ctx: &ToolContext<CaseContext>,
+    text: &str,
+) -> ToolVerdict {
+    ctx.log(json!({kind: case.name, "of": ctx.tool()}));
+    match case.does {
+        _ if !text.contains(&case.on) => ToolVerdict::Allow,
+        ToolGuardrailAction::Reject => ToolVerdict::replace(case.message.as_str()),
+        ToolGuardrailAction::Raise if kind == "tool_input_guardrail" => {
+            ToolVerdict::trip(serialize::TOOL_INPUT)
+        }
+        ToolGuardrailAction::Raise => ToolVerdict::trip(Value::Null),
+    }
+}
+
+/// Sets what only agents used as tools have. `label` stands for the tool in logs.
+fn agent_tool(
+    mut builder: AgentTool<CaseContext>,
+    case: &AgentToolCase,
+    label: &str,
+    environment: &Environment,
+) -> Result<AgentTool<CaseContext>, String> {
+    if let Some(turns) = case.max_turns {
+        builder = builder.max_turns(turns);
+    }
+    if case.hooks {
+        let of_tool = Some(label.to_owned());
+        builder = builder.hooks(LoggingHooks { of_tool });
+    }
+    builder = match case.session {
+        None => builder,
+        Some(ToolSession::Shared) => builder.session(environment.session.clone()),
+        Some(ToolSession::Own) => {
+            let mut sessions = lock(&environment.tool_sessions);
+            let session = sessions.entry(label.to_owned()).or_default().clone();
+            builder.session(session)
+        }
+    };
+    if let Some(config) = &case.run_config {
+        builder = builder.config(environment.run_config(config)?);
+    }
+    builder = match &case.failure {
+        FailureCase::Default => builder,
+        FailureCase::Raise => builder.fail_run(),
+        FailureCase::Says { says } => {
+            let (says, label) = (says.clone(), label.to_owned());
+            builder.failure_text(move |ctx, error| {
+                ctx.log(json!({"failure": label, "error": failure_type(&error)}));
+                says.clone()
+            })
+        }
+    };
+    builder = input(builder, case, label);
+    if let Some(extractor) = case.output_extractor.clone() {
+        let label = label.to_owned();
+        builder = builder.answer_with(move |ctx, result| {
+            ctx.log(json!({"output_extractor": label}));
+            extract(&extractor, &ctx, &result)
+        });
+    }
+    let fails = match &case.on_stream {
+        None | Some(Value::Null | Value::Bool(false)) => return Ok(builder),
+        Some(Value::Bool(true)) => false,
+        Some(Value::String(text)) if text == "fails" => true,
+        Some(other) => return Err(format!("unknown on_stream {other}")),
+    };
+    Ok(builder.on_event(move |ctx, event| listen(&ctx, &event, fails)))
+}
+
+/// The reference's name of the error that an agent tool failed with.
+fn failure_type(error: &ToolError) -> &'static str {
+    match error.cause().downcast_ref::<Error>() {
+        Some(inner) => serialize::error_type(inner),
+        None if error.kind() == ToolErrorKind::InvalidArguments => "ModelBehaviorError",
+        None => "RuntimeError",
+    }
+}
+
+/// The arguments of an agent tool that has no parameters of its own.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct DefaultInput {
+    input: String,
+}
+
+/// Sets the parameters, and the function that makes the agent's input of them.
+fn input(
+    builder: AgentTool<CaseContext>,
+    case: &AgentToolCase,
+    label: &str,
+) -> AgentTool<CaseContext> {
+    macro_rules! parameters {
+        ($type:ty) => {
+            if case.include_input_schema {
+                builder.parameters_with_schema::<$type>()
+            } else {
+                builder.parameters::<$type>()
+            }
+        };
+    }
+    let Some(make) = case.input_builder.clone() else {
+        return match case.parameters {
+            None => builder,
+            Some(parameters) => with_type!(parameters, parameters),
+        };
+    };
+    let label: Arc<str> = label.into();
+    macro_rules! built {
+        ($type:ty) => {
+            builder.input(move |ctx: ToolContext<CaseContext>, params: $type| {
+                let params = serde_json::to_value(params).map_err(|error| error.to_string())?;
+                ctx.log(json!({"input_builder": &*label, "params": params}));
+                build_input(&make, params.as_object().cloned().unwrap_or_default())
+            })
+        };
+    }
+    match case.parameters {
+        None => built!(DefaultInput),
+        Some(parameters) => with_type!(parameters, built),
+    }
+}
+
+fn build_input(builder: &InputBuilder, params: Map<String, Value>) -> Result<Input, String> {
+    match builder {
+        InputBuilder::Fails(error) => Err(error.clone()),
+        InputBuilder::Text(template) => {
+            let filled = params.iter().fold(template.clone(), |text, (name, value)| {
+                text.replace(&format!("{{{name}}}"), &python_text(value))
+            });
+            Ok(filled.into())
+        }
+        InputBuilder::Messages(false) => Err("an input builder that builds nothing".to_owned()),
+        InputBuilder::Messages(true) => {
+            let messages = params.iter();
+            let messages = messages.map(|(name, value)| format!("{name}: {}", python_text(value)));
+            Ok(messages.map(Item::user).collect::<Vec<Item>>().into())
+        }
+    }
+}
+
+/// A value as Python prints it in a text.
+fn python_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Null => "None".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn extract(
+    extractor: &Extractor,
+    ctx: &ToolContext<CaseContext>,
+    result: &RunResult<CaseContext>,
+) -> Result<ToolOutput, String> {
+    let items = result.new_items();
+    Ok(match extractor {
+        Extractor::LastToolOutput => {
+            let output = items.iter().rev().find_map(|item| match item.kind() {
+                RunItemKind::ToolCallOutput { output } => Some(output.clone()),
+                _ => None,
+            });
+            output.unwrap_or_default().into()
+        }
+        Extractor::Messages => {
+            let messages = items
+                .iter()
+                .filter(|item| matches!(item.kind(), RunItemKind::MessageOutput))
+                .filter_map(|item| Some(item.item().text()?.into_owned()));
+            messages.collect::<Vec<String>>().join(" / ").into()
+        }
+        Extractor::LastAgent => result.last_agent().name().into(),
+        Extractor::Invocation => {
+            let (tool, call_id) = (ctx.tool(), ctx.call_id());
+            format!("{tool} {call_id} {}", ctx.arguments()).into()
+        }
+        Extractor::Prefix(prefix) => format!("{prefix}{}", result.final_text()).into(),
+        Extractor::Fails(error) => return Err(error.clone()),
+    })
+}
+
+fn listen(
+    ctx: &ToolContext<CaseContext>,
+    event: &StreamEvent,
+    fails: bool,
+) -> Result<(), &'static str> {
+    if let Some(name) = event_name(event) {
+        let heard = format!("{}: {name}", event.agent);
+        ctx.heard(ctx.call_id(), heard.into());
+    }
+    if fails {
+        return Err("the listener fails");
+    }
+    Ok(())
+}
