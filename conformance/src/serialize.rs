@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::{Items, RunItem, RunItemKind, RunItems};
-use switchboard_core::trace::{Span, SpanData};
+use switchboard_core::trace::{Span, SpanData, SpanId};
 use switchboard_core::{Error, ErrorKind, Input, Item, ModelRequest};
 
 /// The reason that guardrails on the calls of tools give for tripping.
@@ -99,12 +99,12 @@ pub(crate) fn error_type(error: &Error) -> &'static str {
 
 /// Serializes spans as trees, without the kinds that the corpus leaves out.
 pub(crate) fn spans(spans: &[Span]) -> Value {
-    let by_id: HashMap<u64, &Span> = spans.iter().map(|span| (span.id, span)).collect();
+    let by_id: HashMap<SpanId, &Span> = spans.iter().map(|span| (span.id, span)).collect();
     let kept: Vec<&Span> = spans.iter().filter(|span| is_kept(span)).collect();
     trees(None, &kept, &by_id)
 }
 
-fn trees(parent: Option<u64>, kept: &[&Span], by_id: &HashMap<u64, &Span>) -> Value {
+fn trees(parent: Option<SpanId>, kept: &[&Span], by_id: &HashMap<SpanId, &Span>) -> Value {
     kept.iter()
         .filter(|span| kept_parent(span, by_id) == parent)
         .map(|span| {
@@ -118,11 +118,11 @@ fn trees(parent: Option<u64>, kept: &[&Span], by_id: &HashMap<u64, &Span>) -> Va
 fn is_kept(span: &Span) -> bool {
     !matches!(
         span.data,
-        SpanData::Turn { .. } | SpanData::Generation { .. }
+        SpanData::Task { .. } | SpanData::Turn { .. } | SpanData::Generation { .. }
     )
 }
 
-fn kept_parent(span: &Span, by_id: &HashMap<u64, &Span>) -> Option<u64> {
+fn kept_parent(span: &Span, by_id: &HashMap<SpanId, &Span>) -> Option<SpanId> {
     let mut parent = by_id.get(&span.parent?).copied()?;
     while !is_kept(parent) {
         parent = by_id.get(&parent.parent?).copied()?;

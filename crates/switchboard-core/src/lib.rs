@@ -37,6 +37,7 @@ mod impls;
 mod agent_tool;
 mod context;
 mod enabled;
+mod environment;
 mod json;
 mod knowledge;
 mod lock;

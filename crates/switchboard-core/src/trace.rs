@@ -1,35 +1,67 @@
 //! Tracing: the spans of a run.
 //!
-//! A run makes a span for each agent, turn, model call, tool, handoff and guardrail. They go to a
-//! [`Tracer`]: by default to the `tracing` crate, nested under the caller's current span and entered
-//! while user code runs; to memory with a [`MemoryTracer`]; or to a tracer of your own. The content
-//! of a trace never enters a conversation.
+//! A run makes a span for itself, and for each agent, turn, model call, tool, handoff and guardrail.
+//! They go to a [`Tracer`]: by default to the `tracing` crate, nested under the caller's current span
+//! and entered while user code runs; to memory with a [`MemoryTracer`]; in batches to a
+//! [`TraceExporter`] with a [`BatchTracer`]; or to a tracer of your own. The content of a trace never
+//! enters a conversation.
+//!
+//! The spans of a run are one trace, described by a [`TraceInfo`]. A resumed run goes on in its
+//! trace, a run inside a tool is part of the trace around it, and with a [`Trace`] an application puts
+//! several runs and spans of its own into one.
+//!
+//! Two variables of the environment have the meaning they have for the reference. They are read once:
+//!
+//! | variable | effect |
+//! | --- | --- |
+//! | `OPENAI_AGENTS_DISABLE_TRACING` | with `1` or `true`, no spans are made, whatever the settings |
+//! | `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` | with anything but `1`, `true`, `yes` or `on`, spans have no arguments, outputs and messages, unless a setting asks for them |
 
+mod batch;
+mod custom;
+pub(crate) mod handle;
+mod id;
+mod info;
 mod memory;
+mod reference_json;
 mod subscriber;
+mod tracers;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+pub use batch::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
+pub use custom::{CustomSpan, Trace, TraceBuilder};
+pub use handle::TraceParent;
+pub use id::{SpanId, TraceId};
+pub use info::{TraceInfo, TraceSettings};
 pub use memory::MemoryTracer;
-use serde::Serialize;
+pub use reference_json::JsonExporter;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
-use subscriber::SubscriberTracer;
-use tracing::Instrument as _;
-use tracing::instrument::Instrumented;
+pub use tracers::{TracerKey, Tracers};
 
-use crate::callback::catch_panic_sync;
 use crate::guardrail::GuardrailOutcome;
-use crate::items::Item;
+use crate::items::{Item, Items};
 use crate::model::Usage;
 
 /// Receives the spans of runs.
 ///
-/// Both methods are called during runs and must not block. A panic in one is logged and ignored.
+/// Its methods are called during runs and must not block. A panic in one is logged and ignored.
 pub trait Tracer: Send + Sync + 'static {
+    /// Called when a trace begins, before its spans. A resumed run goes on in its trace, which does
+    /// not begin again, unless it began in another process.
+    fn trace_start(&self, trace: &TraceInfo) {
+        let _ = trace;
+    }
+
+    /// Called when a trace has ended, after its spans; once, also where the run is resumed later.
+    fn trace_end(&self, trace: &TraceInfo) {
+        let _ = trace;
+    }
+
     /// Called when a span begins. Some of its data is only known later.
     fn start(&self, span: &Span);
 
@@ -49,6 +81,16 @@ pub enum Tracing {
     To(Arc<dyn Tracer>),
 }
 
+impl Tracing {
+    /// Adds a tracer to those there are.
+    pub(crate) fn add(&mut self, tracer: Arc<dyn Tracer>) {
+        *self = match std::mem::take(self) {
+            Self::Subscriber | Self::Off => Self::To(tracer),
+            Self::To(others) => Self::To(Arc::new(tracers::Both(others, tracer))),
+        };
+    }
+}
+
 impl fmt::Debug for Tracing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -63,12 +105,13 @@ impl fmt::Debug for Tracing {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Span {
-    /// The span's number, unique in this process.
-    pub id: u64,
+    /// The identifier.
+    pub id: SpanId,
     /// The span it belongs to.
-    pub parent: Option<u64>,
-    /// The run it belongs to.
-    pub trace: u64,
+    pub parent: Option<SpanId>,
+    /// The trace it belongs to; serialised as its identifier.
+    #[serde(serialize_with = "serialize_id")]
+    pub trace: Arc<TraceInfo>,
     /// The time it began.
     pub started: SystemTime,
     /// The time it ended.
@@ -77,6 +120,10 @@ pub struct Span {
     pub data: SpanData,
     /// The error in it.
     pub error: Option<Box<SpanError>>,
+}
+
+fn serialize_id<S: Serializer>(trace: &TraceInfo, serializer: S) -> Result<S::Ok, S::Error> {
+    trace.id.serialize(serializer)
 }
 
 /// An error in a span.
@@ -99,6 +146,15 @@ pub(crate) const REDACTED: &str = "redacted";
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SpanData {
+    /// A run in this process, from its start to its end or from where it is resumed. A run that is
+    /// taken step by step has one for each step.
+    #[non_exhaustive]
+    Task {
+        /// The name of the workflow.
+        name: Arc<str>,
+        /// The usage of the run, with that of runs inside its tools.
+        usage: Usage,
+    },
     /// The time during which an agent has the conversation.
     #[non_exhaustive]
     Agent {
@@ -118,6 +174,8 @@ pub enum SpanData {
         turn: u32,
         /// The agent.
         agent: Arc<str>,
+        /// The usage of the turn, with that of runs inside its tools.
+        usage: Usage,
     },
     /// A model call.
     #[non_exhaustive]
@@ -126,6 +184,8 @@ pub enum SpanData {
         model: Arc<str>,
         /// The number of input items.
         input_items: usize,
+        /// Its input, unless sensitive data is excluded.
+        input: Option<Items>,
         /// The usage of the call.
         usage: Usage,
         /// Its response, unless sensitive data is excluded.
@@ -163,162 +223,28 @@ pub enum SpanData {
         /// The outcome.
         outcome: GuardrailOutcome,
     },
+    /// A part of the application's own code; see [`CustomSpan`].
+    #[non_exhaustive]
+    Custom {
+        /// Its name.
+        name: Arc<str>,
+        /// What the application says about it.
+        data: Value,
+    },
 }
 
 impl SpanData {
-    /// `agent`, `turn`, `generation`, `function`, `handoff` or `guardrail`.
+    /// `task`, `agent`, `turn`, `generation`, `function`, `handoff`, `guardrail` or `custom`.
     pub const fn kind(&self) -> &'static str {
         match self {
+            Self::Task { .. } => "task",
             Self::Agent { .. } => "agent",
             Self::Turn { .. } => "turn",
             Self::Generation { .. } => "generation",
             Self::Function { .. } => "function",
             Self::Handoff { .. } => "handoff",
             Self::Guardrail { .. } => "guardrail",
+            Self::Custom { .. } => "custom",
         }
-    }
-}
-
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// The trace of a run; clones share it.
-#[derive(Clone)]
-pub(crate) struct Trace {
-    sink: Option<Sink>,
-    id: u64,
-}
-
-/// The span of a run that another run lies under.
-#[derive(Clone, Default)]
-pub(crate) struct TraceParent {
-    trace: Option<Trace>,
-    span: Option<u64>,
-}
-
-impl TraceParent {
-    /// The trace of a run under this span, and the span.
-    pub(crate) fn trace(&self) -> Option<(Trace, Option<u64>)> {
-        Some((self.trace.clone()?, self.span))
-    }
-}
-
-#[derive(Clone)]
-enum Sink {
-    Subscriber(Arc<SubscriberTracer>),
-    Tracer(Arc<dyn Tracer>),
-}
-
-impl Sink {
-    fn tracer(&self) -> &dyn Tracer {
-        match self {
-            Self::Subscriber(tracer) => &**tracer,
-            Self::Tracer(tracer) => &**tracer,
-        }
-    }
-}
-
-impl Trace {
-    pub(crate) fn new(tracing: &Tracing) -> Self {
-        let sink = match tracing {
-            Tracing::Off => None,
-            Tracing::To(tracer) => Some(Sink::Tracer(tracer.clone())),
-            Tracing::Subscriber => {
-                SubscriberTracer::if_enabled().map(|tracer| Sink::Subscriber(Arc::new(tracer)))
-            }
-        };
-        let id = sink
-            .as_ref()
-            .map_or(0, |_| NEXT_ID.fetch_add(1, Ordering::Relaxed));
-        Self { sink, id }
-    }
-
-    /// The place of runs under a span of this trace.
-    pub(crate) fn parent(&self, span: Option<u64>) -> TraceParent {
-        TraceParent {
-            trace: Some(self.clone()),
-            span,
-        }
-    }
-
-    /// Begins a span; `data` is only called if spans are made.
-    pub(crate) fn span(&self, parent: Option<u64>, data: impl FnOnce() -> SpanData) -> OpenSpan {
-        let Some(sink) = &self.sink else {
-            return OpenSpan::default();
-        };
-        let span = Span {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            parent,
-            trace: self.id,
-            started: SystemTime::now(),
-            ended: None,
-            data: data(),
-            error: None,
-        };
-        ignore_panic(|| sink.tracer().start(&span));
-        OpenSpan(Some(Box::new((sink.clone(), span))))
-    }
-
-    /// Runs user code within the `tracing` span that stands for `span`.
-    pub(crate) fn within<F: Future>(&self, span: Option<u64>, future: F) -> Instrumented<F> {
-        let entered = match (&self.sink, span) {
-            (Some(Sink::Subscriber(tracer)), Some(id)) => tracer.tracing_span(id),
-            _ => tracing::Span::none(),
-        };
-        future.instrument(entered)
-    }
-}
-
-/// A span that ends when this is dropped, also when a run is cancelled.
-#[derive(Default)]
-pub(crate) struct OpenSpan(Option<Box<(Sink, Span)>>);
-
-impl OpenSpan {
-    pub(crate) fn id(&self) -> Option<u64> {
-        self.0.as_ref().map(|open| open.1.id)
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.0.is_some()
-    }
-
-    pub(crate) fn update(&mut self, change: impl FnOnce(&mut SpanData)) {
-        if let Some(open) = &mut self.0 {
-            change(&mut open.1.data);
-        }
-    }
-
-    pub(crate) fn fail(&mut self, message: &str) {
-        self.fail_with(message, || Value::Null);
-    }
-
-    /// Sets the error of the span; `data` is only called if spans are made.
-    pub(crate) fn fail_with(&mut self, message: &str, data: impl FnOnce() -> Value) {
-        if let Some(open) = &mut self.0 {
-            open.1.error = Some(Box::new(SpanError {
-                message: message.to_owned(),
-                data: data(),
-            }));
-        }
-    }
-
-    pub(crate) fn end(&mut self) {
-        if let Some(open) = self.0.take() {
-            let (sink, mut span) = *open;
-            span.ended = Some(SystemTime::now());
-            ignore_panic(|| sink.tracer().end(span));
-        }
-    }
-}
-
-impl Drop for OpenSpan {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// A panic of a tracer must not end the run.
-fn ignore_panic(code: impl FnOnce()) {
-    if let Err(error) = catch_panic_sync(code) {
-        tracing::warn!(%error, "a tracer panicked; the run continues");
     }
 }

@@ -208,6 +208,7 @@ fn a_trace_has_a_span_a_line() {
         "generation",
         "turn",
         "agent",
+        "task",
     ];
     assert_eq!(kinds, expected);
     let ran = folder.run(&["run", "team.toml", "Hi", "--trace", "no/such/folder.jsonl"]);

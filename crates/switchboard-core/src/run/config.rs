@@ -11,13 +11,14 @@ use super::recovery::Recovery;
 use super::server_history::ServerHistory;
 use super::session_input::SessionInput;
 use super::tool_error_text::ToolErrorText;
+use crate::environment::environment;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handoff::{HistoryMapper, HistoryMarkers, ToolNames};
 use crate::hooks::HooksHandle;
 use crate::model::{ModelHandle, ModelSettings};
 use crate::session::SessionHandle;
-use crate::trace::Tracing;
+use crate::trace::{TraceSettings, Tracing};
 
 /// The default limit of turns.
 pub const DEFAULT_MAX_TURNS: u32 = 10;
@@ -132,8 +133,11 @@ run_config! {
         pub name_collision: NameCollision = NameCollision::default(),
         /// The destination of spans.
         pub tracing: Tracing = Tracing::default(),
-        /// Includes arguments, outputs, payloads and responses in spans.
-        pub trace_sensitive_data: bool = true,
+        /// The name, group, identifier and metadata of the trace.
+        pub trace: TraceSettings = TraceSettings::default(),
+        /// Includes arguments, outputs, payloads, requests and responses in spans. The default is
+        /// `true`, unless the variable `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` is something else.
+        pub trace_sensitive_data: bool = environment().traces_sensitive_data,
         /// The limit of nested agents used as tools.
         pub max_agent_depth: u32 = DEFAULT_MAX_AGENT_DEPTH,
     }

@@ -19,6 +19,7 @@ mod handoff;
 mod hooks;
 mod model;
 mod session;
+mod spans;
 mod tools;
 
 use std::borrow::Cow;
@@ -26,14 +27,14 @@ use std::sync::Arc;
 
 use futures_util::TryFutureExt as _;
 use rustc_hash::FxHashSet;
-use serde_json::{Value, json};
 
+use self::spans::TraceScope;
 use super::agent_keys;
 use super::config::RunConfig;
 use super::machine::{EmptyOutput, ResponseRules, Run, Step};
 use super::recovery::RunProblem;
 use super::result::RunResult;
-use super::runner::OuterCall;
+use super::runner::Surroundings;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::agent::Agent;
@@ -42,8 +43,9 @@ use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, RunItem};
 use crate::offer::Offer;
-use crate::tool::{OuterToolCall, ToolError};
-use crate::trace::{OpenSpan, REDACTED, SpanData, Trace, Tracing};
+use crate::tool::OuterToolCall;
+use crate::trace::handle::{OpenSpan, TraceEnd, TraceHandle};
+use crate::trace::{SpanId, Tracing};
 
 /// One run in this process.
 pub(super) struct Driver<C> {
@@ -58,12 +60,16 @@ pub(super) struct Driver<C> {
     added_usage: AddedUsage,
     /// The tool call that the run lies inside of.
     outer_call: Option<Arc<OuterToolCall>>,
-    trace: Trace,
+    trace: TraceHandle,
+    /// Set if the trace is that of a run or an application around this run.
+    is_inside_trace: bool,
     /// The span that the run lies under: that of a tool, for a run inside one.
-    root_span: Option<u64>,
-    /// Before the agent's span, which it is part of: fields are dropped in this order.
+    root_span: Option<SpanId>,
+    /// Each span before the one it is part of: fields are dropped in this order.
     turn_span: OpenSpan,
     agent_span: OpenSpan,
+    task_span: OpenSpan,
+    trace_end: TraceEnd,
     /// The tools and handoffs that the model was offered in this turn.
     offer: Option<Offer>,
     /// Items that a filter on model calls has left out of the request in progress, where the provider
@@ -83,22 +89,37 @@ impl<C: Send + Sync + 'static> Driver<C> {
         agent: Agent<C>,
         config: Arc<RunConfig<C>>,
         context: Arc<C>,
+        outer: &Surroundings,
     ) -> Self {
         // Version 3 stored only the key.
         run.agent.name = agent.name_arc().clone();
+        let around = match config.tracing {
+            Tracing::Off => None,
+            _ => outer.trace.trace(),
+        };
+        let is_inside_trace = around.is_some();
+        let (trace, root_span) = around.unwrap_or_else(|| {
+            let stored = run.trace.as_ref().map(|trace| &trace.info);
+            let trace = TraceHandle::new(&config.tracing, &config.trace, stored);
+            (trace, None)
+        });
+        let usage = outer.usage.clone();
         Self {
             turn: run.turns(),
             run: Arc::new(run),
             agent,
             start,
-            trace: Trace::new(&config.tracing),
-            root_span: None,
+            trace,
+            is_inside_trace,
+            root_span,
             config,
             context,
-            added_usage: AddedUsage::default(),
-            outer_call: None,
-            agent_span: OpenSpan::default(),
+            added_usage: usage.map_or_else(AddedUsage::default, AddedUsage::within),
+            outer_call: outer.call.clone(),
             turn_span: OpenSpan::default(),
+            agent_span: OpenSpan::default(),
+            task_span: OpenSpan::default(),
+            trace_end: TraceEnd::default(),
             offer: None,
             left_out: Vec::new(),
             events: None,
@@ -111,19 +132,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.events.insert(EventChannel::default()).clone()
     }
 
-    /// Puts this run inside a tool call of another: its usage is counted there as well, and its spans
-    /// lie under that of the call.
-    pub(super) fn within(mut self, outer: &OuterCall) -> Self {
-        self.added_usage = AddedUsage::within(outer.usage.clone());
-        self.outer_call = Some(outer.call.clone());
-        if !matches!(self.config.tracing, Tracing::Off)
-            && let Some((trace, span)) = outer.trace.trace()
-        {
-            (self.trace, self.root_span) = (trace, span);
-        }
-        self
-    }
-
     /// The run, to be changed by the machine.
     fn run_mut(&mut self) -> &mut Run {
         Arc::make_mut(&mut self.run)
@@ -131,12 +139,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Drives the run to its end.
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
+        self.begin_trace(TraceScope::Run);
         let outcome = self.take_all_steps().await;
         self.clean_up(outcome).await
     }
 
     /// Takes one step of the run.
     pub(super) async fn drive_one_step(&mut self) -> Result<(), Error> {
+        self.begin_trace(TraceScope::Step);
         let outcome = self.take_one_step().await;
         self.clean_up(outcome).await
     }
@@ -216,13 +226,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.mark_failure(error);
             Box::pin(self.save_completed_tools()).await;
         }
-        self.end_spans();
+        self.leave_trace(outcome.is_err());
         outcome
-    }
-
-    fn end_spans(&mut self) {
-        self.turn_span.end();
-        self.agent_span.end();
     }
 
     /// Cleans up after a stop: turns that were committed are saved.
@@ -230,7 +235,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !self.holds_input_back() {
             self.save_or_warn().await;
         }
-        self.end_spans();
+        self.leave_trace(false);
     }
 
     /// The context for user code.
@@ -244,7 +249,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// would have room for `code` twice.
     fn run_code<T>(
         &self,
-        span: Option<u64>,
+        span: Option<SpanId>,
         what: &str,
         code: impl Future<Output = Result<T, BoxError>>,
     ) -> impl Future<Output = Result<T, Error>> {
@@ -281,80 +286,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
                 _ => EmptyOutput::AskAgain,
             },
-        }
-    }
-
-    fn parent_span(&self) -> Option<u64> {
-        self.turn_span.id().or(self.agent_span.id())
-    }
-
-    /// Opens the agent's span unless it is open.
-    fn open_agent_span(&mut self) {
-        if self.agent_span.is_open() {
-            return;
-        }
-        self.agent_span = self.trace.span(self.root_span, || SpanData::Agent {
-            name: self.agent.name_arc().clone(),
-            handoffs: Arc::default(),
-            tools: Arc::default(),
-            output_type: match self.agent.output_type() {
-                None => Cow::Borrowed("str"),
-                Some(output) => Cow::Owned(output.name().to_owned()),
-            },
-        });
-    }
-
-    /// The details of an error for a span.
-    fn error_data(&self, error: &impl std::fmt::Display) -> Value {
-        let text = if self.config.trace_sensitive_data {
-            error.to_string()
-        } else {
-            REDACTED.to_owned()
-        };
-        json!({"error": text})
-    }
-
-    fn mark_failure(&mut self, error: &Error) {
-        let cause = error.cause();
-        let is_of_inner_run = cause.is_some_and(|cause| cause.is::<ToolError>());
-        match error.kind() {
-            // The inner run has marked its own agent, and the call is marked as failed.
-            ErrorKind::InputGuardrail | ErrorKind::OutputGuardrail if is_of_inner_run => {}
-            ErrorKind::MaxTurns if !is_of_inner_run => {
-                let max = self.config.max_turns;
-                let data = || json!({"max_turns": max});
-                self.agent_span.fail_with("Max turns exceeded", data);
-            }
-            ErrorKind::InputGuardrail
-            | ErrorKind::OutputGuardrail
-            | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail
-                if !is_of_inner_run =>
-            {
-                let name = || error.guardrail().map(|result| &*result.guardrail);
-                let data = || json!({"guardrail": name()});
-                // The agent has done nothing yet when an input guardrail trips.
-                let span = match error.kind() {
-                    ErrorKind::InputGuardrail => &mut self.turn_span,
-                    _ => &mut self.agent_span,
-                };
-                span.fail_with("Guardrail tripwire triggered", data);
-            }
-            ErrorKind::UserCode
-            | ErrorKind::Model
-            | ErrorKind::Tool
-            | ErrorKind::ModelRefusal
-            | ErrorKind::Session
-            | ErrorKind::MaxTurns
-            | ErrorKind::InputGuardrail
-            | ErrorKind::OutputGuardrail
-            | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail => {
-                let data = self.error_data(error);
-                self.agent_span.fail_with("Error in agent run", || data);
-            }
-            ErrorKind::ModelBehavior => self.turn_span.fail("The model broke the rules"),
-            ErrorKind::Configuration => self.turn_span.fail("The run is not configured to work"),
         }
     }
 

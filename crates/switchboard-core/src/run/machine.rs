@@ -26,6 +26,7 @@ use crate::model::{ModelResponse, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
 use crate::tool::ToolOutput;
+use crate::trace::TraceInfo;
 
 /// A run: its position and everything it has made.
 ///
@@ -48,6 +49,17 @@ pub struct Run {
     pub(super) handoffs: Vec<HandoffRecord>,
     pub(super) responses: Vec<ModelResponse>,
     pub(super) usage: Usage,
+    /// The trace of the run, where spans were made.
+    pub(super) trace: Option<Box<RunTrace>>,
+}
+
+/// The trace of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RunTrace {
+    pub(super) info: Arc<TraceInfo>,
+    /// Set once tracers are told of its end, or somebody else will do that.
+    #[serde(default)]
+    pub(super) is_ended: bool,
 }
 
 /// An agent of a run.
@@ -193,7 +205,13 @@ impl Run {
             handoffs: Vec::new(),
             responses: Vec::new(),
             usage: Usage::default(),
+            trace: None,
         }
+    }
+
+    /// The trace of the run, which goes on in it when it is resumed; `None` if no spans were made.
+    pub fn trace(&self) -> Option<&TraceInfo> {
+        self.trace.as_ref().map(|trace| &*trace.info)
     }
 
     /// Takes the run, and leaves an empty one.

@@ -49,15 +49,18 @@ pub struct Runner<C = (), S = ()> {
     agent: Agent<C>,
     config: Arc<RunConfig<C>>,
     context: S,
-    outer: Option<OuterCall>,
+    outer: Surroundings,
 }
 
-/// The tool call that a run lies inside of.
-#[derive(Clone)]
-pub(super) struct OuterCall {
-    pub(super) usage: AddedUsage,
+/// What a run lies inside of.
+#[derive(Clone, Default)]
+pub(super) struct Surroundings {
+    /// The usage of the run whose tool started this one.
+    pub(super) usage: Option<AddedUsage>,
+    /// The span of that tool, or a trace of the application.
     pub(super) trace: TraceParent,
-    pub(super) call: Arc<OuterToolCall>,
+    /// That tool call.
+    pub(super) call: Option<Arc<OuterToolCall>>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -90,7 +93,7 @@ impl<C> Runner<C> {
             agent: agent.clone(),
             config: Arc::default(),
             context: (),
-            outer: None,
+            outer: Surroundings::default(),
         }
     }
 
@@ -120,11 +123,21 @@ impl<C, S> Runner<C, S> {
     /// });
     /// ```
     pub fn within<O>(mut self, call: &ToolContext<O>) -> Self {
-        self.outer = Some(OuterCall {
-            usage: call.run_context().added().clone(),
+        self.outer = Surroundings {
+            usage: Some(call.run_context().added().clone()),
             trace: call.trace().clone(),
-            call: Arc::new(call.as_outer()),
-        });
+            call: Some(Arc::new(call.as_outer())),
+        };
+        self
+    }
+
+    /// Puts the runs into a trace of the application, at its root or under one of its spans: pass a
+    /// [`Trace`](crate::trace::Trace) or a [`CustomSpan`](crate::trace::CustomSpan).
+    ///
+    /// Their spans go to the tracers of that trace; those of the runner are not used, and neither are
+    /// its group, identifier and metadata. With [`tracing_off`](Self::tracing_off) there are no spans.
+    pub fn within_trace(mut self, parent: impl Into<TraceParent>) -> Self {
+        self.outer.trace = parent.into();
         self
     }
 }
@@ -264,11 +277,8 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
 
     fn driver(&self, run: Run, agent: Agent<C>) -> Driver<C> {
         let (start, config) = (self.agent.clone(), self.config.clone());
-        let driver = Driver::new(run, start, agent, config, self.context.context());
-        match &self.outer {
-            Some(outer) => driver.within(outer),
-            None => driver,
-        }
+        let context = self.context.context();
+        Driver::new(run, start, agent, config, context, &self.outer)
     }
 }
 

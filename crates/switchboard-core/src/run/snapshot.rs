@@ -22,7 +22,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::guardrail_results::GuardrailState;
 use super::handoff_log::HandoffRecord;
-use super::machine::{AgentRef, Conversation, Phase, Position, Run};
+use super::machine::{AgentRef, Conversation, Phase, Position, Run, RunTrace};
 use super::server_history::Delivered;
 use super::session_items::SessionState;
 use crate::items::Item;
@@ -55,6 +55,8 @@ struct RunFields {
     handoffs: Vec<HandoffRecord>,
     responses: Vec<ModelResponse>,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Box<RunTrace>>,
 }
 
 /// A run without the table of items.

@@ -13,7 +13,7 @@ use crate::model::Usage;
 use crate::run::stream::channel::EventChannel;
 use crate::run::stream::{EventKind, StreamEvent};
 use crate::run::{Run, RunConfig};
-use crate::trace::TraceParent;
+use crate::trace::{CustomSpan, TraceParent};
 
 /// The context of a tool call: the run's context, and the call's details.
 ///
@@ -136,6 +136,24 @@ impl<C> ToolContext<C> {
             turn: reporter.turn,
         };
         reporter.events.report_progress(event, &reporter.run);
+    }
+
+    /// Begins a span under that of the call, for a part of the tool's work. It ends when it is dropped.
+    /// Runs go under it with [`Runner::within_trace`](crate::Runner::within_trace).
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::tool;
+    ///
+    /// let find = tool::<()>("find_orders").run(|ctx, (): ()| async move {
+    ///     let mut span = ctx.custom_span("query", json!({"table": "orders"}));
+    ///     let rows = 3;
+    ///     span.set_data(json!({"table": "orders", "rows": rows}));
+    ///     format!("{rows} orders")
+    /// });
+    /// ```
+    pub fn custom_span(&self, name: impl Into<Arc<str>>, data: impl Into<Value>) -> CustomSpan {
+        CustomSpan::under(&self.call.trace, name, data)
     }
 
     /// Counts usage of models that the tool called itself as part of the run; see

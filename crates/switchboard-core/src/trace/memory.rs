@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Span, Tracer};
+use super::{Span, TraceInfo, Tracer};
 use crate::lock::lock;
 
 /// A tracer that keeps spans in memory, in the order they began. Clones share them.
@@ -17,7 +17,13 @@ use crate::lock::lock;
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct MemoryTracer(Arc<Mutex<Vec<Span>>>);
+pub struct MemoryTracer(Arc<Mutex<Recorded>>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    traces: Vec<TraceInfo>,
+    spans: Vec<Span>,
+}
 
 impl MemoryTracer {
     /// Creates an empty tracer.
@@ -25,22 +31,31 @@ impl MemoryTracer {
         Self::default()
     }
 
-    /// The spans so far.
-    pub fn spans(&self) -> Vec<Span> {
-        lock(&self.0).clone()
+    /// The traces that have begun so far.
+    pub fn traces(&self) -> Vec<TraceInfo> {
+        lock(&self.0).traces.clone()
     }
 
-    /// Takes the spans so far.
+    /// The spans so far.
+    pub fn spans(&self) -> Vec<Span> {
+        lock(&self.0).spans.clone()
+    }
+
+    /// Takes the spans so far, and forgets the traces.
     pub fn take(&self) -> Vec<Span> {
-        std::mem::take(&mut *lock(&self.0))
+        std::mem::take(&mut *lock(&self.0)).spans
     }
 }
 
 impl Tracer for MemoryTracer {
+    fn trace_start(&self, trace: &TraceInfo) {
+        lock(&self.0).traces.push(trace.clone());
+    }
+
     fn start(&self, span: &Span) {
-        let mut spans = lock(&self.0);
+        let spans = &mut lock(&self.0).spans;
         if spans.is_empty() {
-            // A run with one handoff makes seven.
+            // A run with one handoff makes eight.
             spans.reserve(8);
         }
         match spans.last() {
@@ -55,7 +70,7 @@ impl Tracer for MemoryTracer {
     }
 
     fn end(&self, span: Span) {
-        let mut spans = lock(&self.0);
+        let spans = &mut lock(&self.0).spans;
         // One that began before the recorder was emptied is not there.
         if let Ok(at) = spans.binary_search_by_key(&span.id, |known| known.id) {
             spans[at] = span;

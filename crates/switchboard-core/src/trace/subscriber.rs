@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::{Span, SpanData, Tracer};
+use super::{Span, SpanData, SpanId, Tracer};
 use crate::lock::lock;
 
 /// Forwards spans to the `tracing` crate.
@@ -13,7 +13,7 @@ use crate::lock::lock;
 pub(super) struct SubscriberTracer {
     /// The caller's span when the run began.
     outer: tracing::Span,
-    open: Mutex<FxHashMap<u64, tracing::Span>>,
+    open: Mutex<FxHashMap<SpanId, tracing::Span>>,
 }
 
 impl SubscriberTracer {
@@ -27,7 +27,7 @@ impl SubscriberTracer {
     }
 
     /// The `tracing` span that stands for a span.
-    pub(super) fn tracing_span(&self, id: u64) -> tracing::Span {
+    pub(super) fn tracing_span(&self, id: SpanId) -> tracing::Span {
         lock(&self.open)
             .get(&id)
             .cloned()
@@ -52,8 +52,13 @@ impl Tracer for SubscriberTracer {
             };
         }
         let opened = match &span.data {
+            SpanData::Task { name, .. } => {
+                open!("task", name = &**name, trace = span.trace.id.as_str(); input_tokens, output_tokens)
+            }
             SpanData::Agent { name, .. } => open!("agent", name = &**name; tools, handoffs),
-            SpanData::Turn { turn, agent } => open!("turn", turn, agent = &**agent;),
+            SpanData::Turn { turn, agent, .. } => {
+                open!("turn", turn, agent = &**agent; input_tokens, output_tokens)
+            }
             SpanData::Generation {
                 model, input_items, ..
             } => open!("generation", model = &**model, input_items; input_tokens, output_tokens),
@@ -66,6 +71,7 @@ impl Tracer for SubscriberTracer {
             SpanData::Guardrail { name, .. } => {
                 open!("guardrail", name = &**name; triggered, outcome)
             }
+            SpanData::Custom { name, .. } => open!("custom", name = &**name; data),
         };
         lock(&self.open).insert(span.id, opened);
     }
@@ -81,8 +87,9 @@ impl Tracer for SubscriberTracer {
                 opened.record("tools", tools.join(", "));
                 opened.record("handoffs", handoffs.join(", "));
             }
-            SpanData::Turn { .. } => {}
-            SpanData::Generation { usage, .. } => {
+            SpanData::Task { usage, .. }
+            | SpanData::Turn { usage, .. }
+            | SpanData::Generation { usage, .. } => {
                 opened.record("input_tokens", usage.input_tokens);
                 opened.record("output_tokens", usage.output_tokens);
             }
@@ -104,6 +111,9 @@ impl Tracer for SubscriberTracer {
             } => {
                 opened.record("triggered", triggered);
                 opened.record("outcome", outcome.as_str());
+            }
+            SpanData::Custom { data, .. } => {
+                opened.record("data", data.to_string());
             }
         }
         if let Some(error) = &span.error {

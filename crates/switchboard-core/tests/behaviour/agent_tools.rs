@@ -221,7 +221,9 @@ async fn the_spans_of_an_inner_run_lie_under_the_call() {
         found.unwrap()
     };
     let (call, inner) = (of("function", "ask"), of("agent", "Expert"));
-    assert_eq!(inner.parent, Some(call.id));
+    let task = spans.iter().find(|span| Some(span.id) == inner.parent);
+    let task = task.unwrap();
+    assert_eq!((task.data.kind(), task.parent), ("task", Some(call.id)));
     assert!(spans.iter().all(|span| span.trace == call.trace));
 }
 

@@ -24,6 +24,9 @@ mod teams;
 mod test_kit;
 mod tool_failures;
 mod tools;
+mod trace_environment;
+mod trace_export;
+mod trace_scopes;
 mod traces;
 mod usage;
 

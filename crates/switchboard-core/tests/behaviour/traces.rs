@@ -54,12 +54,13 @@ async fn spans_form_a_tree_of_agents_turns_and_calls() {
     assert_eq!(
         tree,
         [
-            ("agent", "none"),
+            ("task", "none"),
+            ("agent", "task"),
             ("turn", "agent"),
             ("generation", "turn"),
             ("function", "turn"),
             ("handoff", "turn"),
-            ("agent", "none"),
+            ("agent", "task"),
             ("turn", "agent"),
             ("generation", "turn"),
         ]
@@ -75,9 +76,9 @@ async fn spans_form_a_tree_of_agents_turns_and_calls() {
         payload,
         carried_items,
         ..
-    } = &spans[4].data
+    } = &spans[5].data
     else {
-        panic!("{:?}", spans[4]);
+        panic!("{:?}", spans[5]);
     };
     assert_eq!((&**from, to.as_deref()), ("A", Some("B")));
     assert_eq!(payload.as_ref().unwrap()["reason"], "secret payload");
@@ -87,7 +88,7 @@ async fn spans_form_a_tree_of_agents_turns_and_calls() {
 #[tokio::test]
 async fn sensitive_data_can_be_left_out() {
     let with = serde_json::to_string(&spans(true).await).unwrap();
-    assert_eq!(with.matches("secret").count(), 6, "{with}");
+    assert_eq!(with.matches("secret").count(), 9, "{with}");
     let without = serde_json::to_string(&spans(false).await).unwrap();
     assert_eq!(without.matches("secret").count(), 0, "{without}");
 }
@@ -112,6 +113,7 @@ async fn failures_are_marked_in_the_span_they_happened_in() {
     assert_eq!(
         errors,
         [
+            ("task", None),
             ("agent", Some("Error in agent run".to_owned())),
             ("turn", None),
             ("generation", Some("the model failed".to_owned())),
@@ -195,11 +197,12 @@ fn without_a_tracer_spans_go_to_the_subscriber_below_the_applications_own() {
         named,
         [
             ("application", "none"),
-            ("agent", "application"),
+            ("task", "application"),
+            ("agent", "task"),
             ("turn", "agent"),
             ("generation", "turn"),
             ("handoff", "turn"),
-            ("agent", "application"),
+            ("agent", "task"),
             ("turn", "agent"),
             ("generation", "turn"),
         ]

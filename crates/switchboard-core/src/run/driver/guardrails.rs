@@ -39,7 +39,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         }
         self.run_mut().end_reported();
-        self.turn_span.end();
+        self.end_turn_span();
         self.run_mut().guardrails.output.begin_attempt();
         if self.has_output_guardrails() {
             Box::pin(self.check_output()).await?;

@@ -21,7 +21,8 @@ use crate::run::machine::{Step, model_error};
 use crate::run::stream::{EventKind, HandoffEvent, HandoffStatus};
 use crate::run::turn::{HandoffCall, HandoffProgress};
 use crate::schema::ParsedPayload;
-use crate::trace::{OpenSpan, SpanData};
+use crate::trace::SpanData;
+use crate::trace::handle::OpenSpan;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes the handoff that the model asked for. An error leaves the run as it was; the stages

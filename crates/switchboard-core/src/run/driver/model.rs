@@ -29,16 +29,13 @@ use crate::trace::SpanData;
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes a turn: asks the model, and lets the machine decide what follows from the response.
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
-        self.turn_span.end();
+        self.end_turn_span();
         self.open_agent_span();
         self.turn = match self.run.next_turn(self.config.max_turns) {
             Ok(turn) => turn,
             Err(error) => return Box::pin(self.recover_from_max_turns(error)).await,
         };
-        self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
-            turn: self.turn,
-            agent: self.agent.name_arc().clone(),
-        });
+        self.begin_turn_span();
         self.emit(|| EventKind::TurnStarted {}).await;
         self.check_input_before_model().await?;
         self.offer = None;
@@ -56,6 +53,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })?;
         let request = self.request(&offer, instructions);
         let response = self.ask_model(&model, request).await?;
+        // Now, because a run that is cancelled does not get to the end of the turn.
+        self.count_usage_in_spans();
         self.run_mut().guardrails.input_checks = InputChecks::Passed;
         self.check_response_id(&response)?;
         self.accept_response(response, &offer).await
@@ -362,11 +361,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         model: &ModelHandle,
         request: ModelRequest,
     ) -> Result<ModelResponse, Error> {
+        let is_traced = self.config.trace_sensitive_data;
         let mut span = self
             .trace
             .span(self.parent_span(), || SpanData::Generation {
                 model: model.shared_name(),
                 input_items: request.input.len(),
+                input: is_traced.then(|| request.input.clone()),
                 usage: Usage::default(),
                 output: None,
             });
@@ -388,8 +389,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })?;
         // Counted at once: it was used, whatever follows from the response.
         self.added_usage.add(response.usage);
-        let include_output = self.config.trace_sensitive_data;
-        let output = || include_output.then(|| response.output.clone());
+        let output = || is_traced.then(|| response.output.clone());
         update_span!(span, Generation.usage = response.usage);
         update_span!(span, Generation.output = output());
         Ok(response)

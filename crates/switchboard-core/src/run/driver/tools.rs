@@ -13,6 +13,7 @@ use super::hooks::HookCall;
 use super::{Driver, configuration_error};
 use crate::agent::{ToolResult, ToolUseBehaviorKind};
 use crate::callback::{BoxFuture, Outcome, call};
+use crate::environment::environment;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::hooks::ToolEnd;
@@ -26,7 +27,8 @@ use crate::tool::{
     CallInfo, ProgressReporter, Tool, ToolContext, ToolError, ToolErrorKind, ToolNotFound,
     ToolOutput,
 };
-use crate::trace::{OpenSpan, SpanData};
+use crate::trace::SpanData;
+use crate::trace::handle::OpenSpan;
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
@@ -373,7 +375,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let data = || self.tool_error_data(tool, &error);
         span.fail_with("Error running tool (non-fatal)", data);
         let name = tool.name();
-        if self.config.trace_sensitive_data {
+        if self.config.trace_sensitive_data && environment().logs_tool_data {
             tracing::warn!(tool = name, %error, "a tool failed; the model is told");
         } else {
             tracing::warn!(tool = name, "a tool failed; the model is told");
@@ -425,7 +427,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         match Box::pin(made).await {
             Ok(text) => text.unwrap_or(default),
             Err(error) => {
-                tracing::warn!(%error, "the function for texts of tool errors failed; the model gets the default");
+                let error = environment().logs_tool_data.then(|| error.to_string());
+                tracing::warn!(
+                    error,
+                    "the function for texts of tool errors failed; the model gets the default"
+                );
                 default
             }
         }

@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::Runner;
 use crate::agent::Agent;
 use crate::callback::IntoOutcome;
@@ -25,7 +27,7 @@ use crate::run::server_history::ServerHistory;
 use crate::run::session_input::SessionInput;
 use crate::run::tool_error_text::{ToolErrorMessage, ToolErrorText};
 use crate::session::SessionHandle;
-use crate::trace::{Tracer, Tracing};
+use crate::trace::{TraceId, Tracer, Tracing};
 
 /// Settings.
 impl<C, S> Runner<C, S> {
@@ -263,7 +265,8 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.name_collision = collision)
     }
 
-    /// Includes arguments, outputs, payloads and responses in spans, which is the default.
+    /// Includes arguments, outputs, payloads, requests and responses in spans; see
+    /// [`RunConfig::trace_sensitive_data`].
     pub fn trace_sensitive_data(self, include: bool) -> Self {
         self.with(|config| config.trace_sensitive_data = include)
     }
@@ -273,12 +276,59 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.tool_names = names)
     }
 
-    /// Sends the spans of the run to a tracer.
+    /// Adds a tracer that receives the trace and the spans of the run, beside those that were added
+    /// before. With one, they do not go to the `tracing` crate.
+    ///
+    /// [`tracing_off`](Self::tracing_off) leaves out all that were added. For tracers that come and go
+    /// while runs use them, add a [`Tracers`](crate::trace::Tracers).
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::trace::MemoryTracer;
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let agent: Agent = Agent::new("Greeter");
+    /// let (one, other) = (MemoryTracer::new(), MemoryTracer::new());
+    /// let runner = Runner::new(&agent)
+    ///     .workflow_name("Reception")
+    ///     .trace_group("chat_7")
+    ///     .trace_metadata("customer", "c_42")
+    ///     .tracer(one.clone())
+    ///     .tracer(other.clone());
+    /// runner.model(ScriptedModel::new().say("Hello!")).run("Hi").await?;
+    /// assert_eq!(one.traces(), other.traces());
+    /// assert_eq!(one.traces()[0].metadata["customer"], "c_42");
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
     pub fn tracer(self, tracer: impl Tracer) -> Self {
-        self.with(|config| config.tracing = Tracing::To(Arc::new(tracer)))
+        self.with(|config| config.tracing.add(Arc::new(tracer)))
     }
 
-    /// Makes no spans.
+    /// Sets the name of the workflow in traces; `Agent workflow` where there is none.
+    pub fn workflow_name(self, name: impl Into<Arc<str>>) -> Self {
+        self.with(|config| config.trace.workflow_name = Some(name.into()))
+    }
+
+    /// Sets the group of traces that those of the runs belong to, such as those of one chat.
+    pub fn trace_group(self, group: impl Into<Arc<str>>) -> Self {
+        self.with(|config| config.trace.group = Some(group.into()))
+    }
+
+    /// Sets the identifier of the trace, instead of a new one for each run.
+    pub fn trace_id(self, id: impl Into<TraceId>) -> Self {
+        self.with(|config| config.trace.id = Some(id.into()))
+    }
+
+    /// Adds an entry to the metadata of the trace.
+    pub fn trace_metadata(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|config| {
+            config.trace.metadata.insert(name.into(), value.into());
+        })
+    }
+
+    /// Makes no spans, also not for tracers that were added before.
     pub fn tracing_off(self) -> Self {
         self.with(|config| config.tracing = Tracing::Off)
     }

@@ -1,0 +1,147 @@
+//! Several tracers as one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::handle::ignore_panic;
+use super::{Span, TraceInfo, Tracer};
+
+/// A list of tracers that can change at any time, also while runs use it. Clones share the list.
+///
+/// ```
+/// use switchboard_core::trace::{MemoryTracer, Tracers};
+///
+/// let tracers = Tracers::new();
+/// tracers.add(MemoryTracer::new());
+/// // Runner::new(&agent).tracer(tracers.clone()) ...
+/// let recording = tracers.add(MemoryTracer::new());
+/// assert!(tracers.remove(recording));
+/// assert_eq!(tracers.len(), 1);
+/// ```
+///
+/// A span goes to the tracers that are in the list when it begins or ends. A panic of one of them is
+/// logged, and the others are called.
+#[derive(Clone, Default)]
+pub struct Tracers(Arc<RwLock<Arc<[Member]>>>);
+
+type Member = (TracerKey, Arc<dyn Tracer>);
+
+/// A tracer in [`Tracers`], to remove it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TracerKey(u64);
+
+impl Tracers {
+    /// Creates an empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tracer at the end.
+    pub fn add(&self, tracer: impl Tracer) -> TracerKey {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let key = TracerKey(NEXT.fetch_add(1, Ordering::Relaxed));
+        let added = (key, Arc::new(tracer) as Arc<dyn Tracer>);
+        self.change(|members| members.iter().cloned().chain([added]).collect());
+        key
+    }
+
+    /// Removes a tracer. Returns `false` if it was not in the list.
+    pub fn remove(&self, key: TracerKey) -> bool {
+        let mut is_removed = false;
+        self.change(|members| {
+            let kept = members.iter().filter(|(other, _)| *other != key);
+            let kept: Arc<[Member]> = kept.cloned().collect();
+            is_removed = kept.len() < members.len();
+            kept
+        });
+        is_removed
+    }
+
+    /// Removes all tracers.
+    pub fn clear(&self) {
+        self.change(|_| Arc::default());
+    }
+
+    /// The number of tracers.
+    pub fn len(&self) -> usize {
+        self.members().len()
+    }
+
+    /// Returns `true` if there are no tracers.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tracers at this time. No lock is held while they are called.
+    fn members(&self) -> Arc<[Member]> {
+        let members = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        members.clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&[Member]) -> Arc<[Member]>) {
+        let mut members = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *members);
+        *members = change(&before);
+        drop(members);
+        // Tracers are dropped without the lock.
+        drop(before);
+    }
+}
+
+impl Tracer for Tracers {
+    fn trace_start(&self, trace: &TraceInfo) {
+        for (_, tracer) in &*self.members() {
+            ignore_panic(|| tracer.trace_start(trace));
+        }
+    }
+
+    fn trace_end(&self, trace: &TraceInfo) {
+        for (_, tracer) in &*self.members() {
+            ignore_panic(|| tracer.trace_end(trace));
+        }
+    }
+
+    fn start(&self, span: &Span) {
+        for (_, tracer) in &*self.members() {
+            ignore_panic(|| tracer.start(span));
+        }
+    }
+
+    fn end(&self, span: Span) {
+        let members = self.members();
+        let Some(((_, last), others)) = members.split_last() else {
+            return;
+        };
+        for (_, tracer) in others {
+            ignore_panic(|| tracer.end(span.clone()));
+        }
+        ignore_panic(|| last.end(span));
+    }
+}
+
+impl_debug!(Tracers, |tracers| tracers.len());
+
+/// Two tracers of a run.
+pub(super) struct Both(pub(super) Arc<dyn Tracer>, pub(super) Arc<dyn Tracer>);
+
+impl Tracer for Both {
+    fn trace_start(&self, trace: &TraceInfo) {
+        ignore_panic(|| self.0.trace_start(trace));
+        ignore_panic(|| self.1.trace_start(trace));
+    }
+
+    fn trace_end(&self, trace: &TraceInfo) {
+        ignore_panic(|| self.0.trace_end(trace));
+        ignore_panic(|| self.1.trace_end(trace));
+    }
+
+    fn start(&self, span: &Span) {
+        ignore_panic(|| self.0.start(span));
+        ignore_panic(|| self.1.start(span));
+    }
+
+    fn end(&self, span: Span) {
+        ignore_panic(|| self.0.end(span.clone()));
+        ignore_panic(|| self.1.end(span));
+    }
+}
