@@ -23,7 +23,7 @@ use switchboard_core::{
     RunResult, Runner, StreamEvent, Team, ToolContext,
 };
 
-pub(crate) use agents::{build_team, history_markers};
+pub(crate) use agents::{build_order, build_team, history_markers};
 
 use crate::case::{Case, ConfigCase};
 use crate::compare;

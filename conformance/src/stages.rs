@@ -53,8 +53,11 @@ pub(crate) fn skip_reason(case: &Case) -> Option<&'static str> {
     let decides = |stage: &StageCase| stage.decisions.is_some() || stage.again.is_some();
     let mut tools = case.agents.iter().flat_map(|agent| &agent.tools);
     let needs_approval = tools.any(|tool| tool.needs_approval.is_some());
-    let is_skipped = needs_approval || case.stages.iter().any(decides);
-    is_skipped.then_some("the engine has no approvals of tool calls yet")
+    if needs_approval || case.stages.iter().any(decides) {
+        return Some("the engine has no approvals of tool calls yet");
+    }
+    let is_built = scenario::build_order(case).is_some();
+    (!is_built).then_some("agents that are tools of each other cannot be built")
 }
 
 /// Runs a case and serializes the outcome of each stage.
@@ -185,4 +188,52 @@ fn agent_tools(team: &Team<CaseContext>) -> HashSet<(String, String)> {
         names.collect::<Vec<_>>()
     });
     tools.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize as _;
+
+    use super::*;
+
+    fn case(tools: Value, stages: Value) -> Case {
+        let agents = json!([
+            {"name": "Desk", "tools": tools},
+            {"name": "Expert", "tools": [{"agent_tool": "Clerk"}]},
+            {"name": "Clerk"},
+        ]);
+        let case = json!({"agents": agents, "start": "Desk", "model": [], "stages": stages});
+        Case::deserialize(case).unwrap()
+    }
+
+    #[test]
+    fn cases_that_need_approvals_or_a_circle_of_agent_tools_are_skipped() {
+        let run = json!([{"input": "Hi"}]);
+        let approvals = Some("the engine has no approvals of tool calls yet");
+        let circle = Some("agents that are tools of each other cannot be built");
+        let waits = json!([{"name": "pay", "needs_approval": true}]);
+        let decides = json!([{"input": "Hi"}, {"decisions": []}]);
+        let ask = json!([{"agent_tool": "Expert"}]);
+        let ask_itself = json!([{"agent_tool": "Desk"}]);
+
+        assert_eq!(skip_reason(&case(waits, run.clone())), approvals);
+        assert_eq!(skip_reason(&case(ask.clone(), decides)), approvals);
+        assert_eq!(skip_reason(&case(ask_itself, run.clone())), circle);
+        assert_eq!(skip_reason(&case(ask, run)), None);
+    }
+
+    #[test]
+    fn the_state_is_stored_only_where_a_stage_follows() {
+        let ways = |stages: Value| -> Vec<String> {
+            let ways = Way::all(&case(json!([]), stages));
+            ways.iter().map(Way::to_string).collect()
+        };
+        let stage = json!({"input": "Hi"});
+
+        assert_eq!(ways(json!([stage])), ["plain", "streamed"]);
+        assert_eq!(
+            ways(json!([stage, stage])),
+            ["plain", "plain, stored", "streamed", "streamed, stored"]
+        );
+    }
 }

@@ -19,21 +19,10 @@ pub(crate) fn build_team(
     case: &Case,
     environment: &Environment,
 ) -> Result<Team<CaseContext>, String> {
+    let order = build_order(case).ok_or("an agent tool's agent is missing or part of a circle")?;
     let mut built: Vec<Option<Agent<CaseContext>>> = case.agents.iter().map(|_| None).collect();
-    // Agents that are tools of others come first.
-    while built.iter().any(Option::is_none) {
-        let mut is_stuck = true;
-        for (index, agent) in case.agents.iter().enumerate() {
-            if built[index].is_none() && uses_only(agent, &built) {
-                built[index] = Some(build_agent(agent, environment, &built)?);
-                is_stuck = false;
-            }
-        }
-        if is_stuck {
-            return Err(
-                "an agent tool's agent is missing, or agents are tools of each other".into(),
-            );
-        }
+    for index in order {
+        built[index] = Some(build_agent(&case.agents[index], environment, &built)?);
     }
     let mut team = Team::new();
     for agent in built.into_iter().flatten() {
@@ -42,12 +31,23 @@ pub(crate) fn build_team(
     team.build().map_err(|error| error.to_string())
 }
 
-/// Returns `true` if the agents that this one uses as tools are built.
-fn uses_only(case: &AgentCase, built: &[Option<Agent<CaseContext>>]) -> bool {
-    case.tools.iter().all(|tool| match &tool.kind {
-        ToolKind::Agent(tool) => tools::agent_of(tool, built).is_ok(),
-        ToolKind::Function(_) => true,
-    })
+/// The indices of the agents, each after those that are its tools. Returns `None` if an agent is
+/// missing, or if agents are tools of each other.
+pub(crate) fn build_order(case: &Case) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < case.agents.len() {
+        let is_built = |name: &str| order.iter().any(|index| case.agents[*index].name == name);
+        let next = (0..case.agents.len()).find(|index| {
+            let mut tools = case.agents[*index].tools.iter();
+            !order.contains(index)
+                && tools.all(|tool| match &tool.kind {
+                    ToolKind::Agent(tool) => is_built(&tool.agent_tool),
+                    ToolKind::Function(_) => true,
+                })
+        });
+        order.push(next?);
+    }
+    Some(order)
 }
 
 /// The markers around nested history, with the defaults for those that the case does not set.
