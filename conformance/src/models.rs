@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_core::Stream;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
-use switchboard_core::model::{ModelEvent, ModelHandle, Usage};
+use switchboard_core::model::{ModelEvent, ModelHandle, ToolKind, Usage};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
@@ -150,5 +150,9 @@ impl Model for RecordingModel {
 
     fn name(&self) -> &str {
         self.model.name()
+    }
+
+    fn accepts_tools(&self, kind: ToolKind) -> bool {
+        self.model.accepts_tools(kind)
     }
 }

@@ -115,6 +115,12 @@ impl<C> AgentTool<C> {
         self.with(|builder| builder.description(description))
     }
 
+    /// Sets a title for user interfaces, which no model gets.
+    #[must_use]
+    pub fn title(self, title: impl Into<Arc<str>>) -> Self {
+        self.with(|builder| builder.title(title))
+    }
+
     /// Enables or disables the tool.
     #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {

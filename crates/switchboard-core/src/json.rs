@@ -224,6 +224,29 @@ pub(crate) mod on_its_own {
         let value = serde_json::from_str(raw.get());
         Ok(value.unwrap_or_else(|_| Value::String(raw.get().to_owned())))
     }
+
+    /// The same for a value that may be absent.
+    pub(crate) mod optional {
+        use serde::{Deserializer, Serialize as _, Serializer};
+        use serde_json::Value;
+        use serde_json::value::to_raw_value;
+
+        pub(crate) fn serialize<S: Serializer>(
+            value: &Option<Value>,
+            serializer: S,
+        ) -> Result<S::Ok, S::Error> {
+            let raw = value.as_ref().map(to_raw_value).transpose();
+            raw.map_err(serde::ser::Error::custom)?
+                .serialize(serializer)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<Value>, D::Error> {
+            let value = super::deserialize(deserializer)?;
+            Ok(Some(value).filter(|value| !value.is_null()))
+        }
+    }
 }
 
 /// Formats a value like Python's `json.dumps(.., ensure_ascii=False)`: with a space after each comma

@@ -14,6 +14,7 @@ use futures_core::Stream;
 use futures_core::stream::BoxStream;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use settings::{ModelSettings, Reasoning, ToolChoice};
@@ -25,6 +26,7 @@ use crate::handle::into_handle;
 use crate::items::{Item, Items};
 use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
+use crate::tool::HostedTool;
 
 /// A model that answers conversations.
 ///
@@ -63,6 +65,25 @@ pub trait Model: Send + Sync + 'static {
     fn name(&self) -> &str {
         "model"
     }
+
+    /// Returns `true` if the model accepts tools of this kind. By default it accepts functions
+    /// only. A request with others is not sent to it: the run ends with an error of the kind
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration).
+    fn accepts_tools(&self, kind: ToolKind) -> bool {
+        kind == ToolKind::Function
+    }
+}
+
+/// The kinds of tools, by what a model must be able to do with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolKind {
+    /// A function, which the model calls with JSON. Handoffs are functions.
+    Function,
+    /// A free-form tool, which the model calls with text; see [`ToolInput::Text`].
+    Text,
+    /// A tool that the provider runs; see [`HostedTool`].
+    Hosted,
 }
 
 /// A request to a model.
@@ -79,6 +100,8 @@ pub struct ModelRequest {
     pub settings: Arc<ModelSettings>,
     /// The tools the model may call.
     pub tools: Arc<[ToolSpec]>,
+    /// The tools that the provider runs.
+    pub hosted_tools: Arc<[HostedTool]>,
     /// The handoffs the model may ask for; to the model they are tools.
     pub handoffs: Arc<[HandoffSpec]>,
     /// The type of the final answer, where it is not plain text.
@@ -111,6 +134,7 @@ impl ModelRequest {
             input: input.into(),
             settings: Arc::default(),
             tools: Arc::default(),
+            hosted_tools: Arc::default(),
             handoffs: Arc::default(),
             output: None,
             knowledge: Arc::default(),
@@ -151,6 +175,28 @@ pub struct ToolSpec {
     pub parameters: Arc<RawValue>,
     /// Set if the model must keep to the schema.
     pub strict: bool,
+    /// The form of its input.
+    pub input: ToolInput,
+}
+
+impl ToolSpec {
+    /// Returns `true` for a free-form tool.
+    pub fn takes_text(&self) -> bool {
+        matches!(self.input, ToolInput::Text { .. })
+    }
+}
+
+/// The form of a tool's input.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ToolInput {
+    /// JSON, by the schema of the arguments.
+    Json,
+    /// Text; see [`ToolBuilder::run_text`](crate::tool::ToolBuilder::run_text).
+    Text {
+        /// The format that the text must have, as the provider describes it.
+        format: Option<Arc<Value>>,
+    },
 }
 
 /// A handoff as the model sees it.
@@ -345,6 +391,11 @@ impl ModelHandle {
         }
     }
 
+    /// See [`Model::accepts_tools`]; for models that wrap other models.
+    pub fn accepts_tools(&self, kind: ToolKind) -> bool {
+        self.model.accepts_tools_dyn(kind)
+    }
+
     /// See [`Model::respond`]; for models that wrap other models.
     pub fn respond(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>> {
         self.model.respond_dyn(request)
@@ -371,6 +422,7 @@ trait DynModel: Send + Sync {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
     fn name_dyn(&self) -> &str;
+    fn accepts_tools_dyn(&self, kind: ToolKind) -> bool;
 }
 
 impl<M: Model> DynModel for M {
@@ -384,5 +436,9 @@ impl<M: Model> DynModel for M {
 
     fn name_dyn(&self) -> &str {
         self.name()
+    }
+
+    fn accepts_tools_dyn(&self, kind: ToolKind) -> bool {
+        self.accepts_tools(kind)
     }
 }

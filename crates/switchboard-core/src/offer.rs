@@ -12,7 +12,7 @@ use crate::enabled::Enabled;
 use crate::handoff::{Handoff, Target, ToolNames, default_tool_description};
 use crate::model::{HandoffSpec, ToolSpec};
 use crate::run::targets;
-use crate::tool::Tool;
+use crate::tool::{HostedTool, Tool, ToolInfo};
 
 /// The tools and handoffs of one turn. Clones share everything.
 #[derive(Debug, Clone)]
@@ -21,7 +21,12 @@ pub(crate) struct Offer(Arc<Inner>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) tools: Arc<[ToolSpec]>,
+    pub(crate) hosted: Arc<[HostedTool]>,
     pub(crate) handoffs: Arc<[HandoffSpec]>,
+    /// The tools that the provider runs, as user interfaces show them, in the same order.
+    hosted_info: Vec<Arc<ToolInfo>>,
+    /// The tools as user interfaces show them, in the same order.
+    tool_info: Vec<Arc<ToolInfo>>,
     /// The index of each in the agent's own lists.
     tool_at: Vec<usize>,
     handoff_at: Vec<usize>,
@@ -88,6 +93,10 @@ impl Offer {
         mut tools: Vec<usize>,
         mut handoffs: Vec<usize>,
     ) -> Self {
+        // The model calls these by their type, so their names collide with no others.
+        let is_hosted = |at: &usize| agent.tools()[*at].as_hosted().is_some();
+        let hosted: Vec<usize> = tools.extract_if(.., |at| is_hosted(at)).collect();
+        let hosted = hosted.iter().map(|at| &agent.tools()[*at]);
         // Over all handoffs, so that a name does not depend on which are enabled.
         let names = policy.names_of(agent.handoffs());
         let mut owner: HashMap<&str, (bool, usize)> = HashMap::new();
@@ -121,6 +130,14 @@ impl Offer {
                 .iter()
                 .map(|at| agent.tools()[*at].spec().clone())
                 .collect(),
+            hosted_info: hosted.clone().map(|tool| tool.info().clone()).collect(),
+            hosted: hosted
+                .filter_map(|tool| tool.as_hosted().cloned())
+                .collect(),
+            tool_info: tools
+                .iter()
+                .map(|at| agent.tools()[*at].info().clone())
+                .collect(),
             handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,
@@ -137,7 +154,8 @@ impl Offer {
         let names = self.names.get_or_init(|| {
             let agents = self.handoffs.iter().map(|spec| spec.to.clone());
             let tools = self.tools.iter().map(|spec| spec.name.clone());
-            (agents.collect(), tools.collect())
+            let hosted = self.hosted.iter().map(|tool| tool.name().into());
+            (agents.collect(), tools.chain(hosted).collect())
         });
         names.clone()
     }
@@ -156,8 +174,24 @@ impl Offer {
     pub(crate) fn tool<'a, C>(&self, agent: &'a Agent<C>, name: &str) -> Option<&'a Tool<C>> {
         match self.tools.iter().position(|spec| &*spec.name == name) {
             Some(at) => agent.tools().get(*self.tool_at.get(at)?),
-            None => agent.tools().iter().rfind(|tool| tool.name() == name),
+            None => {
+                let mut tools = agent.tools().iter();
+                tools.rfind(|tool| tool.name() == name && tool.as_hosted().is_none())
+            }
         }
+    }
+
+    /// The tool that a call names, as the model and as user interfaces see it.
+    pub(crate) fn called_tool(&self, name: &str) -> Option<(&ToolSpec, &Arc<ToolInfo>)> {
+        let mut tools = self.tools.iter().zip(&self.tool_info);
+        tools.find(|(spec, _)| *spec.name == *name)
+    }
+
+    /// The tool of the provider that made an item of this type, as user interfaces show it.
+    pub(crate) fn hosted_tool(&self, item_type: &str) -> Option<&Arc<ToolInfo>> {
+        let mut tools = self.hosted.iter().zip(&self.hosted_info);
+        let (_, info) = tools.find(|(tool, _)| tool.makes(item_type))?;
+        Some(info)
     }
 
     /// Returns `true` if a call of `name` is a handoff.

@@ -16,6 +16,7 @@ use crate::handoff::HandoffInputData;
 use crate::items::{Input, Item, RunItem, RunItemKind, item_table};
 use crate::output::FinalOutput;
 use crate::run::RunResult;
+use crate::tool::{ToolInfo, ToolOrigin};
 
 /// The JSON form of an agent.
 #[derive(Default, Serialize, Deserialize)]
@@ -38,6 +39,13 @@ struct RunItemJson {
     agent: AgentJson,
     #[serde(default, with = "crate::json::on_its_own")]
     output: Value,
+    #[serde(default, with = "crate::json::on_its_own::optional")]
+    custom_data: Option<Value>,
+    title: Option<Arc<str>>,
+    description: Option<Arc<str>>,
+    /// Kept as a value: an origin that this version does not know is left out.
+    #[serde(default)]
+    tool_origin: Value,
     source_agent: Option<AgentJson>,
     target_agent: Option<AgentJson>,
 }
@@ -52,7 +60,12 @@ impl Serialize for RunItem {
         json.serialize_entry("raw_item", self.item())?;
         json.serialize_entry("agent", &AgentJson::of(self.agent()))?;
         match self.kind() {
-            RunItemKind::ToolCallOutput { output } => json.serialize_entry("output", output)?,
+            RunItemKind::ToolCallOutput { output } => {
+                json.serialize_entry("output", output)?;
+                if let Some(data) = self.data() {
+                    json.serialize_entry("custom_data", data)?;
+                }
+            }
             RunItemKind::HandoffOutput { from, to } => {
                 json.serialize_entry("source_agent", &AgentJson::of(from))?;
                 json.serialize_entry("target_agent", &AgentJson::of(to))?;
@@ -60,6 +73,15 @@ impl Serialize for RunItem {
             RunItemKind::ToolCall => {
                 if let Some(name) = self.item().name() {
                     json.serialize_entry("tool_name", &name)?;
+                }
+                if let Some(tool) = self.tool() {
+                    if let Some(description) = &tool.description {
+                        json.serialize_entry("description", description)?;
+                    }
+                    if let Some(title) = &tool.title {
+                        json.serialize_entry("title", title)?;
+                    }
+                    json.serialize_entry("tool_origin", &tool.origin)?;
                 }
             }
             _ => {}
@@ -85,7 +107,13 @@ impl<'de> Deserialize<'de> for RunItem {
             },
             name => kind_without_data(name).unwrap_or(RunItemKind::Other),
         };
-        Ok(Self::new(kind, read.agent.name, read.raw_item))
+        let origin = ToolOrigin::deserialize(read.tool_origin).ok();
+        let tool = origin.map(|origin| {
+            let description = read.description.unwrap_or_default();
+            Arc::new(ToolInfo::new(origin, read.title, &description))
+        });
+        let made = Self::new(kind, read.agent.name, read.raw_item);
+        Ok(made.with_data(read.custom_data).with_tool(tool))
     }
 }
 

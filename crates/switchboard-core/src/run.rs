@@ -10,6 +10,7 @@ mod guardrail_results;
 mod handoff;
 mod handoff_log;
 mod machine;
+mod mcp_tools;
 mod model_filter;
 mod model_input;
 mod recovery;

@@ -55,7 +55,7 @@ pub use scripted::ScriptedModel;
 /// assert_eq!(describe_item(&Item::function_call("c", "lookup", "{}")), "call lookup {}");
 /// ```
 pub fn describe_item(item: &Item) -> String {
-    match (item.role(), item.name(), item.output()) {
+    match (item.role(), item.name(), item.output_text()) {
         (Some(role), _, _) => format!("{role}: {}", item.text().unwrap_or_default()),
         (None, Some(name), _) => format!("call {name} {}", item.arguments().unwrap_or_default()),
         (None, None, Some(output)) => format!("output {output}"),

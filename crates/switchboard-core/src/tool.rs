@@ -3,7 +3,10 @@
 mod builder;
 mod context;
 mod error;
+mod hosted;
+mod info;
 mod output;
+mod output_part;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +19,12 @@ pub(crate) use error::ToolNotFound;
 pub use error::{ToolError, ToolErrorKind, ToolFailure};
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
+pub use hosted::HostedTool;
+pub use info::{ToolInfo, ToolOrigin};
 pub use output::{Json, ToolOutput};
+pub use output_part::{OutputFile, OutputImage, OutputPart};
+
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::callback::{Outcome, call};
@@ -50,6 +58,9 @@ type FailureText<C> = dyn Fn(ToolContext<C>, ToolError) -> Outcome<String> + Sen
 
 struct Inner<C> {
     settings: Settings<C>,
+    info: Arc<ToolInfo>,
+    /// Set if the provider runs the tool.
+    hosted: Option<HostedTool>,
     invoke: Box<Invoke<C>>,
     problem: Option<String>,
 }
@@ -57,6 +68,9 @@ struct Inner<C> {
 /// The parts of a tool that are set before its code.
 struct Settings<C> {
     spec: ToolSpec,
+    title: Option<Arc<str>>,
+    /// The format of the input of a free-form tool.
+    text_format: Option<Arc<Value>>,
     on_failure: OnFailure<C>,
     guardrails: Vec<ToolGuardrail<C>>,
     timeout: Option<Duration>,
@@ -88,6 +102,16 @@ impl<C> Tool<C> {
     /// The tool's description.
     pub fn description(&self) -> &str {
         &self.0.settings.spec.description
+    }
+
+    /// The tool's title for user interfaces, if it has one.
+    pub fn title(&self) -> Option<&str> {
+        self.0.settings.title.as_deref()
+    }
+
+    /// The tool as user interfaces show it.
+    pub(crate) fn info(&self) -> &Arc<ToolInfo> {
+        &self.0.info
     }
 
     /// The tool as the model sees it.

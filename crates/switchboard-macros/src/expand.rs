@@ -174,12 +174,14 @@ fn arguments_type(tool: &str, arguments: &[Argument]) -> Option<TokenStream> {
 
 fn builder(options: &Options, name: &str, description: &str, context: &TokenStream) -> TokenStream {
     let name = LitStr::new(name, Span::call_site());
+    let title = options.title.iter();
     let strict = options.strict.iter();
     let timeout = options.timeout_ms.iter();
     let failure_text = options.failure_text.iter();
     quote! {
         ::switchboard::tool::<#context>(#name)
             .description(#description)
+            #(.title(#title))*
             #(.strict(#strict))*
             #(.timeout(::core::time::Duration::from_millis(#timeout)))*
             #(.failure_text(#failure_text))*

@@ -82,6 +82,7 @@ use proc_macro::TokenStream;
 /// | option | meaning | default |
 /// | --- | --- | --- |
 /// | `name = "..."` | the name of the tool | the function's name |
+/// | `title = "..."` | the title for user interfaces | none |
 /// | `description = "..."` | the description for the model | the doc comment |
 /// | `strict = false` | does not enforce the schema; needed for maps, which have no strict one | `true` |
 /// | `timeout_ms = 500` | the timeout of a call | none |

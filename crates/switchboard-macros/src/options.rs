@@ -7,6 +7,7 @@ use syn::{Expr, ExprLit, Ident, Lit, LitBool, LitStr, Token};
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
+    pub(crate) title: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
     pub(crate) strict: Option<LitBool>,
     pub(crate) timeout_ms: Option<u64>,
@@ -34,6 +35,7 @@ impl Options {
     fn set(&mut self, option: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         match option.to_string().as_str() {
             "name" => set_once(&mut self.name, option, text(option, input)?),
+            "title" => set_once(&mut self.title, option, text(option, input)?),
             "description" => set_once(&mut self.description, option, text(option, input)?),
             "strict" => set_once(&mut self.strict, option, flag(option, input)?),
             "blocking" => set_once(&mut self.blocking, option, flag(option, input)?),
@@ -51,8 +53,8 @@ impl Options {
             unknown => Err(syn::Error::new(
                 option.span(),
                 format!(
-                    "there is no option `{unknown}`; there are `name`, `description`, `strict`, \
-                     `timeout_ms`, `failure_text` and `blocking`"
+                    "there is no option `{unknown}`; there are `name`, `title`, `description`, \
+                     `strict`, `timeout_ms`, `failure_text` and `blocking`"
                 ),
             )),
         }

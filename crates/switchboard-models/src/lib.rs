@@ -29,6 +29,9 @@
 //! # }).unwrap();
 //! ```
 //!
+//! [`WebSearch`], [`FileSearch`], [`CodeInterpreter`], [`ImageGeneration`] and [`HostedMcp`] are tools
+//! that OpenAI runs itself, for agents whose model is a [`ResponsesModel`].
+//!
 //! Answers are parsed leniently: unknown items, events and fields are kept. Requests are valid for
 //! the official API, also those of a conversation that other providers took part in. A [`ModelError`]
 //! says what happened and what to do about it. Keys are in no error, log or `Debug` output.
@@ -38,10 +41,12 @@
 //! | `http` (default) | the models over HTTP |
 //! | `offline` (default) | [`OfflineModel`], from the crate `switchboard-offline` |
 
+mod hosted_tools;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
 
+pub use hosted_tools::{CodeInterpreter, FileSearch, HostedMcp, ImageGeneration, WebSearch};
 pub use providers::{ModelNotFound, Providers};
 #[cfg(feature = "offline")]
 pub use switchboard_offline::OfflineModel;

@@ -29,7 +29,7 @@ use payload::Payload;
 pub use responses::ResponsesModel;
 use stream_reader::{EventReader, answer_stream};
 use switchboard_core::callback::BoxError;
-use switchboard_core::model::ModelEvent;
+use switchboard_core::model::{ModelEvent, ToolKind};
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
 /// A model of one of the protocols.
@@ -61,7 +61,7 @@ async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelRe
 
 /// Implements a model with the fields `client` and `name` over its [`Protocol`].
 macro_rules! impl_model {
-    ($model:ident) => {
+    ($model:ident, accepts $($kind:ident)|+) => {
         impl super::Model for $model {
             async fn respond(
                 &self,
@@ -79,6 +79,10 @@ macro_rules! impl_model {
 
             fn name(&self) -> &str {
                 &self.name
+            }
+
+            fn accepts_tools(&self, kind: super::ToolKind) -> bool {
+                matches!(kind, $(super::ToolKind::$kind)|+)
             }
         }
 

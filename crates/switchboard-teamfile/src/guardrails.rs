@@ -165,7 +165,7 @@ impl Guardrail {
             let payload = request.payload.as_ref();
             let trips = payload.is_some_and(|payload| guardrail.trips_in_json(payload))
                 || items_for_next_agent(&request.data).iter().any(|item| {
-                    let texts = [item.text(), item.arguments(), item.output()];
+                    let texts = [item.text(), item.arguments(), item.output_text()];
                     texts.iter().flatten().any(|text| guardrail.trips(text))
                 });
             if trips {

@@ -130,6 +130,17 @@ fn parameters<C>(tool: &Tool<C>) -> Value {
 
 const APP: App = App { owner: "Ada" };
 
+#[tool(title = "Parcel tracking")]
+fn track() -> &'static str {
+    "on its way"
+}
+
+#[test]
+fn a_title_is_for_user_interfaces() {
+    let track: Tool = track();
+    assert_eq!(track.title(), Some("Parcel tracking"));
+}
+
 #[test]
 fn the_model_gets_the_signature_and_the_comments() {
     let tool = lookup();

@@ -335,13 +335,13 @@ fn describe_item(item: &Item, language: Language) -> (String, Style, String) {
     match (item.role().as_deref(), item.kind()) {
         (Some("user"), _) => (language.user().to_owned(), BOLD, text()),
         (Some(role), _) => (role.to_owned(), style::of_agent(0), text()),
-        (None, ItemKind::FunctionCall) => {
+        (None, ItemKind::FunctionCall | ItemKind::CustomToolCall) => {
             let name = item.name().unwrap_or_default();
             let arguments = item.arguments().unwrap_or_default();
             ("call".to_owned(), DIM, format!("{name} {arguments}"))
         }
         (None, kind) if kind.is_output() => {
-            let output = item.output().unwrap_or_default();
+            let output = item.output_text().unwrap_or_default();
             ("output".to_owned(), DIM, output.into_owned())
         }
         (None, _) => {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::callback::{IntoOutcome, Outcome};
 use crate::context::RunContext;
@@ -81,4 +82,12 @@ pub struct ToolResult {
     pub tool: Arc<str>,
     /// Its output.
     pub output: ToolOutput,
+    /// The data that it attached for the application; see
+    /// [`ToolContext::attach`](crate::ToolContext::attach).
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::json::on_its_own::optional"
+    )]
+    pub data: Option<Value>,
 }

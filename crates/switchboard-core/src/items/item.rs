@@ -139,6 +139,16 @@ impl Item {
         ])
     }
 
+    /// A model's call of a free-form tool.
+    pub fn custom_tool_call(call_id: &str, name: &str, input: &str) -> Self {
+        Self::from_strings(&[
+            ("type", "custom_tool_call"),
+            ("call_id", call_id),
+            ("name", name),
+            ("input", input),
+        ])
+    }
+
     /// The output of a function call.
     pub fn function_call_output(call_id: &str, output: &str) -> Self {
         Self::from_strings(&[
@@ -210,14 +220,48 @@ impl Item {
         self.string(Field::Name)
     }
 
-    /// The arguments of a function call. This should be JSON, but models make mistakes.
+    /// The arguments of a function call, or the text of a call of a free-form tool. Arguments should
+    /// be JSON, but models make mistakes.
     pub fn arguments(&self) -> Option<Cow<'_, str>> {
+        if self.kind() == ItemKind::CustomToolCall {
+            return self.field("input").and_then(json::unquote);
+        }
         self.string(Field::Arguments)
+    }
+
+    /// The arguments of a call as JSON; a string where they are text.
+    pub(crate) fn arguments_value(&self) -> Value {
+        let arguments = self.arguments().unwrap_or_default();
+        match self.kind() {
+            ItemKind::CustomToolCall => Value::String(arguments.into_owned()),
+            _ => json::arguments_value(&arguments),
+        }
     }
 
     /// The output of a call, if it is text.
     pub fn output(&self) -> Option<Cow<'_, str>> {
         self.string(Field::Output)
+    }
+
+    /// The text of a call's output: the output, where it is text, or its text parts, each on a line.
+    /// `None` for items without an output.
+    ///
+    /// ```
+    /// use switchboard_core::Item;
+    ///
+    /// let output = Item::from_json(
+    ///     r#"{"type":"function_call_output","call_id":"c","output":[
+    ///         {"type":"input_text","text":"A map:"},{"type":"input_image","image_url":"https://x"}]}"#,
+    /// )?;
+    /// assert_eq!(output.output_text().as_deref(), Some("A map:"));
+    /// # Ok::<(), switchboard_core::items::InvalidItem>(())
+    /// ```
+    pub fn output_text(&self) -> Option<Cow<'_, str>> {
+        let json = self.field("output")?;
+        if json.starts_with('[') {
+            return Some(content::lines(json));
+        }
+        self.output()
     }
 
     /// The JSON of a top-level field.

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Item, RunItem, RunItemKind};
+use crate::tool::ToolInfo;
 
 thread_local! {
     static ACTIVE: RefCell<Option<Active>> = const { RefCell::new(None) };
@@ -43,6 +45,14 @@ pub(crate) struct StoredRunItem {
     agent: Arc<str>,
     item: usize,
     occurrence: u32,
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "crate::json::on_its_own::optional"
+    )]
+    data: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool: Option<Arc<ToolInfo>>,
 }
 
 impl ItemWriter {
@@ -75,6 +85,8 @@ impl ItemWriter {
                     agent: made.agent_name().clone(),
                     item,
                     occurrence: made.occurrence(),
+                    data: made.data().cloned(),
+                    tool: made.tool_arc().cloned(),
                 });
                 self.run_items.len() - 1
             })
@@ -87,12 +99,8 @@ impl ItemReader {
             let item = items.get(stored.item).cloned().ok_or_else(|| {
                 format!("run item refers to item {}, which is missing", stored.item)
             })?;
-            Ok(RunItem::made(
-                stored.kind,
-                stored.agent,
-                item,
-                stored.occurrence,
-            ))
+            let made = RunItem::made(stored.kind, stored.agent, item, stored.occurrence);
+            Ok(made.with_data(stored.data).with_tool(stored.tool))
         });
         let run_items = run_items.collect::<Result<_, String>>()?;
         Ok(Self { items, run_items })

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Item, ItemKind};
 use crate::seq::Seq;
+use crate::tool::ToolInfo;
 
 /// A list of run items that shares its storage.
 pub type RunItems = Seq<RunItem>;
@@ -24,6 +25,10 @@ struct Inner {
     item: Item,
     /// The item's number within its run, which changed copies keep; 0 for items made outside a run.
     occurrence: u32,
+    /// The data that a tool attached to its output.
+    data: Option<Value>,
+    /// The tool that was called.
+    tool: Option<Arc<ToolInfo>>,
 }
 
 /// The role of an item in the run that made it.
@@ -118,7 +123,25 @@ impl RunItem {
             agent,
             item,
             occurrence,
+            data: None,
+            tool: None,
         }))
+    }
+
+    /// Adds the tool that was called to this item, which must not be shared yet.
+    pub(crate) fn with_tool(mut self, tool: Option<Arc<ToolInfo>>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.tool = tool;
+        }
+        self
+    }
+
+    /// Attaches data to this item, which must not be shared yet.
+    pub(crate) fn with_data(mut self, data: Option<Value>) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.data = data;
+        }
+        self
     }
 
     /// The role of the item in the run.
@@ -136,20 +159,44 @@ impl RunItem {
         &self.0.item
     }
 
-    /// The same run item with other content, for filters that edit items.
+    /// The tool that was called, for user interfaces. `None` for items that are not tool calls, for
+    /// calls of tools that do not exist, and for items made outside a run.
+    pub fn tool(&self) -> Option<&ToolInfo> {
+        self.0.tool.as_deref()
+    }
+
+    pub(crate) fn tool_arc(&self) -> Option<&Arc<ToolInfo>> {
+        self.0.tool.as_ref()
+    }
+
+    /// The data that a tool attached to its output for the application, which no model gets; see
+    /// [`ToolContext::attach`](crate::ToolContext::attach).
+    pub fn data(&self) -> Option<&Value> {
+        self.0.data.as_ref()
+    }
+
+    /// The same run item with other content, for filters that edit items. If the output of a tool
+    /// changes, the data that the tool attached is not kept.
     #[must_use]
     pub fn with_item(&self, item: Item) -> Self {
-        let kind = match (&self.0.kind, item.output()) {
+        let mut data = self.0.data.clone();
+        let kind = match (&self.0.kind, item.field("output")) {
             // A return value that the item no longer shows must not be kept.
-            (RunItemKind::ToolCallOutput { .. }, Some(text))
-                if self.0.item.output().as_deref() != Some(&*text) =>
+            (RunItemKind::ToolCallOutput { .. }, Some(json))
+                if self.0.item.field("output") != Some(json) =>
             {
-                let output = Value::String(text.into_owned());
+                let output = match item.output() {
+                    Some(text) => Value::String(text.into_owned()),
+                    None => serde_json::from_str(json).unwrap_or_default(),
+                };
+                data = None;
                 RunItemKind::ToolCallOutput { output }
             }
             (kind, _) => kind.clone(),
         };
         Self::made(kind, self.0.agent.clone(), item, self.0.occurrence)
+            .with_data(data)
+            .with_tool(self.0.tool.clone())
     }
 
     /// The item as input for a model.
@@ -190,6 +237,7 @@ impl RunItem {
             ItemKind::McpApprovalRequest => RunItemKind::McpApprovalRequest,
             ItemKind::Compaction => RunItemKind::Compaction,
             ItemKind::FunctionCall
+            | ItemKind::CustomToolCall
             | ItemKind::FileSearchCall
             | ItemKind::WebSearchCall
             | ItemKind::CodeInterpreterCall

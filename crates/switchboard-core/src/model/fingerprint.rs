@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::ModelRequest;
+use super::{ModelRequest, ToolInput};
 
 impl ModelRequest {
     /// A fingerprint of everything that the model is shown: instructions and knowledge, conversation,
@@ -28,8 +28,23 @@ impl ModelRequest {
             hash.text(&tool.description);
             hash.text(tool.parameters.get());
             hash.text(if tool.strict { "strict" } else { "" });
+            if let ToolInput::Text { format } = &tool.input {
+                hash.text("text");
+                hash.text(
+                    &format
+                        .as_ref()
+                        .map_or_else(String::new, |format| format.to_string()),
+                );
+            }
         }
         hash.end_list();
+        for tool in &*self.hosted_tools {
+            hash.text(&tool.config().to_string());
+            tool.included().iter().for_each(|field| hash.text(field));
+        }
+        if !self.hosted_tools.is_empty() {
+            hash.end_list();
+        }
         for handoff in &*self.handoffs {
             hash.text(&handoff.tool_name);
             hash.text(&handoff.tool_description);

@@ -107,9 +107,8 @@ impl CallLog {
     /// Returns `true` if a rejected response also uses a call id for two calls.
     pub(super) fn has_conflict(&self, output: &[Item], is_handoff: impl Fn(&Item) -> bool) -> bool {
         let mut before: FxHashMap<u64, &Item> = FxHashMap::default();
-        let mut calls = output
-            .iter()
-            .filter(|item| item.kind() == ItemKind::FunctionCall);
+        let is_call = |kind| matches!(kind, ItemKind::FunctionCall | ItemKind::CustomToolCall);
+        let mut calls = output.iter().filter(|item| is_call(item.kind()));
         calls.any(|item| {
             let known = self.0.get(&item.identity());
             let before = before.insert(item.identity(), item);

@@ -25,7 +25,6 @@ use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
 use crate::model::{ModelResponse, ModelSettings, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
-use crate::tool::ToolOutput;
 use crate::trace::TraceInfo;
 
 /// A run: its position and everything it has made.
@@ -372,13 +371,18 @@ impl Run {
         for (call, ran) in tools.calls.iter().zip(ran) {
             let output = match ran.output {
                 Some(saved) => saved,
-                None => self.tool_output(&call.call, &ran.result.output),
+                None => self.tool_output(&call.call, &ran.result),
             };
             turn.items.push(output);
             results.push(ran.result);
         }
         for (call, text) in tools.unknown.iter().zip(not_found) {
-            turn.items.push(self.tool_output(&call.call, &text.into()));
+            let result = ToolResult {
+                tool: call.tool.clone(),
+                output: text.into(),
+                data: None,
+            };
+            turn.items.push(self.tool_output(&call.call, &result));
         }
         *turn.tools_mut() = ToolTurn { results, ..tools };
         if !turn.handoffs.is_empty() {
@@ -420,7 +424,7 @@ impl Run {
         for ran in &mut finished {
             if ran.output.is_none() && ran.stage != ToolStage::Ran {
                 let call = &tools.calls[ran.at].call;
-                ran.output = Some(self.tool_output(call, &ran.result.output));
+                ran.output = Some(self.tool_output(call, &ran.result));
             }
         }
         tools.done = finished;
@@ -498,12 +502,12 @@ impl Run {
     }
 
     /// Makes the output item of a call.
-    fn tool_output(&mut self, call: &Item, output: &ToolOutput) -> RunItem {
-        let item = output_item(call, &output.text());
-        let output = output.clone().into_value();
+    fn tool_output(&mut self, call: &Item, result: &ToolResult) -> RunItem {
+        let item = result.output.to_item(call);
+        let output = result.output.clone().into_value();
         let kind = RunItemKind::ToolCallOutput { output };
         let number = self.next_item();
-        RunItem::made(kind, self.agent.name.clone(), item, number)
+        RunItem::made(kind, self.agent.name.clone(), item, number).with_data(result.data.clone())
     }
 
     /// Returns the number of the next item.

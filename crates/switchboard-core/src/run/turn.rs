@@ -254,6 +254,7 @@ impl Turn {
         tools.done.clear();
         for result in &mut tools.results {
             result.output = text.into();
+            result.data = None;
         }
         FinalOutput::Text(text.into())
     }
@@ -264,7 +265,12 @@ impl Turn {
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {
-                RunItemKind::ToolCall if made.item().kind() == ItemKind::FunctionCall => {
+                RunItemKind::ToolCall
+                    if matches!(
+                        made.item().kind(),
+                        ItemKind::FunctionCall | ItemKind::CustomToolCall
+                    ) =>
+                {
                     withheld.push(made.to_input_item());
                 }
                 RunItemKind::ToolCallOutput { .. } => {

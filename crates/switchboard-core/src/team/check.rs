@@ -179,7 +179,11 @@ fn owners_by_name<'a, C>(
     agent: &'a Agent<C>,
     handoff_names: &'a [Arc<str>],
 ) -> Vec<(&'a str, Vec<String>)> {
-    let tools = agent.tools().iter();
+    // The model calls a tool that the provider runs by its type.
+    let tools = agent
+        .tools()
+        .iter()
+        .filter(|tool| tool.as_hosted().is_none());
     let tools = tools.map(|tool| (tool.name(), tool.enabled(), "a tool".to_owned()));
     let handoffs = agent.handoffs().iter().zip(handoff_names);
     let handoffs = handoffs.map(|(handoff, name)| {

@@ -11,7 +11,7 @@ use super::{ScriptedModel, requests_of};
 use crate::callback::BoxError;
 use crate::handle::IntoHandle;
 use crate::lock::lock;
-use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse};
+use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ToolKind};
 
 /// A model that forwards every request to another one and records requests and answers. Clones share
 /// the recording.
@@ -188,5 +188,9 @@ impl Model for Recorder {
 
     fn name(&self) -> &str {
         self.model.name()
+    }
+
+    fn accepts_tools(&self, kind: ToolKind) -> bool {
+        self.model.accepts_tools(kind)
     }
 }

@@ -6,7 +6,7 @@ use std::{fmt, iter};
 use serde_json::Value;
 
 use super::{describe_item, requests_of};
-use crate::items::{RunItem, RunItemKind, RunItems};
+use crate::items::{ItemKind, RunItem, RunItemKind, RunItems};
 use crate::model::ModelRequest;
 use crate::output::FinalOutput;
 use crate::run::{HandoffOutcome, HandoffRecord, Run, RunResult, Step};
@@ -143,6 +143,9 @@ impl Report {
 
 fn arguments_of(call: &RunItem) -> Value {
     let arguments = call.item().arguments().unwrap_or_default();
+    if call.item().kind() == ItemKind::CustomToolCall {
+        return Value::String(arguments.into_owned());
+    }
     serde_json::from_str(&arguments).unwrap_or_else(|_| Value::String(arguments.into_owned()))
 }
 
@@ -166,7 +169,7 @@ fn describe_step(run_item: &RunItem) -> String {
             format!("{agent} calls {name} {arguments}")
         }
         RunItemKind::ToolCallOutput { .. } => {
-            format!("{agent} is told {}", item.output().unwrap_or_default())
+            format!("{agent} is told {}", item.output_text().unwrap_or_default())
         }
         RunItemKind::HandoffOutput { from, to } => format!("{from} → {to}"),
         other => format!("{agent} ({})", other.as_str()),

@@ -13,7 +13,7 @@ use super::requests_of;
 use crate::callback::BoxError;
 use crate::items::{Item, ItemKind};
 use crate::lock::lock;
-use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, Usage};
+use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ToolKind, Usage};
 
 /// A model that answers from a script, one answer per call, and keeps every request.
 ///
@@ -300,6 +300,11 @@ impl Model for ScriptedModel {
 
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    /// It accepts all: the script says what the provider did with them.
+    fn accepts_tools(&self, _kind: ToolKind) -> bool {
+        true
     }
 }
 

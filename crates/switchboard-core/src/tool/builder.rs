@@ -8,13 +8,16 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolOutput};
+use super::{
+    HostedTool, Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin,
+    ToolOutput,
+};
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
 use crate::context::RunContext;
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
-use crate::model::ToolSpec;
+use crate::model::{ToolInput, ToolSpec};
 use crate::schema::{self, InvalidPayload, Payload};
 
 /// Starts building a tool; [`ToolBuilder::run`] finishes it.
@@ -28,7 +31,10 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
             description: "".into(),
             parameters: schema::raw(&Value::Null),
             strict: true,
+            input: ToolInput::Json,
         },
+        title: None,
+        text_format: None,
         on_failure: OnFailure::TellDefault,
         guardrails: Vec::new(),
         timeout: None,
@@ -48,6 +54,13 @@ impl<C> ToolBuilder<C> {
     #[must_use]
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
         self.with(|settings| settings.spec.description = description.into())
+    }
+
+    /// Sets a title for user interfaces, which no model gets. The run item of a call has it; see
+    /// [`ToolInfo`].
+    #[must_use]
+    pub fn title(self, title: impl Into<Arc<str>>) -> Self {
+        self.with(|settings| settings.title = Some(title.into()))
     }
 
     /// Enables or disables the tool.
@@ -265,16 +278,88 @@ impl<C> ToolBuilder<C> {
         self.finish(&parameters, false, problem, invoke)
     }
 
+    /// Sets the format that the input of a free-form tool must have, as the provider describes it, for
+    /// example a grammar. It applies to a tool that [`run_text`](Self::run_text) finishes.
+    #[must_use]
+    pub fn text_format(self, format: impl Into<Value>) -> Self {
+        let format = Arc::new(format.into());
+        self.with(|settings| settings.text_format = Some(format))
+    }
+
+    /// Finishes the tool as a free-form one: the model calls it with text instead of JSON, such as
+    /// code or a query. Only some models accept such tools (those over the Responses API do, those
+    /// over Chat Completions do not); with another the run ends with an error of the kind
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) before the model is asked.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, Item, Runner, Tool, tool};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let query: Tool = tool("query")
+    ///     .description("Runs a query.")
+    ///     .text_format(json!({"type": "grammar", "syntax": "regex", "definition": "SELECT .*"}))
+    ///     .run_text(|_ctx, text: String| format!("no rows for {text}"));
+    /// let agent = Agent::new("Analyst").tool(query);
+    /// let model = ScriptedModel::new()
+    ///     .reply([Item::custom_tool_call("call_1", "query", "SELECT 1")])
+    ///     .say("There are none.");
+    /// let result = Runner::new(&agent).model(model).run("How many?").await?;
+    /// let output = result.new_items()[1].item().output().unwrap();
+    /// assert_eq!(output, "no rows for SELECT 1");
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub fn run_text<F, R, M>(mut self, code: F) -> Tool<C>
+    where
+        F: Fn(ToolContext<C>, String) -> R + Send + Sync + 'static,
+        R: IntoOutcome<ToolOutput, M>,
+    {
+        let format = self.0.text_format.take();
+        self.0.spec.input = ToolInput::Text { format };
+        let invoke = move |ctx: ToolContext<C>| {
+            let text = ctx.arguments().to_owned();
+            code(ctx, text).into_outcome()
+        };
+        self.finish(&Value::Null, false, None, invoke)
+    }
+
     fn finish(
-        mut self,
+        self,
         parameters: &Value,
         strict: bool,
         problem: Option<String>,
         invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
     ) -> Tool<C> {
+        self.finish_as(parameters, strict, problem, None, invoke)
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.0.spec.name
+    }
+
+    pub(super) fn finish_as(
+        mut self,
+        parameters: &Value,
+        strict: bool,
+        problem: Option<String>,
+        hosted: Option<HostedTool>,
+        invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
+    ) -> Tool<C> {
         self.0.spec.parameters = schema::raw(parameters);
         self.0.spec.strict = strict;
+        let origin = match &self.0.agent {
+            Some(agent) => ToolOrigin::Agent {
+                name: agent.name_arc().clone(),
+            },
+            None if hosted.is_some() => ToolOrigin::Provider,
+            None => ToolOrigin::Function,
+        };
+        let info = ToolInfo::new(origin, self.0.title.clone(), &self.0.spec.description);
         Tool(Arc::new(Inner {
+            info: Arc::new(info),
+            hosted,
             settings: self.0,
             invoke: Box::new(invoke),
             problem,

@@ -1,7 +1,7 @@
 //! The context of a tool call.
 
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use super::Tool;
 use crate::agent::Agent;
 use crate::context::RunContext;
 use crate::items::Item;
+use crate::lock::lock;
 use crate::model::Usage;
 use crate::run::stream::channel::EventChannel;
 use crate::run::stream::{EventKind, StreamEvent};
@@ -50,6 +51,8 @@ pub(crate) struct CallInfo<C> {
     pub(crate) trace: TraceParent,
     /// Set if the run is streamed.
     pub(crate) progress: Option<ProgressReporter>,
+    /// The data that the tool attached for the application.
+    pub(crate) attached: Mutex<Option<Value>>,
 }
 
 /// The way of progress reports to the stream.
@@ -74,16 +77,27 @@ impl<C> ToolContext<C> {
         C: Send + Sync + 'static,
     {
         let call_id = "call";
-        let arguments = arguments.to_string();
+        let (arguments, item) = match arguments {
+            Value::String(text) if tool.spec().takes_text() => {
+                let item = Item::custom_tool_call(call_id, tool.name(), text);
+                (text.clone(), item)
+            }
+            arguments => {
+                let arguments = arguments.to_string();
+                let item = Item::function_call(call_id, tool.name(), &arguments);
+                (arguments, item)
+            }
+        };
         let call = CallInfo {
             agent: Agent::new(""),
             tool: tool.spec().name.clone(),
-            item: Item::function_call(call_id, tool.name(), &arguments),
+            item,
             call_id: call_id.into(),
             arguments: arguments.into(),
             config: Arc::default(),
             trace: TraceParent::default(),
             progress: None,
+            attached: Mutex::default(),
         };
         Self::new(RunContext::new(state), call)
     }
@@ -156,6 +170,41 @@ impl<C> ToolContext<C> {
         CustomSpan::under(&self.call.trace, name, data)
     }
 
+    /// Attaches data for the application to the call's output, for example the records behind a text.
+    /// No model gets it, and no session. It is [`RunItem::data`](crate::items::RunItem::data) of the
+    /// output, a part of [`EventKind::ToolEnded`], and stored with the run.
+    ///
+    /// A later call replaces the data of an earlier one; null removes it. Data that is attached before
+    /// the tool fails is kept.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, Runner, tool};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let search = tool::<()>("search").run(|ctx, (): ()| {
+    ///     ctx.attach(json!({"rows": [7, 9]}));
+    ///     "two rows"
+    /// });
+    /// let agent = Agent::new("Searcher").tool(search);
+    /// let model = ScriptedModel::new().call("search", "{}").say("There are two.");
+    /// let result = Runner::new(&agent).model(model).run("How many?").await?;
+    /// let data = result.new_items().iter().find_map(|made| made.data());
+    /// assert_eq!(data, Some(&json!({"rows": [7, 9]})));
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub fn attach(&self, data: impl Into<Value>) {
+        let data = Some(data.into()).filter(|data| !data.is_null());
+        *lock(&self.call.attached) = data;
+    }
+
+    /// The data that was attached to the call.
+    pub fn attached(&self) -> Option<Value> {
+        lock(&self.call.attached).clone()
+    }
+
     /// Counts usage of models that the tool called itself as part of the run; see
     /// [`RunContext::add_usage`].
     pub fn add_usage(&self, usage: Usage) {
@@ -187,7 +236,7 @@ impl<C> ToolContext<C> {
         &self.call.item
     }
 
-    /// The arguments as the model wrote them.
+    /// The arguments as the model wrote them; the text, for a free-form tool.
     pub fn arguments(&self) -> &str {
         &self.call.arguments
     }

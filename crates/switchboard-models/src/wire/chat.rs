@@ -78,4 +78,4 @@ impl Protocol for ChatModel {
     }
 }
 
-impl_model!(ChatModel);
+impl_model!(ChatModel, accepts Function);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_core::ModelRequest;
 use switchboard_core::items::Items;
-use switchboard_core::model::ToolChoice;
+use switchboard_core::model::{HandoffSpec, ToolChoice, ToolInput};
 
 use super::payload::{Payload, WriteItem};
 
@@ -76,7 +76,26 @@ impl<'a> RequestBody<'a> {
         tool: impl Fn(FunctionSpec<'r>) -> T,
         named: impl Fn(&str) -> Value,
     ) {
-        let tools: Vec<T> = functions(request).map(tool).collect();
+        let functions = request.tools.iter().map(|spec| match &spec.input {
+            ToolInput::Text { format } => SentTool::Custom(CustomSpec {
+                r#type: "custom",
+                name: &spec.name,
+                description: &spec.description,
+                format: format.as_deref(),
+            }),
+            _ => SentTool::Function(tool(FunctionSpec {
+                r#type: None,
+                name: &spec.name,
+                description: &spec.description,
+                parameters: &spec.parameters,
+                strict: spec.strict,
+            })),
+        });
+        let hosted = request.hosted_tools.iter();
+        let hosted = hosted.map(|tool| SentTool::Hosted(tool.config()));
+        let handoffs = handoffs(&request.handoffs);
+        let handoffs = handoffs.map(|function| SentTool::Function(tool(function)));
+        let tools: Vec<SentTool<'r, T>> = functions.chain(hosted).chain(handoffs).collect();
         if tools.is_empty() {
             return;
         }
@@ -142,23 +161,35 @@ pub(super) struct FunctionSpec<'a> {
     strict: bool,
 }
 
-/// The tools and the handoffs of a request.
-fn functions(request: &ModelRequest) -> impl Iterator<Item = FunctionSpec<'_>> {
-    let tools = request.tools.iter().map(|tool| FunctionSpec {
-        r#type: None,
-        name: &tool.name,
-        description: &tool.description,
-        parameters: &tool.parameters,
-        strict: tool.strict,
-    });
-    let handoffs = request.handoffs.iter().map(|handoff| FunctionSpec {
+/// A free-form tool.
+#[derive(Serialize)]
+struct CustomSpec<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Value>,
+}
+
+/// An entry of the list of tools.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SentTool<'a, T> {
+    Function(T),
+    Custom(CustomSpec<'a>),
+    /// A tool that the provider runs, as it was configured.
+    Hosted(&'a Value),
+}
+
+fn handoffs(handoffs: &[HandoffSpec]) -> impl Iterator<Item = FunctionSpec<'_>> {
+    handoffs.iter().map(|handoff| FunctionSpec {
         r#type: None,
         name: &handoff.tool_name,
         description: &handoff.tool_description,
         parameters: &handoff.input_json_schema,
         strict: handoff.strict,
-    });
-    tools.chain(handoffs)
+    })
 }
 
 #[cfg(test)]

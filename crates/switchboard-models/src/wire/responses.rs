@@ -79,4 +79,4 @@ impl Protocol for ResponsesModel {
     }
 }
 
-impl_model!(ResponsesModel);
+impl_model!(ResponsesModel, accepts Function | Text | Hosted);

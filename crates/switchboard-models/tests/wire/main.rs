@@ -15,6 +15,7 @@ mod secrets;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod tools;
 mod transport;
 mod tunnel;
 

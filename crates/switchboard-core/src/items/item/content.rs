@@ -45,6 +45,17 @@ pub(super) fn join_parts<'a>(
     (!joined.is_empty()).then_some(joined)
 }
 
+/// The text parts of an output, each on a line. Empty if there are none.
+pub(super) fn lines(parts: &str) -> Cow<'_, str> {
+    let parts: Vec<Part<'_>> = serde_json::from_str(parts).unwrap_or_default();
+    let texts = parts
+        .iter()
+        .filter_map(Part::text)
+        .filter_map(json::unquote);
+    let joined = texts.reduce(|joined, text| joined + "\n" + text);
+    joined.unwrap_or_default()
+}
+
 /// The JSON of the string that is the whole text of a message: its content, or the text of the only
 /// text part. `None` if there is none, several, or a refusal.
 pub(in crate::items) fn only_text(content: &str) -> Option<&str> {

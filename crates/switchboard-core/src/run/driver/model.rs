@@ -13,7 +13,7 @@ use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, InputMode};
 use crate::items::{ItemKind, RunItem};
-use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, Usage};
+use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ToolKind, Usage};
 use crate::offer::{Offer, enabled_tools};
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
@@ -263,6 +263,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             input,
             settings,
             tools: offer.tools.clone(),
+            hosted_tools: offer.hosted.clone(),
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
             knowledge: self.agent.known().clone(),
@@ -289,6 +290,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
             request.input = model_input::without_orphans(&request.input);
         }
+        self.check_tool_kinds(model, &request)?;
         self.call_hooks(HookCall::ModelStart(&request)).await?;
         let response = if self.checks_input_beside_model() {
             Box::pin(self.ask_beside_guardrails(model, request)).await?
@@ -301,6 +303,33 @@ impl<C: Send + Sync + 'static> Driver<C> {
         })
         .await;
         Ok(response)
+    }
+
+    /// Checks that the model accepts the tools of the request.
+    fn check_tool_kinds(&self, model: &ModelHandle, request: &ModelRequest) -> Result<(), Error> {
+        if let Some(tool) = request.hosted_tools.first()
+            && !model.accepts_tools(ToolKind::Hosted)
+        {
+            return Err(configuration_error(format!(
+                "the tool \"{}\" of agent \"{}\" is run by the provider, and the model \"{}\" \
+                 cannot do that; use a model over the Responses API, or take the tool out",
+                tool.name(),
+                self.agent.name(),
+                model.name()
+            )));
+        }
+        if let Some(tool) = request.tools.iter().find(|tool| tool.takes_text())
+            && !model.accepts_tools(ToolKind::Text)
+        {
+            return Err(configuration_error(format!(
+                "the tool \"{}\" of agent \"{}\" is a free-form tool, and the model \"{}\" \
+                 cannot call those; use a model over the Responses API, or give the tool a schema",
+                tool.name,
+                self.agent.name(),
+                model.name()
+            )));
+        }
+        Ok(())
     }
 
     async fn filter_request(

@@ -1,8 +1,8 @@
 //! Running tools, and deciding what follows from their results.
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
@@ -17,7 +17,6 @@ use crate::environment::environment;
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
 use crate::hooks::ToolEnd;
-use crate::json;
 use crate::offer::Offer;
 use crate::run::machine::{Step, model_error};
 use crate::run::stream::EventKind;
@@ -127,7 +126,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         for call in unknown {
             let text = self.not_found_text(call).await;
             let error = Some(ToolError::new(ToolNotFound(call.tool.clone()).into()));
-            self.report_tool_end(call, text.clone().into(), error.as_ref(), Duration::ZERO)
+            let result = ToolResult {
+                tool: call.tool.clone(),
+                output: text.clone().into(),
+                data: None,
+            };
+            self.report_tool_end(call, &result, error.as_ref(), Duration::ZERO)
                 .await;
             not_found.push(text);
         }
@@ -171,8 +175,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let output = &ran.result.output;
         let traced = || is_traced.then(|| output.text().into_owned());
         update_span!(span, Function.output = traced());
-        let (value, error) = (output.clone().into_value(), ran.error.as_ref());
-        self.report_tool_end(call, value, error, took).await;
+        let error = ran.error.as_ref();
+        self.report_tool_end(call, &ran.result, error, took).await;
         if ran.was_invoked {
             let end = ToolEnd {
                 output,
@@ -206,6 +210,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             config: self.config.clone(),
             trace: self.trace.parent(span.id()),
             progress,
+            attached: Mutex::default(),
         };
         ToolContext::new(self.ctx(), info)
     }
@@ -213,17 +218,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn report_tool_end(
         &self,
         call: &ToolCall,
-        output: Value,
+        result: &ToolResult,
         error: Option<&ToolError>,
         took: Duration,
     ) {
         self.emit(|| EventKind::ToolEnded {
             call_id: call.call.call_id().unwrap_or_default().into(),
             tool: call.tool.clone(),
-            arguments: json::arguments_value(&call.call.arguments().unwrap_or_default()),
-            output,
+            arguments: call.call.arguments_value(),
+            output: result.output.clone().into_value(),
             failed: error.is_some(),
             error: error.map(ToolError::to_string),
+            data: result.data.clone(),
             seconds: took.as_secs_f64(),
         })
         .await;
@@ -253,6 +259,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let result = |output| ToolResult {
                     tool: tool.spec().name.clone(),
                     output,
+                    data: ctx.attached(),
                 };
                 none.insert(match replacement {
                     Some(output) => RanTool::rejected(attempt.at, result(output)),
@@ -287,7 +294,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.emit(|| EventKind::ToolStarted {
             call_id: ctx.call_id().into(),
             tool: call.tool.clone(),
-            arguments: json::arguments_value(ctx.arguments()),
+            arguments: call.call.arguments_value(),
         })
         .await;
     }

@@ -169,6 +169,10 @@ pub enum EventKind {
         /// The error behind a failure, which the model does not get.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// The data that the tool attached for the application, which the model does not get; see
+        /// [`ToolContext::attach`](crate::ToolContext::attach).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Value>,
         /// The time it took, in seconds.
         seconds: f64,
     },

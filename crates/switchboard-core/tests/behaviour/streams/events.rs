@@ -90,7 +90,7 @@ async fn a_run_with_a_tool_call_and_a_handoff_has_these_events() {
             "type": "item", "agent": "Triage", "turn": 1, "name": "tool_called",
             "item": {
                 "type": "tool_call_item", "raw_item": call, "agent": {"name": "Triage"},
-                "tool_name": "lookup",
+                "tool_name": "lookup", "tool_origin": {"type": "function"},
             },
         },
         {

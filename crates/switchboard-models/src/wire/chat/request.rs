@@ -29,6 +29,19 @@ pub(super) fn body(
              conversation and the previous response out",
         ));
     }
+    if let Some(tool) = request.hosted_tools.first() {
+        return Err(ModelError::unsupported(format!(
+            "the tool \"{}\" is run by the provider, which Chat Completions cannot do; use a \
+             ResponsesModel, or take the tool out",
+            tool.name()
+        )));
+    }
+    if let Some(tool) = request.tools.iter().find(|tool| tool.takes_text()) {
+        return Err(ModelError::unsupported(format!(
+            "the tool \"{}\" is a free-form tool; use a ResponsesModel, or give the tool a schema",
+            tool.name
+        )));
+    }
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
     let overrides = [model.client.body_fields(), &settings.extra_body];

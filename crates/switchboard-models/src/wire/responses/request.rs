@@ -1,8 +1,8 @@
 //! The body of a request.
 
 use serde_json::{Value, json};
+use switchboard_core::ModelRequest;
 use switchboard_core::model::ServerState;
-use switchboard_core::{ModelRequest, ModelSettings};
 
 use super::ResponsesModel;
 use super::input::{InputSanitizer, serialized_length};
@@ -51,14 +51,14 @@ pub(super) fn body(
             function.r#type = Some("function");
             function
         },
-        |name| json!({"type": "function", "name": name}),
+        |name| tool_choice(request, name),
     );
     match &request.server {
         Some(ServerState::Conversation(id)) => body.field("conversation", id),
         Some(ServerState::PreviousResponse(id)) => body.field("previous_response_id", id),
         _ => {}
     }
-    write_settings(&mut body, settings, sanitizer.takes_reasoning);
+    write_settings(&mut body, request, sanitizer.takes_reasoning);
     body.optional("text", text(request).as_ref());
     if streams {
         body.field("stream", &true);
@@ -66,7 +66,29 @@ pub(super) fn body(
     Ok(body.build())
 }
 
-fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_reasoning: bool) {
+/// The choice of a function, or of a tool that the provider runs.
+fn tool_choice(request: &ModelRequest, name: &str) -> Value {
+    if let Some(tool) = request.tools.iter().find(|tool| &*tool.name == name) {
+        let kind = if tool.takes_text() {
+            "custom"
+        } else {
+            "function"
+        };
+        return json!({"type": kind, "name": name});
+    }
+    let mut hosted = request.hosted_tools.iter();
+    let hosted = hosted.find(|tool| tool.name() == name);
+    match hosted.map(|tool| (tool.kind(), tool.config())) {
+        Some((kind @ "mcp", config)) => {
+            json!({"type": kind, "server_label": config["server_label"]})
+        }
+        Some((kind, _)) => json!({"type": kind}),
+        None => json!({"type": "function", "name": name}),
+    }
+}
+
+fn write_settings(body: &mut RequestBody<'_>, request: &ModelRequest, takes_reasoning: bool) {
+    let settings = &*request.settings;
     body.number("temperature", settings.temperature);
     body.number("top_p", settings.top_p);
     body.optional("max_output_tokens", settings.max_tokens.as_ref());
@@ -90,6 +112,11 @@ fn write_settings(body: &mut RequestBody<'_>, settings: &ModelSettings, takes_re
     if settings.store == Some(false) && takes_reasoning {
         // Without it, the reasoning of this answer cannot be sent back.
         include.push("reasoning.encrypted_content");
+    }
+    for tool in &*request.hosted_tools {
+        let fields = tool.included().iter().map(|field| &**field);
+        let new: Vec<&str> = fields.filter(|field| !include.contains(field)).collect();
+        include.extend(new);
     }
     if !include.is_empty() {
         body.field("include", &include);
@@ -128,7 +155,7 @@ mod tests {
     use crate::Endpoint;
     use serde_json::json;
     use std::sync::Arc;
-    use switchboard_core::Item;
+    use switchboard_core::{Item, ModelSettings};
 
     #[test]
     fn reasoning_models_are_known_by_name() {

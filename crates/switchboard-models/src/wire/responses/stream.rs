@@ -106,7 +106,7 @@ impl ResponseReader {
                     text: text.into_owned(),
                 })
             }
-            "response.function_call_arguments.delta" => {
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 let call = self.named_item(event);
                 Some(ModelEvent::ArgumentsDelta {
                     item: call.id.clone(),
