@@ -66,6 +66,7 @@ fn script_twice(provider: &FakeProvider, key: &str, items: &Value) {
         cached: 4,
         output: 3,
         reasoning: 1,
+        ..Usage::default()
     };
     let items = items.as_array().unwrap();
     let reply = Reply::items(items.clone()).usage(usage).frames(11);

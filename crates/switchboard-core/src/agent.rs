@@ -20,7 +20,7 @@ use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handle::IntoHandle;
 use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
 use crate::hooks::AgentHooksHandle;
-use crate::model::{ModelHandle, ModelSettings};
+use crate::model::{ModelHandle, ModelSettings, Prompt};
 use crate::offer::Offer;
 use crate::output::OutputType;
 use crate::team::Registry;
@@ -52,6 +52,7 @@ pub struct Agent<C = ()> {
 pub(crate) struct Definition<C> {
     pub(crate) name: Arc<str>,
     instructions: Option<Instructions<C>>,
+    prompt: Option<AgentPrompt<C>>,
     handoff_description: Option<Arc<str>>,
     tools: Vec<Tool<C>>,
     pub(crate) handoffs: Vec<Handoff<C>>,
@@ -62,7 +63,7 @@ pub(crate) struct Definition<C> {
     hooks: Vec<AgentHooksHandle<C>>,
     output: Option<Result<OutputType, String>>,
     model: Option<ModelHandle>,
-    settings: Arc<ModelSettings>,
+    settings: Option<Arc<ModelSettings>>,
     tool_use: ToolUseBehavior<C>,
     keeps_tool_choice: bool,
     explains_handoffs: bool,
@@ -93,6 +94,13 @@ enum Instructions<C> {
     Function(Arc<InstructionsFn<C>>),
 }
 
+enum AgentPrompt<C> {
+    Fixed(Arc<Prompt>),
+    Function(Arc<PromptFn<C>>),
+}
+
+type PromptFn<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<Prompt> + Send + Sync;
+
 type InstructionsFn<C> = dyn Fn(RunContext<C>, Agent<C>) -> Outcome<String> + Send + Sync;
 
 impl<C> Agent<C> {
@@ -102,6 +110,7 @@ impl<C> Agent<C> {
             def: Arc::new(Definition {
                 name: name.into(),
                 instructions: None,
+                prompt: None,
                 handoff_description: None,
                 tools: Vec::new(),
                 handoffs: Vec::new(),
@@ -112,7 +121,7 @@ impl<C> Agent<C> {
                 hooks: Vec::new(),
                 output: None,
                 model: None,
-                settings: Arc::default(),
+                settings: None,
                 tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
@@ -146,6 +155,45 @@ impl<C> Agent<C> {
     {
         let make = Arc::new(move |ctx, agent| make(ctx, agent).into_outcome());
         self.with(|def| def.instructions = Some(Instructions::Function(make)))
+    }
+
+    /// Sets a prompt that the provider stores, beside the instructions. Models over Responses use it;
+    /// other models answer with an error.
+    ///
+    /// A prompt may name a model of its own. To use that, remove the model's name from the requests:
+    /// set `model` to null in [`ModelSettings::extra_body`].
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    /// use switchboard_core::model::Prompt;
+    ///
+    /// let agent: Agent =
+    ///     Agent::new("Greeter").prompt(Prompt::new("pmpt_123").variable("tone", "friendly"));
+    /// ```
+    #[must_use]
+    pub fn prompt(self, prompt: Prompt) -> Self {
+        self.with(|def| def.prompt = Some(AgentPrompt::Fixed(Arc::new(prompt))))
+    }
+
+    /// Sets a function that makes the prompt each turn; sync or async.
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    /// use switchboard_core::model::Prompt;
+    ///
+    /// struct App { user: String }
+    ///
+    /// let agent = Agent::<App>::new("Greeter")
+    ///     .prompt_fn(|ctx, _agent| Prompt::new("pmpt_123").variable("user", ctx.user.clone()));
+    /// ```
+    #[must_use]
+    pub fn prompt_fn<F, R, M>(self, make: F) -> Self
+    where
+        F: Fn(RunContext<C>, Self) -> R + Send + Sync + 'static,
+        R: IntoOutcome<Prompt, M>,
+    {
+        let make = Arc::new(move |ctx, agent| make(ctx, agent).into_outcome());
+        self.with(|def| def.prompt = Some(AgentPrompt::Function(make)))
     }
 
     /// Puts [`HANDOFF_PROMPT`](crate::handoff::HANDOFF_PROMPT) before the instructions, with the
@@ -227,10 +275,11 @@ impl<C> Agent<C> {
         self.with(|def| def.model = Some(model.into_handle()))
     }
 
-    /// Sets the model settings, which the run's override field by field.
+    /// Sets the model settings, which the run's override field by field. They replace the defaults of
+    /// a model made by name ([`ModelHandle::default_settings`]), also where they set nothing.
     #[must_use]
     pub fn model_settings(self, settings: ModelSettings) -> Self {
-        self.with(|def| def.settings = Arc::new(settings))
+        self.with(|def| def.settings = Some(Arc::new(settings)))
     }
 
     /// Sets the behaviour after the agent's tools have run.
@@ -374,8 +423,8 @@ impl<C> Agent<C> {
         self.def.model.as_ref()
     }
 
-    pub(crate) fn settings(&self) -> &Arc<ModelSettings> {
-        &self.def.settings
+    pub(crate) fn settings(&self) -> Option<&Arc<ModelSettings>> {
+        self.def.settings.as_ref()
     }
 
     pub(crate) fn tool_use_kind(&self) -> &ToolUseBehaviorKind<C> {
@@ -424,6 +473,26 @@ impl<C> Agent<C> {
         }
     }
 
+    /// Returns `true` if it has a prompt at the provider.
+    pub(crate) fn has_prompt(&self) -> bool {
+        self.def.prompt.is_some()
+    }
+
+    /// The prompt at the provider, made by its function if it has one.
+    pub(crate) async fn make_prompt(
+        &self,
+        ctx: RunContext<C>,
+    ) -> Result<Option<Arc<Prompt>>, BoxError> {
+        match &self.def.prompt {
+            None => Ok(None),
+            Some(AgentPrompt::Fixed(prompt)) => Ok(Some(prompt.clone())),
+            Some(AgentPrompt::Function(make)) => {
+                let prompt = call(|| make(ctx, self.clone())).await?;
+                Ok(Some(Arc::new(prompt)))
+            }
+        }
+    }
+
     /// Calls the function that makes the instructions.
     pub(crate) async fn make_instructions(
         &self,
@@ -441,11 +510,13 @@ impl_clone! { struct Agent<C> { def, team } }
 
 impl_clone! {
     struct Definition<C> {
-        name, instructions, handoff_description, tools, handoffs, input_guardrails,
+        name, instructions, prompt, handoff_description, tools, handoffs, input_guardrails,
         output_guardrails, tool_guardrails, knowledge, hooks, output, model, settings, tool_use,
         keeps_tool_choice, explains_handoffs, caches
     }
 }
+
+impl_clone! { enum AgentPrompt<C> { Fixed(prompt), Function(make) } }
 
 impl_clone! { enum Instructions<C> { Text(text), Function(make) } }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::items::Items;
 use crate::lock::lock;
-use crate::model::Usage;
+use crate::model::{CacheGroup, RequestUsage, Usage};
 use crate::tool::OuterToolCall;
 
 /// The application's own state and the run's usage so far, passed to every callback.
@@ -38,33 +38,76 @@ pub(crate) struct AddedUsage(Arc<Added>);
 
 #[derive(Debug, Default)]
 struct Added {
-    used: Mutex<Usage>,
+    used: Mutex<Used>,
     /// The usage of the run around this one.
     outer: Option<AddedUsage>,
+    /// The conversation of the run, for the provider's prompt cache.
+    cache_group: Option<CacheGroup>,
+}
+
+/// The usage since it was last taken.
+#[derive(Debug, Default)]
+struct Used {
+    sum: Usage,
+    requests: Vec<RequestUsage>,
 }
 
 impl AddedUsage {
-    /// For a run inside the run of `outer`.
-    pub(crate) fn within(outer: Self) -> Self {
+    /// For a run, which may lie inside that of `outer`.
+    pub(crate) fn of_run(cache_group: CacheGroup, outer: Option<Self>) -> Self {
         Self(Arc::new(Added {
             used: Mutex::default(),
-            outer: Some(outer),
+            outer,
+            cache_group: Some(cache_group),
         }))
     }
 
+    /// For a part of the run of `outer`.
+    pub(crate) fn within(outer: Self) -> Self {
+        Self(Arc::new(Added {
+            outer: Some(outer),
+            ..Added::default()
+        }))
+    }
+
+    /// The conversation of the run.
+    pub(crate) fn cache_group(&self) -> Option<&CacheGroup> {
+        let outer = || self.0.outer.as_ref()?.cache_group();
+        self.0.cache_group.as_ref().or_else(outer)
+    }
+
+    /// Adds usage of a model that user code called.
     pub(crate) fn add(&self, usage: Usage) {
-        *lock(&self.0.used) += usage;
-        if let Some(outer) = &self.0.outer {
-            outer.add(usage);
+        if usage != Usage::default() {
+            self.add_request(RequestUsage {
+                usage,
+                ..RequestUsage::default()
+            });
         }
     }
 
-    pub(crate) fn get(&self) -> Usage {
-        *lock(&self.0.used)
+    pub(crate) fn add_request(&self, request: RequestUsage) {
+        if let Some(outer) = &self.0.outer {
+            outer.add_request(request.clone());
+        }
+        let mut used = lock(&self.0.used);
+        used.sum += request.usage;
+        // Mostly one at a time: the list is emptied after each step.
+        if used.requests.is_empty() {
+            used.requests.reserve_exact(1);
+        }
+        used.requests.push(request);
     }
 
-    pub(crate) fn take(&self) -> Usage {
-        std::mem::take(&mut *lock(&self.0.used))
+    pub(crate) fn get(&self) -> Usage {
+        lock(&self.0.used).sum
+    }
+
+    /// Moves the usage into the sum and the list of a run.
+    pub(crate) fn move_into(&self, sum: &mut Usage, requests: &mut Vec<RequestUsage>) {
+        let mut used = lock(&self.0.used);
+        *sum += std::mem::take(&mut used.sum);
+        requests.append(&mut used.requests);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Models: the trait, requests, responses and their pieces.
 
+mod cache_key;
 mod fingerprint;
+mod prompt;
+mod retry;
 mod settings;
 mod usage;
 
@@ -17,8 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use cache_key::CacheGroup;
+pub use prompt::Prompt;
+pub use retry::{
+    Backoff, ModelFailure, ModelTimeout, Replay, RetryAdvice, RetryDecision, RetryPolicy,
+    RetrySettings,
+};
 pub use settings::{ModelSettings, Reasoning, ToolChoice};
-pub use usage::Usage;
+pub use usage::{RequestUsage, Usage};
 
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::AddedUsage;
@@ -61,6 +70,17 @@ pub trait Model: Send + Sync + 'static {
         stream::once(async move { self.respond(request).await.map(ModelEvent::Completed) })
     }
 
+    /// Advises on sending a failed request again; asked where [`ModelSettings::retry`] is set. A model
+    /// that wraps another passes the question on.
+    fn retry_advice(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+        request: &ModelRequest,
+    ) -> RetryAdvice {
+        let _ = request;
+        RetryAdvice::of_error(error)
+    }
+
     /// The model's name, for traces.
     fn name(&self) -> &str {
         "model"
@@ -94,6 +114,8 @@ pub struct ModelRequest {
     pub agent: Option<Arc<str>>,
     /// The agent's instructions.
     pub instructions: Option<Arc<str>>,
+    /// The agent's prompt at the provider. A model that cannot use it answers with an error.
+    pub prompt: Option<Arc<Prompt>>,
     /// The conversation so far. Cloning it costs a reference count.
     pub input: Items,
     /// The settings of the call.
@@ -110,7 +132,7 @@ pub struct ModelRequest {
     pub knowledge: Arc<[Knowledge]>,
     /// The conversation at the provider, so that `input` holds only new items.
     pub server: Option<ServerState>,
-    /// The counter of the run's usage.
+    /// The counter of the run's usage, which also knows the run's conversation.
     pub(crate) added: AddedUsage,
 }
 
@@ -131,6 +153,7 @@ impl ModelRequest {
         Self {
             agent: None,
             instructions: None,
+            prompt: None,
             input: input.into(),
             settings: Arc::default(),
             tools: Arc::default(),
@@ -146,7 +169,11 @@ impl ModelRequest {
     /// Counts the usage of a response that is not returned because it was cut off. The usage of a
     /// response that is returned is [`ModelResponse::usage`].
     pub fn add_usage(&self, usage: Usage) {
-        self.added.add(usage);
+        self.added.add_request(RequestUsage {
+            agent: self.agent.clone(),
+            model: None,
+            usage,
+        });
     }
 
     /// The instructions, followed by the agent's knowledge.
@@ -224,6 +251,9 @@ pub struct ModelResponse {
     /// The usage of the response.
     #[serde(default)]
     pub usage: Usage,
+    /// The usage as the provider sent it, where [`ModelSettings::preserve_raw_usage`] asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_usage: Option<Box<Value>>,
     /// The provider's identifier of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<Arc<str>>,
@@ -293,6 +323,19 @@ pub enum ModelEvent {
 }
 
 impl ModelEvent {
+    /// Returns `true` if a part of the answer was sent: anything but a retry and the provider's notice
+    /// that it has begun.
+    pub(crate) fn is_part_of_answer(&self) -> bool {
+        match self {
+            Self::Retry(_) => false,
+            Self::Raw(event) => !matches!(
+                event.kind().as_deref(),
+                Some("response.created" | "response.in_progress")
+            ),
+            _ => true,
+        }
+    }
+
     /// Creates a [`ModelEvent::TextDelta`].
     pub fn text_delta(item: impl Into<Arc<str>>, text: impl Into<String>) -> Self {
         Self::TextDelta {
@@ -346,6 +389,16 @@ impl RawEvent {
         Self(json)
     }
 
+    /// The event's `type`.
+    fn kind(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Typed {
+            r#type: String,
+        }
+        let typed: Typed = serde_json::from_str(&self.0).ok()?;
+        Some(typed.r#type)
+    }
+
     /// The event's JSON.
     pub fn as_json(&self) -> &str {
         &self.0
@@ -364,6 +417,8 @@ pub struct ModelHandle {
     model: Arc<dyn DynModel>,
     /// The model's name, once a span has asked for it.
     name: Arc<OnceLock<Arc<str>>>,
+    /// The settings of agents that have none.
+    defaults: Arc<ModelSettings>,
 }
 
 impl ModelHandle {
@@ -373,8 +428,41 @@ impl ModelHandle {
     }
 
     fn from_arc(model: Arc<impl Model>) -> Self {
-        let name = Arc::default();
-        Self { model, name }
+        Self {
+            model,
+            name: Arc::default(),
+            defaults: Arc::default(),
+        }
+    }
+
+    /// Sets the model's default settings. Agents without settings of their own use them; an agent's
+    /// ([`Agent::model_settings`](crate::Agent::model_settings)) replace them as a whole, and a run's
+    /// override them field by field.
+    ///
+    /// ```
+    /// use switchboard_core::model::ModelHandle;
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, ModelSettings, Runner};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let script = ScriptedModel::new().say("Hi.");
+    /// let model = ModelHandle::new(script.clone())
+    ///     .default_settings(ModelSettings { verbosity: Some("low".into()), ..Default::default() });
+    /// let agent: Agent = Agent::new("Helper").model(model);
+    /// Runner::new(&agent).run("Hello").await?;
+    /// assert_eq!(script.requests()[0].settings.verbosity.as_deref(), Some("low"));
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    #[must_use]
+    pub fn default_settings(mut self, settings: ModelSettings) -> Self {
+        self.defaults = Arc::new(settings);
+        self
+    }
+
+    /// The settings of agents that have none.
+    pub(crate) fn defaults(&self) -> &Arc<ModelSettings> {
+        &self.defaults
     }
 
     /// The model's name.
@@ -405,6 +493,15 @@ impl ModelHandle {
     pub fn stream(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
         self.model.stream_dyn(request)
     }
+
+    /// See [`Model::retry_advice`]; for models that wrap other models.
+    pub fn retry_advice(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+        request: &ModelRequest,
+    ) -> RetryAdvice {
+        self.model.retry_advice_dyn(error, request)
+    }
 }
 
 impl<M: Model> From<M> for ModelHandle {
@@ -421,6 +518,11 @@ impl_debug!(ModelHandle, |handle| handle.name());
 trait DynModel: Send + Sync {
     fn respond_dyn(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, BoxError>>;
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>>;
+    fn retry_advice_dyn(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+        request: &ModelRequest,
+    ) -> RetryAdvice;
     fn name_dyn(&self) -> &str;
     fn accepts_tools_dyn(&self, kind: ToolKind) -> bool;
 }
@@ -432,6 +534,14 @@ impl<M: Model> DynModel for M {
 
     fn stream_dyn(&self, request: ModelRequest) -> BoxStream<'_, Result<ModelEvent, BoxError>> {
         self.stream(request).boxed()
+    }
+
+    fn retry_advice_dyn(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+        request: &ModelRequest,
+    ) -> RetryAdvice {
+        self.retry_advice(error, request)
     }
 
     fn name_dyn(&self) -> &str {

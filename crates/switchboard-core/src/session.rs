@@ -1,7 +1,7 @@
 //! Sessions: stores of a conversation between runs.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::callback::{BoxError, BoxFuture};
 use crate::handle::into_handle;
@@ -25,6 +25,12 @@ pub trait Session: Send + Sync + 'static {
     /// Removes all items.
     fn clear(&self) -> impl Future<Output = Result<(), BoxError>> + Send;
 
+    /// The identifier of the conversation, if it has one; the requests of its runs share a key of the
+    /// provider's prompt cache.
+    fn id(&self) -> Option<&str> {
+        None
+    }
+
     /// The number of latest items that a run loads, where the run sets no limit; `None` is all.
     fn limit(&self) -> Option<usize> {
         None
@@ -44,7 +50,13 @@ pub trait Session: Send + Sync + 'static {
 /// # }).unwrap().unwrap();
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct MemorySession(Arc<Mutex<Items>>);
+pub struct MemorySession(Arc<Memory>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    items: Mutex<Items>,
+    id: OnceLock<String>,
+}
 
 impl MemorySession {
     /// Creates an empty session.
@@ -54,7 +66,7 @@ impl MemorySession {
 
     /// The items of the conversation.
     pub fn items(&self) -> Items {
-        lock(&self.0).clone()
+        lock(&self.0.items).clone()
     }
 }
 
@@ -66,12 +78,12 @@ impl Session for MemorySession {
     }
 
     async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        lock(&self.0).extend(items.iter().cloned());
+        lock(&self.0.items).extend(items.iter().cloned());
         Ok(())
     }
 
     async fn pop(&self) -> Result<Option<Item>, BoxError> {
-        let mut held = lock(&self.0);
+        let mut held = lock(&self.0.items);
         let last = held.last().cloned();
         let kept = held.len().saturating_sub(1);
         *held = held.iter().take(kept).cloned().collect();
@@ -79,8 +91,16 @@ impl Session for MemorySession {
     }
 
     async fn clear(&self) -> Result<(), BoxError> {
-        *lock(&self.0) = Items::new();
+        *lock(&self.0.items) = Items::new();
         Ok(())
+    }
+
+    fn id(&self) -> Option<&str> {
+        let id = self.0.id.get_or_init(|| {
+            let id = fastrand::u128(..);
+            format!("{id:032x}")
+        });
+        Some(id)
     }
 }
 
@@ -130,6 +150,11 @@ impl SessionHandle {
         self.0.clear_dyn().await
     }
 
+    /// See [`Session::id`].
+    pub fn id(&self) -> Option<&str> {
+        self.0.id_dyn()
+    }
+
     /// See [`Session::limit`].
     pub fn limit(&self) -> Option<usize> {
         self.0.limit_dyn()
@@ -152,6 +177,7 @@ trait DynSession: Send + Sync {
     fn append_dyn<'a>(&'a self, items: &'a [Item]) -> BoxFuture<'a, Result<(), BoxError>>;
     fn pop_dyn(&self) -> BoxFuture<'_, Result<Option<Item>, BoxError>>;
     fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>>;
+    fn id_dyn(&self) -> Option<&str>;
     fn limit_dyn(&self) -> Option<usize>;
 }
 
@@ -170,6 +196,10 @@ impl<S: Session> DynSession for S {
 
     fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(self.clear())
+    }
+
+    fn id_dyn(&self) -> Option<&str> {
+        self.id()
     }
 
     fn limit_dyn(&self) -> Option<usize> {

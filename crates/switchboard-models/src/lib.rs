@@ -41,11 +41,13 @@
 //! | `http` (default) | the models over HTTP |
 //! | `offline` (default) | [`OfflineModel`], from the crate `switchboard-offline` |
 
+mod default_settings;
 mod hosted_tools;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
 
+pub use default_settings::default_model_settings;
 pub use hosted_tools::{CodeInterpreter, FileSearch, HostedMcp, ImageGeneration, WebSearch};
 pub use providers::{ModelNotFound, Providers};
 #[cfg(feature = "offline")]

@@ -28,6 +28,9 @@ type ModelFactory = dyn Fn(&str) -> Result<ModelHandle, BoxError> + Send + Sync;
 /// | `offline` | [`OfflineModel`](crate::OfflineModel) |
 /// | `yours/anything` | what you registered |
 ///
+/// A GPT-5 model over HTTP has default settings
+/// ([`default_model_settings`](crate::default_model_settings)) for agents without settings of their own.
+///
 /// ```
 /// use switchboard_core::model::ModelHandle;
 /// use switchboard_models::Providers;
@@ -89,7 +92,7 @@ impl Providers {
     #[cfg(feature = "http")]
     #[must_use]
     pub fn endpoint(self, endpoint: crate::Endpoint) -> Self {
-        use crate::{ChatModel, Client, ResponsesModel};
+        use crate::{ChatModel, Client, ResponsesModel, default_model_settings};
         use std::sync::OnceLock;
 
         let client = Arc::new(OnceLock::new());
@@ -111,10 +114,12 @@ impl Providers {
         let connect_chat = connect.clone();
         let mut providers = self
             .register("openai", move |name| {
-                Ok(ModelHandle::new(ResponsesModel::new(&connect(name)?, name)))
+                let model = ModelHandle::new(ResponsesModel::new(&connect(name)?, name));
+                Ok(model.default_settings(default_model_settings(name)))
             })
             .register("chat", move |name| {
-                Ok(ModelHandle::new(ChatModel::new(&connect_chat(name)?, name)))
+                let model = ModelHandle::new(ChatModel::new(&connect_chat(name)?, name));
+                Ok(model.default_settings(default_model_settings(name)))
             });
         providers.fallback = Some("openai".to_owned());
         providers

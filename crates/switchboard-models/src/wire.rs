@@ -29,7 +29,7 @@ use payload::Payload;
 pub use responses::ResponsesModel;
 use stream_reader::{EventReader, answer_stream};
 use switchboard_core::callback::BoxError;
-use switchboard_core::model::{ModelEvent, ToolKind};
+use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
 /// A model of one of the protocols.
@@ -49,9 +49,23 @@ trait Protocol: Clone + Send + Sync + 'static {
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError>;
 
     fn reader(&self) -> Self::Reader;
+
+    /// This model, with answers that keep the usage as the server sent it.
+    fn with_raw_usage(self) -> Self;
+
+    /// This model with the settings of a request that the reading of its answer depends on.
+    fn for_request(&self, request: &ModelRequest) -> Self {
+        let model = self.clone();
+        if request.settings.preserve_raw_usage == Some(true) {
+            model.with_raw_usage()
+        } else {
+            model
+        }
+    }
 }
 
 async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+    let model = &model.for_request(&request);
     let answer = match Call::new(model, &request, false) {
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
@@ -77,6 +91,14 @@ macro_rules! impl_model {
                 super::answer_stream(self, request)
             }
 
+            fn retry_advice(
+                &self,
+                error: &(dyn std::error::Error + Send + Sync + 'static),
+                request: &super::ModelRequest,
+            ) -> super::RetryAdvice {
+                super::retry_advice(error, request)
+            }
+
             fn name(&self) -> &str {
                 &self.name
             }
@@ -95,6 +117,16 @@ macro_rules! impl_model {
     };
 }
 use impl_model;
+
+fn retry_advice(
+    error: &(dyn std::error::Error + Send + Sync + 'static),
+    request: &ModelRequest,
+) -> RetryAdvice {
+    match error.downcast_ref::<ModelError>() {
+        Some(error) => retry::advice(error, request.server.as_ref()),
+        None => RetryAdvice::of_error(error),
+    }
+}
 
 /// Completes the error of a request and adds its usage to that of the run.
 fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> BoxError {

@@ -133,8 +133,21 @@ fn format_reply(request: &ModelRequest, history: &History, text: &str) -> String
         .to_string()
 }
 
+/// The error for an agent whose prompt is stored at a provider.
+fn refuse_prompt(request: &ModelRequest) -> Result<(), BoxError> {
+    match &request.prompt {
+        None => Ok(()),
+        Some(_) => Err(
+            "the offline model has no stored prompts; give the agent instructions, or use \
+                        a model over Responses"
+                .into(),
+        ),
+    }
+}
+
 impl Model for OfflineModel {
     async fn respond(&self, request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        refuse_prompt(&request)?;
         Ok(self.respond_to(&request))
     }
 
@@ -142,6 +155,9 @@ impl Model for OfflineModel {
         &self,
         request: ModelRequest,
     ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send {
+        if let Err(error) = refuse_prompt(&request) {
+            return stream::iter(vec![Err(error)]);
+        }
         let response = self.respond_to(&request);
         let mut events = Vec::new();
         for item in &response.output {

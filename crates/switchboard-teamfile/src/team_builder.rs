@@ -86,13 +86,17 @@ impl TeamBuilder<'_> {
     ) -> Agent<Context> {
         let spec = &resolved.spec;
         let team_settings = model_settings(&self.resolved.settings);
-        let mut agent = Agent::new(resolved.name.as_str())
-            .model_settings(team_settings.overridden_by(&model_settings(&spec.settings)))
-            .tool_use_behavior(match &spec.after_tools {
+        let settings = team_settings.overridden_by(&model_settings(&spec.settings));
+        let mut agent =
+            Agent::new(resolved.name.as_str()).tool_use_behavior(match &spec.after_tools {
                 AfterToolsSpec::RunModelAgain => ToolUseBehavior::run_model_again(),
                 AfterToolsSpec::StopOnFirstTool => ToolUseBehavior::stop_on_first_tool(),
                 AfterToolsSpec::StopAt(names) => ToolUseBehavior::stop_at(names.clone()),
             });
+        // Without settings of its own, an agent has its model's defaults.
+        if settings != ModelSettings::default() {
+            agent = agent.model_settings(settings);
+        }
         match (self.model)(self.resolved.model_of(resolved)) {
             Ok(model) => agent = agent.model(model),
             Err(problem) => {

@@ -68,6 +68,8 @@ pub struct Usage {
     pub input: u64,
     /// Cached tokens of the request.
     pub cached: u64,
+    /// Tokens of the request that were written to the cache.
+    pub cache_write: u64,
     /// Tokens of the reply.
     pub output: u64,
     /// Reasoning tokens of the reply.

@@ -99,6 +99,7 @@ fn a_message_is_sent_whole() {
         cached: 4,
         output: 3,
         reasoning: 1,
+        ..Usage::default()
     };
     let completion = ask(Reply::items(everything()).usage(usage), false).json();
     let choice = &completion["choices"][0];

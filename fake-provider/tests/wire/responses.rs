@@ -122,6 +122,7 @@ fn items_are_sent_whole() {
         cached: 4,
         output: 3,
         reasoning: 1,
+        ..Usage::default()
     };
     provider.script("k", [Reply::items(every_kind()).usage(usage)]);
     let answer = post(&provider, "responses", "k", &responses_body(false));

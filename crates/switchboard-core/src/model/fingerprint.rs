@@ -52,27 +52,30 @@ impl ModelRequest {
             hash.text(if handoff.strict { "strict" } else { "" });
         }
         hash.end_list();
-        hash.text(&format!("{:?}", self.settings));
+        hash.text(&format!("{:?}", self.settings.shown_to_model()));
         hash.text(
             self.output
                 .as_ref()
                 .map_or("", |output| output.schema().get()),
         );
         hash.text(&format!("{:?}", self.server));
+        if let Some(prompt) = &self.prompt {
+            hash.text(&format!("{prompt:?}"));
+        }
         hash.to_string()
     }
 }
 
 /// FNV-1a with 128 bits.
-struct Hash(u128);
+pub(super) struct Hash(u128);
 
 impl Hash {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
     /// Adds a text and its length, so that the limits of texts count.
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());
     }

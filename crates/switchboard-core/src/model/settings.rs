@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::retry::{RetrySettings, seconds};
 
 /// The settings of a model call. All are optional; `None` is the provider's default.
 ///
@@ -44,6 +47,11 @@ pub struct ModelSettings {
     pub verbosity: Option<Arc<str>>,
     /// Lets the provider store the response.
     pub store: Option<bool>,
+    /// The key of the provider's prompt cache, sent to any server. Where it is not set, OpenAI itself is
+    /// sent one that the requests of a conversation share
+    /// ([`ModelRequest::prompt_cache_key`](super::ModelRequest::prompt_cache_key)); a null of this name
+    /// in `extra_body` switches that off.
+    pub prompt_cache_key: Option<Arc<str>>,
     /// The number of alternatives to report per token.
     pub top_logprobs: Option<u8>,
     /// Metadata that the provider stores with the request.
@@ -52,9 +60,31 @@ pub struct ModelSettings {
     pub extra_body: BTreeMap<String, Value>,
     /// Further headers of the request. Their values may be secrets and are not part of `Debug`.
     pub extra_headers: BTreeMap<String, String>,
+    /// Keeps the usage as the provider sent it, with fields that [`Usage`](super::Usage) has no place
+    /// for, as [`ModelResponse::raw_usage`](super::ModelResponse::raw_usage).
+    pub preserve_raw_usage: Option<bool>,
+    /// The retries of a request that fails. The run makes them, for any model; where they are not set,
+    /// the model makes its own.
+    pub retry: Option<RetrySettings>,
+    /// The time for one attempt of a model call, streamed or not; then it is cancelled, and
+    /// [`ModelTimeout`](super::ModelTimeout) is the error. It holds for any model. Retries that the
+    /// model makes on its own are part of the attempt.
+    #[serde(with = "seconds")]
+    pub timeout: Option<Duration>,
 }
 
 impl ModelSettings {
+    /// These settings without those that the model is not shown.
+    pub(super) fn shown_to_model(&self) -> Self {
+        Self {
+            prompt_cache_key: None,
+            preserve_raw_usage: None,
+            retry: None,
+            timeout: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns these settings, overridden by those that `other` sets; maps are merged.
     #[must_use]
     pub fn overridden_by(&self, other: &Self) -> Self {
@@ -73,10 +103,17 @@ impl ModelSettings {
             },
             verbosity: first_set(&other.verbosity, &self.verbosity),
             store: other.store.or(self.store),
+            prompt_cache_key: first_set(&other.prompt_cache_key, &self.prompt_cache_key),
             top_logprobs: other.top_logprobs.or(self.top_logprobs),
             metadata: merged(&self.metadata, &other.metadata),
             extra_body: merged(&self.extra_body, &other.extra_body),
             extra_headers: merged(&self.extra_headers, &other.extra_headers),
+            preserve_raw_usage: other.preserve_raw_usage.or(self.preserve_raw_usage),
+            retry: match (&self.retry, &other.retry) {
+                (Some(mine), Some(theirs)) => Some(mine.overridden_by(theirs)),
+                (mine, theirs) => first_set(theirs, mine),
+            },
+            timeout: other.timeout.or(self.timeout),
         }
     }
 }
@@ -84,7 +121,8 @@ impl ModelSettings {
 impl fmt::Debug for ModelSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<&String> = self.extra_headers.keys().collect();
-        f.debug_struct("ModelSettings")
+        let mut debug = f.debug_struct("ModelSettings");
+        debug
             .field("temperature", &self.temperature)
             .field("top_p", &self.top_p)
             .field("frequency_penalty", &self.frequency_penalty)
@@ -99,12 +137,24 @@ impl fmt::Debug for ModelSettings {
             .field("top_logprobs", &self.top_logprobs)
             .field("metadata", &self.metadata)
             .field("extra_body", &self.extra_body)
-            .field("extra_headers", &headers)
-            .finish()
+            .field("extra_headers", &headers);
+        if let Some(key) = &self.prompt_cache_key {
+            debug.field("prompt_cache_key", key);
+        }
+        if let Some(preserve) = &self.preserve_raw_usage {
+            debug.field("preserve_raw_usage", preserve);
+        }
+        if let Some(retry) = &self.retry {
+            debug.field("retry", retry);
+        }
+        if let Some(timeout) = &self.timeout {
+            debug.field("timeout", timeout);
+        }
+        debug.finish()
     }
 }
 
-fn first_set<T: Clone>(first: &Option<T>, second: &Option<T>) -> Option<T> {
+pub(super) fn first_set<T: Clone>(first: &Option<T>, second: &Option<T>) -> Option<T> {
     first.as_ref().or(second.as_ref()).cloned()
 }
 

@@ -1,6 +1,7 @@
 //! The usage of models.
 
 use std::ops::{Add, AddAssign};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Of those, tokens the provider had cached.
     pub cached_tokens: u64,
+    /// Of those, tokens the provider has written to its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
     /// Tokens of the output.
     pub output_tokens: u64,
     /// Of those, tokens of reasoning.
@@ -39,6 +43,9 @@ impl Usage {
             requests: self.requests.saturating_sub(earlier.requests),
             input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
             cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_sub(earlier.cache_write_tokens),
             output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
             reasoning_tokens: self
                 .reasoning_tokens
@@ -55,6 +62,9 @@ impl Add for Usage {
             requests: self.requests.saturating_add(other.requests),
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self
+                .cache_write_tokens
+                .saturating_add(other.cache_write_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
         }
@@ -65,4 +75,28 @@ impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
+/// The usage of one model response of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RequestUsage {
+    /// The agent that asked; `None` for usage that user code has added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Arc<str>>,
+    /// The model's name; `None` for usage that user code has added, and for a response that was cut
+    /// off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// The requests and tokens. Attempts that failed before the response are further requests.
+    pub usage: Usage,
 }

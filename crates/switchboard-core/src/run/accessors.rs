@@ -6,7 +6,7 @@ use super::turn::Turn;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::handoff::history_links;
 use crate::items::{Input, Items, RunItem, RunItems};
-use crate::model::{ModelResponse, Usage};
+use crate::model::{ModelResponse, RequestUsage, Usage};
 
 impl Run {
     /// The name of the agent that has the conversation.
@@ -51,6 +51,19 @@ impl Run {
         &self.usage
     }
 
+    /// The usage of each model response in order: of the run's agents, of agents used as tools, and
+    /// what user code has added. Together they are the [`usage`](Self::usage), except in a run that a
+    /// version before this one has stored.
+    pub fn request_usage(&self) -> &[RequestUsage] {
+        &self.request_usage
+    }
+
+    /// The provider's identifier of the last response, to continue from with
+    /// [`Runner::previous_response`](crate::Runner::previous_response).
+    pub fn last_response_id(&self) -> Option<&str> {
+        self.responses.last()?.response_id.as_deref()
+    }
+
     /// The handoffs of the run in order, refused and ignored ones included. Filters do not change them.
     pub fn handoffs(&self) -> &[HandoffRecord] {
         &self.handoffs
@@ -69,6 +82,16 @@ impl Run {
         let rest =
             history_links::unlinked(&conversation.record, &conversation.history_links, &items);
         items.extend(rest.into_iter().map(RunItem::to_input_item));
+        items
+    }
+
+    /// The conversation so far as the current agent sees it: its input, then the items since. Where a
+    /// filter or a nested history has rewritten the conversation, this has none of the items that it
+    /// left out, while [`to_input_list`](Self::to_input_list) has all; otherwise they are the same.
+    pub fn to_normalized_input_list(&self) -> Items {
+        let conversation = &self.conversation;
+        let mut items = conversation.input.items();
+        items.extend(conversation.generated.iter().map(RunItem::to_input_item));
         items
     }
 }

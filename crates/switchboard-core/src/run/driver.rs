@@ -14,6 +14,7 @@ macro_rules! update_span {
     };
 }
 
+mod attempts;
 mod guardrails;
 mod handoff;
 mod hooks;
@@ -42,6 +43,7 @@ use crate::callback::BoxError;
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, RunItem};
+use crate::model::CacheGroup;
 use crate::offer::Offer;
 use crate::tool::OuterToolCall;
 use crate::trace::handle::{OpenSpan, TraceEnd, TraceHandle};
@@ -103,7 +105,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let trace = TraceHandle::new(&config.tracing, &config.trace, stored);
             (trace, None)
         });
-        let usage = outer.usage.clone();
+        let cache_group = CacheGroup::new(config.session.clone(), run.cache_key.clone());
+        let added_usage = AddedUsage::of_run(cache_group, outer.usage.clone());
         Self {
             turn: run.turns(),
             run: Arc::new(run),
@@ -112,10 +115,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             trace,
             is_inside_trace,
             root_span,
+            added_usage,
+            outer_call: outer.call.clone(),
             config,
             context,
-            added_usage: usage.map_or_else(AddedUsage::default, AddedUsage::within),
-            outer_call: outer.call.clone(),
             turn_span: OpenSpan::default(),
             agent_span: OpenSpan::default(),
             task_span: OpenSpan::default(),
@@ -216,8 +219,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn count_added_usage(&mut self) {
-        let used = self.added_usage.take();
-        self.run_mut().usage += used;
+        let run = Arc::make_mut(&mut self.run);
+        self.added_usage
+            .move_into(&mut run.usage, &mut run.request_usage);
+        if run.cache_key.is_none() {
+            let group = self.added_usage.cache_group();
+            run.cache_key = group.and_then(CacheGroup::run_key).cloned();
+        }
     }
 
     async fn clean_up(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {

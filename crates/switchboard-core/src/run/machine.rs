@@ -22,7 +22,7 @@ use crate::agent::{Agent, ToolResult, ToolUseBehaviorKind};
 use crate::error::{Error, ErrorKind};
 use crate::handoff::history_links::HistoryLink;
 use crate::items::{Input, Item, Items, RunItem, RunItemKind, RunItems};
-use crate::model::{ModelResponse, ModelSettings, Usage};
+use crate::model::{ModelResponse, ModelSettings, RequestUsage, Usage};
 use crate::offer::Offer;
 use crate::output::{FinalOutput, OutputType};
 use crate::trace::TraceInfo;
@@ -48,6 +48,9 @@ pub struct Run {
     pub(super) handoffs: Vec<HandoffRecord>,
     pub(super) responses: Vec<ModelResponse>,
     pub(super) usage: Usage,
+    pub(super) request_usage: Vec<RequestUsage>,
+    /// The key of the provider's prompt cache, if a model has asked for it.
+    pub(super) cache_key: Option<Arc<str>>,
     /// The trace of the run, where spans were made.
     pub(super) trace: Option<Box<RunTrace>>,
 }
@@ -205,6 +208,8 @@ impl Run {
             responses: Vec::new(),
             usage: Usage::default(),
             trace: None,
+            request_usage: Vec::new(),
+            cache_key: None,
         }
     }
 
@@ -258,13 +263,13 @@ impl Run {
     /// choice is dropped once the agent has called a tool, so that it cannot call tools forever.
     pub(super) fn model_settings(
         &self,
-        own: &Arc<ModelSettings>,
+        own: Arc<ModelSettings>,
         run: Option<&Arc<ModelSettings>>,
         keeps_tool_choice: bool,
     ) -> Arc<ModelSettings> {
         let merged = match run {
             Some(run) => Arc::new(own.overridden_by(run)),
-            None => own.clone(),
+            None => own,
         };
         let has_used_tools = self.position.tool_users.contains(&self.agent.key);
         if merged.tool_choice.is_none() || keeps_tool_choice || !has_used_tools {

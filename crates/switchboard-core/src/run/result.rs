@@ -10,7 +10,7 @@ use super::machine::{Run, Step};
 use crate::agent::Agent;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{Input, Items, RunItems};
-use crate::model::{ModelResponse, Usage};
+use crate::model::{ModelResponse, RequestUsage, Usage};
 use crate::output::{FinalOutput, NotInUnion, OutputUnion};
 
 /// The result of a run.
@@ -136,6 +136,31 @@ impl<C> RunResult<C> {
         self.run.to_input_list()
     }
 
+    /// The conversation so far as the last agent saw it, without what a filter or a nested history has
+    /// left out. See [`Run::to_normalized_input_list`].
+    ///
+    /// ```
+    /// use switchboard_core::items::{ItemKind, Items};
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let billing: Agent = Agent::new("Billing");
+    /// let triage = Agent::new("Triage").handoff(&billing);
+    /// let model = ScriptedModel::new().call("transfer_to_billing", "{}").say("Done.");
+    /// let runner = Runner::new(&triage).model(model).nest_handoff_history(true);
+    /// let result = runner.run("My bill is wrong").await?;
+    /// let has_calls =
+    ///     |items: Items| items.iter().any(|item| item.kind() == ItemKind::FunctionCall);
+    /// assert!(has_calls(result.to_input_list()));
+    /// assert!(!has_calls(result.to_normalized_input_list()));
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    pub fn to_normalized_input_list(&self) -> Items {
+        self.run.to_normalized_input_list()
+    }
+
     /// The responses of the models.
     pub fn raw_responses(&self) -> &[ModelResponse] {
         self.run.raw_responses()
@@ -144,6 +169,27 @@ impl<C> RunResult<C> {
     /// Requests and tokens of all models of the run.
     pub fn usage(&self) -> &Usage {
         self.run.usage()
+    }
+
+    /// The usage of each model response; see [`Run::request_usage`].
+    ///
+    /// ```
+    /// use switchboard_core::model::{RequestUsage, Usage};
+    /// use switchboard_core::RunResult;
+    ///
+    /// /// Requests with more than 200 000 tokens of input have another price.
+    /// fn long_requests(result: &RunResult) -> Vec<&RequestUsage> {
+    ///     let requests = result.request_usage().iter();
+    ///     requests.filter(|request| request.usage.input_tokens > 200_000).collect()
+    /// }
+    /// ```
+    pub fn request_usage(&self) -> &[RequestUsage] {
+        self.run.request_usage()
+    }
+
+    /// The provider's identifier of the last response; see [`Run::last_response_id`].
+    pub fn last_response_id(&self) -> Option<&str> {
+        self.run.last_response_id()
     }
 
     /// The results of the guardrails of one kind.

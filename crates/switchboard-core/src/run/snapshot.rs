@@ -16,6 +16,7 @@
 mod v3;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,7 +28,7 @@ use super::server_history::Delivered;
 use super::session_items::SessionState;
 use crate::items::Item;
 use crate::items::item_table::{ItemReader, ItemWriter, StoredRunItem};
-use crate::model::{ModelResponse, Usage};
+use crate::model::{ModelResponse, RequestUsage, Usage};
 
 /// The version of the stored form.
 const VERSION: u32 = 4;
@@ -57,6 +58,10 @@ struct RunFields {
     usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<Box<RunTrace>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    request_usage: Vec<RequestUsage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cache_key: Option<Arc<str>>,
 }
 
 /// A run without the table of items.

@@ -11,7 +11,9 @@ use super::{ScriptedModel, requests_of};
 use crate::callback::BoxError;
 use crate::handle::IntoHandle;
 use crate::lock::lock;
-use crate::model::{Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, ToolKind};
+use crate::model::{
+    Model, ModelEvent, ModelHandle, ModelRequest, ModelResponse, RetryAdvice, ToolKind,
+};
 
 /// A model that forwards every request to another one and records requests and answers. Clones share
 /// the recording.
@@ -184,6 +186,14 @@ impl Model for Recorder {
                 Ok(_) => {}
                 Err(error) => self.record_answer(index, Err(error)),
             })
+    }
+
+    fn retry_advice(
+        &self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+        request: &ModelRequest,
+    ) -> RetryAdvice {
+        self.model.retry_advice(error, request)
     }
 
     fn name(&self) -> &str {

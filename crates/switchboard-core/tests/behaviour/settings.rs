@@ -1,9 +1,11 @@
 //! Model requests: settings, instructions, limits.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
-use switchboard_core::model::{ToolChoice, Usage};
+use switchboard_core::model::{ModelHandle, Prompt, ToolChoice, Usage};
 use switchboard_core::output::OutputType;
 use switchboard_core::run::NameCollision;
 use switchboard_core::testing::ScriptedModel;
@@ -203,4 +205,88 @@ async fn an_output_type_may_be_lenient_or_known_only_at_run_time() {
     );
     let wrong = OutputType::described_by("Wrong", json!({"type": "nothing"}));
     assert!(wrong.unwrap_err().contains("schema cannot be used"));
+}
+
+#[tokio::test]
+async fn settings_of_an_agent_replace_the_defaults_of_its_model() {
+    let defaults = ModelSettings {
+        verbosity: Some("low".into()),
+        max_tokens: Some(7),
+        ..ModelSettings::default()
+    };
+    let of_agent = ModelSettings {
+        temperature: Some(0.5),
+        ..ModelSettings::default()
+    };
+    let of_run = ModelSettings {
+        max_tokens: Some(9),
+        ..ModelSettings::default()
+    };
+    for (own, verbosity) in [
+        (None, Some("low")),
+        (Some(of_agent), None),
+        (Some(ModelSettings::default()), None),
+    ] {
+        let script = ScriptedModel::new().say("Hi.");
+        let model = ModelHandle::new(script.clone()).default_settings(defaults.clone());
+        let mut agent: Agent = Agent::new("A").model(model);
+        if let Some(own) = own {
+            agent = agent.model_settings(own);
+        }
+        let runner = Runner::new(&agent).model_settings(of_run.clone());
+        runner.run("x").await.unwrap();
+        let sent = &script.requests()[0].settings;
+        assert_eq!(sent.verbosity.as_deref(), verbosity);
+        assert_eq!(sent.max_tokens, Some(9));
+    }
+}
+
+#[tokio::test]
+async fn the_prompt_of_an_agent_is_fixed_or_made_each_turn() {
+    let script = ScriptedModel::new()
+        .call("transfer_to_b", "{}")
+        .call("look", "{}")
+        .say("Hi.");
+    let turns = Arc::new(AtomicU32::new(0));
+    let counted = turns.clone();
+    let b: Agent = Agent::new("B")
+        .tool(tool("look").run(|_ctx, (): ()| "nothing"))
+        .prompt_fn(move |_ctx, agent: Agent| {
+            let turn = counted.fetch_add(1, Ordering::SeqCst);
+            async move { Prompt::new(agent.name()).variable("turn", turn) }
+        });
+    let a = Agent::new("A")
+        .handoff(&b)
+        .prompt(Prompt::new("pmpt_1").version("3"));
+    Runner::new(&a).model(&script).run("x").await.unwrap();
+    let requests = script.requests();
+    let prompts: Vec<Prompt> = requests
+        .iter()
+        .map(|request| request.prompt.as_deref().unwrap().clone())
+        .collect();
+    let expected = [
+        Prompt::new("pmpt_1").version("3"),
+        Prompt::new("B").variable("turn", 0),
+        Prompt::new("B").variable("turn", 1),
+    ];
+    assert_eq!(prompts, expected);
+    assert_ne!(requests[1].fingerprint(), {
+        let mut request = requests[1].clone();
+        request.prompt = None;
+        request.fingerprint()
+    });
+}
+
+#[tokio::test]
+async fn an_error_of_the_function_that_makes_the_prompt_ends_the_run() {
+    let agent: Agent = Agent::new("A")
+        .model(ScriptedModel::new().say("Hi."))
+        .prompt_fn(|_ctx, _agent| Err::<Prompt, _>("no such customer"));
+    let error = Runner::new(&agent).run("x").await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("the function that makes the prompt"),
+        "{text}"
+    );
+    assert!(text.contains("no such customer"), "{text}");
 }

@@ -207,6 +207,7 @@ async fn exported(trace_sensitive_data: bool) -> Vec<Value> {
         cached_tokens: 4,
         output_tokens: 3,
         reasoning_tokens: 1,
+        ..Usage::default()
     };
     let calls = [
         Item::function_call("c1", "find", "{}"),

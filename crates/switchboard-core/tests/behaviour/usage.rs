@@ -179,3 +179,65 @@ async fn the_usage_of_a_failed_answer_counts() {
     let error = runner.run("x").await.unwrap_err();
     assert_eq!(error.run().unwrap().usage().output_tokens, 9);
 }
+
+#[tokio::test]
+async fn the_usage_of_each_response_is_listed_with_its_agent_and_model() {
+    let expert_model =
+        ScriptedModel::new().respond_with(answer(Item::output_message("m", "42"), 7));
+    let expert: Agent = Agent::new("Expert").model(expert_model);
+    let note = tool("note").run(|ctx: ToolContext, (): ()| {
+        ctx.add_usage(tokens(3));
+        "noted"
+    });
+    let script = ScriptedModel::new()
+        .respond_with(answer(
+            Item::function_call("h", "transfer_to_clerk", "{}"),
+            1,
+        ))
+        .respond_with(answer(
+            Item::function_call("c", "ask", r#"{"input": "x"}"#),
+            100,
+        ))
+        .respond_with(answer(Item::function_call("n", "note", "{}"), 1_000))
+        .respond_with(answer(Item::output_message("m", "ok"), 10_000));
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask")).tool(note);
+    let clerk = clerk.model(&script);
+    let triage = Agent::new("Triage").handoff(&clerk).model(&script);
+    let result = Runner::new(&triage).run("x").await.unwrap();
+    let expected = [
+        ("Triage", "scripted", 1),
+        ("Clerk", "scripted", 100),
+        ("Expert", "scripted", 7),
+        ("Clerk", "scripted", 1_000),
+        ("-", "-", 3),
+        ("Clerk", "scripted", 10_000),
+    ];
+    for run in [result.run(), &stored(result.run())] {
+        let requests = run.request_usage().iter();
+        let listed: Vec<_> = requests
+            .map(|one| {
+                let agent = one.agent.as_deref().unwrap_or("-");
+                let model = one.model.as_deref().unwrap_or("-");
+                (agent, model, one.usage.input_tokens)
+            })
+            .collect();
+        assert_eq!(listed, expected);
+    }
+    let requests = result.request_usage().iter();
+    let sum = requests.fold(Usage::default(), |sum, one| sum + one.usage);
+    assert_eq!(sum, *result.usage());
+}
+
+#[test]
+fn tokens_written_to_the_cache_are_added_up_and_stored() {
+    let one = Usage {
+        cache_write_tokens: 5,
+        ..Usage::default()
+    };
+    assert_eq!((one + one).cache_write_tokens, 10);
+    let stored = serde_json::to_value(one).unwrap();
+    assert_eq!(stored["cache_write_tokens"], 5);
+    assert_eq!(serde_json::from_value::<Usage>(stored).unwrap(), one);
+    let none = serde_json::to_string(&Usage::default()).unwrap();
+    assert!(!none.contains("cache_write"), "{none}");
+}

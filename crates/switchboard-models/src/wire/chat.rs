@@ -19,6 +19,7 @@ use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
 use super::error::ModelError;
+use super::lenient_json::{field, raw_usage};
 use super::payload::Payload;
 use super::{Protocol, impl_model};
 
@@ -44,6 +45,7 @@ use super::{Protocol, impl_model};
 pub struct ChatModel {
     client: Client,
     name: Arc<str>,
+    keeps_raw_usage: bool,
 }
 
 impl ChatModel {
@@ -52,6 +54,7 @@ impl ChatModel {
         Self {
             client: client.clone(),
             name: name.into(),
+            keeps_raw_usage: false,
         }
     }
 }
@@ -70,11 +73,22 @@ impl Protocol for ChatModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        answer::read(&self.name, body)
+        let mut answer = answer::read(&self.name, body)?;
+        if self.keeps_raw_usage {
+            answer.raw_usage = raw_usage(field(body, "usage"));
+        }
+        Ok(answer)
     }
 
     fn reader(&self) -> ChunkReader {
-        ChunkReader::new(self.name.clone())
+        let mut reader = ChunkReader::new(self.name.clone());
+        reader.keeps_raw_usage = self.keeps_raw_usage;
+        reader
+    }
+
+    fn with_raw_usage(mut self) -> Self {
+        self.keeps_raw_usage = true;
+        self
     }
 }
 

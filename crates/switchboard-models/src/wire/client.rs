@@ -18,7 +18,7 @@ use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
 pub(crate) use setup::{display_address, is_openai};
-use switchboard_core::model::{ModelRetry, ServerState};
+use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
 
 use crate::wire::Protocol;
@@ -26,7 +26,7 @@ use crate::wire::endpoint::Endpoint;
 use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::error_body;
 use crate::wire::payload::{Payload, WrongLength};
-use crate::wire::retry::{self, Repeat};
+use crate::wire::retry;
 use crate::wire::secret::Secret;
 
 /// The number of bytes read of the body of a non-2xx response.
@@ -57,9 +57,9 @@ pub(crate) struct Call {
     path: &'static str,
     body: Arc<Payload>,
     is_streamed: bool,
-    /// The request's settings, for its extra headers.
+    /// The request's settings, for its extra headers and retries.
     settings: Arc<ModelSettings>,
-    repeat: Repeat,
+    server: Option<ServerState>,
 }
 
 impl Call {
@@ -74,10 +74,7 @@ impl Call {
             body: Arc::new(model.body(request, is_streamed)?),
             is_streamed,
             settings: request.settings.clone(),
-            repeat: match &request.server {
-                Some(ServerState::Conversation(_)) => Repeat::Stateful,
-                _ => Repeat::Safe,
-            },
+            server: request.server.clone(),
         })
     }
 }
@@ -189,7 +186,8 @@ impl Client {
         opened.map_err(|error| error.with_headers(&headers))
     }
 
-    /// The retry after a failed attempt, or the error if the request is not to be retried.
+    /// The retry after a failed attempt, or the error if the request is not to be retried. Where the
+    /// request has settings for retries, the run retries it.
     pub(crate) fn plan_retry(
         &self,
         error: ModelError,
@@ -197,8 +195,16 @@ impl Client {
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
         let error = self.complete_error(error, &call.settings);
-        let Some(delay) = retry::delay(&error, call.repeat, attempt, self.0.endpoint.retries)
-        else {
+        let server = call.server.as_ref();
+        let mut failure = ModelFailure::new(&error, retry::advice(&error, server));
+        failure.attempt = attempt;
+        failure.is_streamed = call.is_streamed;
+        failure.server = server;
+        let delay = match &call.settings.retry {
+            None => self.0.endpoint.retries.delay(&failure),
+            Some(_) => None,
+        };
+        let Some(delay) = delay else {
             return Err(error.with_attempts(attempt));
         };
         tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
@@ -354,7 +360,7 @@ mod tests {
                 body: Arc::new(payload),
                 is_streamed: false,
                 settings: Arc::default(),
-                repeat: Repeat::Safe,
+                server: None,
             };
             let model = ResponsesModel::new(&client, "m");
             let failed = client.fetch(&model, &call).await.unwrap_err();

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::Value;
+use switchboard_core::model::RetrySettings;
 
 use crate::wire::client::{Client, display_address, is_openai};
 use crate::wire::error::ModelError;
+use crate::wire::retry;
 use crate::wire::secret::Secret;
 
 /// The address of OpenAI's API.
@@ -51,7 +53,7 @@ pub struct Endpoint {
     pub(crate) project: Option<String>,
     pub(crate) headers: Vec<(String, Secret)>,
     pub(crate) body: BTreeMap<String, Value>,
-    pub(crate) retries: u32,
+    pub(crate) retries: RetrySettings,
     pub(crate) connect_timeout: Duration,
     pub(crate) read_timeout: Duration,
     pub(crate) total_timeout: Option<Duration>,
@@ -76,7 +78,7 @@ impl Endpoint {
             project: None,
             headers: Vec::new(),
             body: BTreeMap::new(),
-            retries: 2,
+            retries: retry::default_settings(),
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(120),
             total_timeout: Some(Duration::from_secs(600)),
@@ -146,15 +148,30 @@ impl Endpoint {
         self
     }
 
+    /// Sets the retries: their maximum number, 2 by default, or all of their settings. A request whose
+    /// own settings have retries ([`ModelSettings::retry`](switchboard_core::ModelSettings)) does not
+    /// use these.
+    ///
+    /// ```
+    /// use switchboard_core::model::{RetryPolicy, RetrySettings};
+    /// use switchboard_models::Endpoint;
+    ///
+    /// let thrice = Endpoint::openai().retries(3);
+    /// let rate_limits = RetryPolicy::http_status([429]);
+    /// let patient = Endpoint::openai().retries(RetrySettings::new(5).policy(rate_limits));
+    /// ```
+    #[must_use]
+    pub fn retries(mut self, retries: impl Into<RetrySettings>) -> Self {
+        self.retries = retry::default_settings().overridden_by(&retries.into());
+        self
+    }
+
     setters! {
         /// Sets the organisation that is charged.
         organization: impl Into<String> = Some(organization.into());
 
         /// Sets the project that is charged.
         project: impl Into<String> = Some(project.into());
-
-        /// Sets the maximum number of retries after failures that a retry may help; 2 by default.
-        retries: u32 = retries;
 
         /// Sets the timeout for connecting; 10 seconds by default.
         connect_timeout: Duration = connect_timeout;

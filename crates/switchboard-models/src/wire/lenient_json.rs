@@ -101,9 +101,15 @@ pub(super) fn usage(json: Option<&str>, input: &str, output: &str) -> Option<Usa
         requests: 1,
         input_tokens: count(input),
         cached_tokens: detail(input_details, "cached_tokens"),
+        cache_write_tokens: detail(input_details, "cache_write_tokens"),
         output_tokens: count(output),
         reasoning_tokens: detail(output_details, "reasoning_tokens"),
     })
+}
+
+/// The usage of an answer as the server sent it. `None` if it is not an object.
+pub(super) fn raw_usage(json: Option<&str>) -> Option<Box<Value>> {
+    value(json?).filter(Value::is_object).map(Box::new)
 }
 
 /// Parses JSON into a value. `None` if it is not JSON, or nested too deeply.

@@ -47,6 +47,17 @@ impl<'a> RequestBody<'a> {
         }
     }
 
+    /// Adds the key of the prompt cache: that of the settings, or for OpenAI itself the one of the
+    /// conversation. Other servers may reject a field that they do not know.
+    pub(super) fn prompt_cache_key(&mut self, request: &ModelRequest, is_openai: bool) {
+        let name = "prompt_cache_key";
+        let is_wanted = is_openai || request.settings.prompt_cache_key.is_some();
+        // One that is not sent is not made.
+        if is_wanted && !self.is_overridden(name) {
+            self.optional(name, request.prompt_cache_key().as_ref());
+        }
+    }
+
     /// Adds a field if there is a number. NaN and infinities are not JSON and are left out.
     pub(super) fn number(&mut self, name: &str, value: Option<f64>) {
         match value {
@@ -96,15 +107,22 @@ impl<'a> RequestBody<'a> {
         let handoffs = handoffs(&request.handoffs);
         let handoffs = handoffs.map(|function| SentTool::Function(tool(function)));
         let tools: Vec<SentTool<'r, T>> = functions.chain(hosted).chain(handoffs).collect();
-        if tools.is_empty() {
+        // A prompt at the provider may have tools of its own.
+        if tools.is_empty() && request.prompt.is_none() {
             return;
         }
         let settings = &request.settings;
-        let choice = settings.tool_choice.as_ref().map(|choice| match choice {
-            ToolChoice::Named(name) => named(name),
-            other => json!(other),
-        });
-        self.field("tools", &tools);
+        let choice = settings
+            .tool_choice
+            .as_ref()
+            .and_then(|choice| match choice {
+                ToolChoice::Named(_) if tools.is_empty() => None,
+                ToolChoice::Named(name) => Some(named(name)),
+                other => Some(json!(other)),
+            });
+        if !tools.is_empty() {
+            self.field("tools", &tools);
+        }
         self.optional("tool_choice", choice.as_ref());
         self.optional("parallel_tool_calls", settings.parallel_tool_calls.as_ref());
     }

@@ -13,6 +13,7 @@ use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
 use super::error::ModelError;
+use super::lenient_json::{field, raw_usage};
 use super::payload::Payload;
 use super::{Protocol, impl_model};
 use input::OPENAI;
@@ -38,6 +39,7 @@ pub struct ResponsesModel {
     name: Arc<str>,
     /// The origin that its reasoning items are marked with.
     origin: Arc<str>,
+    keeps_raw_usage: bool,
 }
 
 impl ResponsesModel {
@@ -53,6 +55,7 @@ impl ResponsesModel {
             client: client.clone(),
             name,
             origin,
+            keeps_raw_usage: false,
         }
     }
 }
@@ -71,11 +74,22 @@ impl Protocol for ResponsesModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        answer::read(&self.origin, body)
+        let mut answer = answer::read(&self.origin, body)?;
+        if self.keeps_raw_usage {
+            answer.raw_usage = raw_usage(field(body, "usage"));
+        }
+        Ok(answer)
     }
 
     fn reader(&self) -> ResponseReader {
-        ResponseReader::new(self.origin.clone())
+        let mut reader = ResponseReader::new(self.origin.clone());
+        reader.keeps_raw_usage = self.keeps_raw_usage;
+        reader
+    }
+
+    fn with_raw_usage(mut self) -> Self {
+        self.keeps_raw_usage = true;
+        self
     }
 }
 

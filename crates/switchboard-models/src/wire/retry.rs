@@ -1,51 +1,55 @@
-//! The retry policy.
+//! Advice on retries.
 
 use std::time::Duration;
 
+use switchboard_core::model::{Backoff, Replay, RetryAdvice, RetrySettings, ServerState};
+
 use crate::wire::error::{ModelError, ModelErrorKind};
 
-/// The longest `Retry-After` that is waited for; the error is returned instead of a longer wait.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
-const FIRST_DELAY: Duration = Duration::from_millis(500);
-const MAX_DELAY: Duration = Duration::from_secs(8);
-
-/// The effect of sending a request twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeat {
-    /// It changes nothing at the server: at worst an answer is paid for twice.
-    Safe,
-    /// It adds to a conversation that the server keeps. It is retried only if the server has
-    /// certainly not processed it.
-    Stateful,
+/// The retries of an endpoint by default.
+pub(crate) fn default_settings() -> RetrySettings {
+    RetrySettings::new(2).backoff(Backoff {
+        initial_delay: Some(Duration::from_millis(500)),
+        max_delay: Some(Duration::from_secs(8)),
+        ..Backoff::default()
+    })
 }
 
-/// The delay before the next attempt; `None` if the request must not be retried.
-pub(crate) fn delay(
-    error: &ModelError,
-    repeat: Repeat,
-    attempt: u32,
-    max_retries: u32,
-) -> Option<Duration> {
-    if attempt > max_retries || !is_retryable(error, repeat) {
-        return None;
-    }
-    match error.retry_after() {
-        Some(asked) if asked > MAX_RETRY_AFTER => None,
-        Some(asked) if !asked.is_zero() => Some(asked),
-        _ => Some(backoff(attempt)),
+/// The facts about an error, and advice on sending the request again.
+///
+/// A request in a conversation that the server keeps adds to it. It is sent again only if the server
+/// has certainly not processed it.
+pub(crate) fn advice(error: &ModelError, server: Option<&ServerState>) -> RetryAdvice {
+    let is_stateful = matches!(server, Some(ServerState::Conversation(_)));
+    let is_unprocessed = was_not_processed(error);
+    let (suggested, replay) = if error.is_out_of_quota() || error.should_retry() == Some(false) {
+        (Some(false), Replay::Unknown)
+    } else if is_stateful && is_unprocessed {
+        (Some(true), Replay::Safe)
+    } else if is_stateful {
+        (may_help(error).then_some(false), Replay::Unsafe)
+    } else {
+        (may_help(error).then_some(true), Replay::Unknown)
+    };
+    RetryAdvice {
+        suggested,
+        replay,
+        status: error.status(),
+        code: error.code().map(ToOwned::to_owned),
+        retry_after: error.retry_after(),
+        is_network_error: matches!(
+            error.kind(),
+            ModelErrorKind::Connection | ModelErrorKind::Interrupted
+        ),
+        is_timeout: error.kind() == ModelErrorKind::Timeout,
     }
 }
 
-fn is_retryable(error: &ModelError, repeat: Repeat) -> bool {
+/// Returns `true` if a retry may help.
+fn may_help(error: &ModelError) -> bool {
     use ModelErrorKind::{
         BadAnswer, Configuration, Connection, Interrupted, RateLimit, Request, Server, Timeout,
     };
-    if error.is_out_of_quota() || error.should_retry() == Some(false) {
-        return false;
-    }
-    if repeat == Repeat::Stateful {
-        return was_not_processed(error);
-    }
     match error.kind() {
         Configuration => false,
         _ if error.should_retry() == Some(true) => true,
@@ -70,16 +74,19 @@ fn was_not_processed(error: &ModelError) -> bool {
     }
 }
 
-/// Exponential backoff with jitter.
-fn backoff(attempt: u32) -> Duration {
-    let doubled = FIRST_DELAY.saturating_mul(1 << attempt.saturating_sub(1).min(8));
-    doubled.min(MAX_DELAY).mul_f64(0.5 + fastrand::f64() / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use switchboard_core::model::ModelFailure;
+
     use super::*;
     use crate::wire::client::ResponseHeaders;
+
+    fn is_retried(error: &ModelError, server: Option<&ServerState>, attempt: u32) -> bool {
+        let mut failure = ModelFailure::new(error, advice(error, server));
+        failure.server = server;
+        failure.attempt = attempt;
+        default_settings().delay(&failure).is_some()
+    }
 
     fn failed(kind: ModelErrorKind, status: u16, code: &str) -> ModelError {
         ModelError::new(kind, "")
@@ -125,20 +132,26 @@ mod tests {
             (bare(BadAnswer), true, false),
             (bare(Incomplete), false, false),
         ] {
-            let is_retried = |repeat| delay(&error, repeat, 1, 2).is_some();
-            assert_eq!(is_retried(Repeat::Safe), safe, "{error:?}");
-            assert_eq!(is_retried(Repeat::Stateful), stateful, "{error:?}");
-            assert_eq!(delay(&error, Repeat::Safe, 3, 2), None);
+            let conversation = ServerState::Conversation("conv_1".into());
+            assert_eq!(is_retried(&error, None, 1), safe, "{error:?}");
+            assert_eq!(
+                is_retried(&error, Some(&conversation), 1),
+                stateful,
+                "{error:?}"
+            );
+            assert!(!is_retried(&error, None, 3));
         }
     }
 
     #[test]
     fn delays_are_bounded_and_differ() {
+        let backoff = default_settings().backoff.unwrap();
         for attempt in 1..40 {
-            let delay = backoff(attempt);
-            assert!(delay >= FIRST_DELAY / 2 && delay <= MAX_DELAY, "{delay:?}");
+            let delay = backoff.delay(attempt);
+            assert!(delay >= Duration::from_millis(437), "{delay:?}");
+            assert!(delay <= Duration::from_secs(8), "{delay:?}");
         }
-        let delays: std::collections::HashSet<_> = (0..20).map(|_| backoff(3)).collect();
+        let delays: std::collections::HashSet<_> = (0..20).map(|_| backoff.delay(3)).collect();
         assert!(delays.len() > 10);
     }
 }

@@ -61,10 +61,11 @@ pub(super) fn answer_stream<P: Protocol>(
     model: &P,
     request: ModelRequest,
 ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send + use<P> {
+    let model = model.for_request(&request);
     let state = AnswerStream {
-        model: model.clone(),
-        request,
         reader: model.reader(),
+        model,
+        request,
         ready: VecDeque::new(),
         attempt: 1,
         state: State::Start,

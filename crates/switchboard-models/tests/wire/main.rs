@@ -6,11 +6,14 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod default_settings;
 mod failures;
 mod history;
 mod odd_answers;
 mod odd_items;
+mod prompts;
 mod protocols;
+mod retries;
 mod secrets;
 mod streams;
 #[path = "../support/mod.rs"]

@@ -7,7 +7,7 @@ use fake_provider::Reply;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_core::model::{ServerState, Usage};
-use switchboard_core::{Item, ModelRequest};
+use switchboard_core::{Item, ModelRequest, ModelSettings};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -344,6 +344,7 @@ async fn usage_is_counted() {
     let cost = fake_provider::Usage {
         input: 10,
         cached: 4,
+        cache_write: 3,
         output: 7,
         reasoning: 2,
     };
@@ -357,11 +358,46 @@ async fn usage_is_counted() {
                 requests: 1,
                 input_tokens: 10,
                 cached_tokens: 4,
+                cache_write_tokens: 3,
                 output_tokens: 7,
                 reasoning_tokens: 2,
             };
             assert_eq!(answer.usage, expected, "{protocol:?} {streamed}");
             assert_eq!(answer.request_id.as_deref(), Some("r9"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn usage_is_kept_as_the_server_sent_it_on_request() {
+    let cost = fake_provider::Usage {
+        input: 10,
+        cache_write: 3,
+        ..fake_provider::Usage::default()
+    };
+    for (protocol, input) in [
+        (Protocol::Responses, "input_tokens"),
+        (Protocol::Chat, "prompt_tokens"),
+    ] {
+        for streamed in [false, true] {
+            for preserve in [None, Some(false), Some(true)] {
+                let script = Script::new([Reply::text("Hi.").usage(cost)]);
+                let mut request = hello();
+                request.settings = Arc::new(ModelSettings {
+                    preserve_raw_usage: preserve,
+                    ..ModelSettings::default()
+                });
+                let model = script.model(protocol);
+                let answer = ask(&model, request, streamed).await.unwrap();
+                assert_eq!(answer.usage.cache_write_tokens, 3);
+                let Some(raw) = answer.raw_usage else {
+                    assert_ne!(preserve, Some(true), "{protocol:?} {streamed}");
+                    continue;
+                };
+                assert_eq!(preserve, Some(true), "{protocol:?} {streamed}");
+                assert_eq!(raw[input], 10);
+                assert_eq!(raw["total_tokens"], 10);
+            }
         }
     }
 }

@@ -210,6 +210,10 @@ impl SqliteSession {
 }
 
 impl Session for SqliteSession {
+    fn id(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
     async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
         // To SQLite, a negative limit is none.
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));

@@ -13,7 +13,9 @@ use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, InputMode};
 use crate::items::{ItemKind, RunItem};
-use crate::model::{ModelEvent, ModelHandle, ModelRequest, ModelResponse, ToolKind, Usage};
+use crate::model::{
+    ModelEvent, ModelHandle, ModelRequest, ModelResponse, Prompt, RequestUsage, ToolKind, Usage,
+};
 use crate::offer::{Offer, enabled_tools};
 use crate::prompt::naming_colleagues;
 use crate::run::config::NameCollision;
@@ -51,7 +53,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
                  run with Runner::model",
             )
         })?;
-        let request = self.request(&offer, instructions);
+        // Boxed, and before the request is made, to keep this future small.
+        let prompt = if self.agent.has_prompt() {
+            Box::pin(self.prompt()).await?
+        } else {
+            None
+        };
+        let mut request = self.request(&model, &offer, instructions);
+        request.prompt = prompt;
         let response = self.ask_model(&model, request).await?;
         // Now, because a run that is cancelled does not get to the end of the turn.
         self.count_usage_in_spans();
@@ -93,6 +102,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Box::pin(self.run_code(self.parent_span(), what, make)).await
             }
         }
+    }
+
+    async fn prompt(&self) -> Result<Option<Arc<Prompt>>, Error> {
+        let what = "the function that makes the prompt";
+        let make = self.agent.make_prompt(self.ctx());
+        self.run_code(self.parent_span(), what, make).await
     }
 
     /// The next response follows this one at the provider, by its identifier.
@@ -242,7 +257,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    fn request(&mut self, offer: &Offer, instructions: Option<Arc<str>>) -> ModelRequest {
+    fn request(
+        &mut self,
+        model: &ModelHandle,
+        offer: &Offer,
+        instructions: Option<Arc<str>>,
+    ) -> ModelRequest {
         let instructions = if self.agent.explains_handoffs() {
             Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into())
         } else {
@@ -252,14 +272,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None => (self.run_mut().model_input(), None),
             Some(history) => self.run.undelivered(history),
         };
+        let own_settings = self.agent.settings().cloned();
         let settings = self.run.model_settings(
-            self.agent.settings(),
+            own_settings.unwrap_or_else(|| model.defaults().clone()),
             self.config.model_settings.as_ref(),
             self.agent.keeps_tool_choice(),
         );
         ModelRequest {
             agent: Some(self.agent.name_arc().clone()),
             instructions,
+            prompt: None,
             input,
             settings,
             tools: offer.tools.clone(),
@@ -346,6 +368,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 .fail_with("Error in the filter on model calls", || data);
         })?;
         // A filter may return a new request, which has no agent.
+        request.added = self.added_usage.clone();
         request.agent = Some(self.agent.name_arc().clone());
         request.input = model_input::deduplicated(request.input.into_iter().collect()).into();
         Ok(request)
@@ -401,9 +424,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 output: None,
             });
         let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
+            _ if request.is_guarded() => Box::pin(self.ask_with_retries(model, request)),
             None => catch_panic_sync(|| model.respond(request))
                 .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
-            Some(_) => Box::pin(self.stream_response(model, request)),
+            Some(_) => Box::pin(self.stream_response(model, request, None)),
         };
         let response = self.trace.within(span.id(), catch_panic(response)).await;
         let response = response.map_err(|error| {
@@ -417,18 +441,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         })?;
         // Counted at once: it was used, whatever follows from the response.
-        self.added_usage.add(response.usage);
+        self.added_usage.add_request(RequestUsage {
+            agent: Some(self.agent.name_arc().clone()),
+            model: Some(model.shared_name()),
+            usage: response.usage,
+        });
         let output = || is_traced.then(|| response.output.clone());
         update_span!(span, Generation.usage = response.usage);
         update_span!(span, Generation.output = output());
         Ok(response)
     }
 
-    /// Reports the response piece by piece. Nothing is read after the complete response.
-    async fn stream_response(
+    /// Reports the response piece by piece. Nothing is read after the complete response. `has_begun`
+    /// is set when its first part has come.
+    pub(super) async fn stream_response(
         &self,
         model: &ModelHandle,
         request: ModelRequest,
+        mut has_begun: Option<&mut bool>,
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
         let mut has_text = false;
@@ -442,6 +472,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
                 event => {
                     has_text |= matches!(event, ModelEvent::TextDelta { .. });
+                    if let Some(has_begun) = &mut has_begun {
+                        **has_begun = **has_begun || event.is_part_of_answer();
+                    }
                     if let Some(event) = EventKind::of_model(event) {
                         self.emit(|| event).await;
                     }

@@ -42,6 +42,12 @@ pub(super) fn body(
             tool.name
         )));
     }
+    if request.prompt.is_some() {
+        return Err(ModelError::unsupported(
+            "Chat Completions has no stored prompts; use a ResponsesModel, or give the agent \
+             instructions instead of a prompt",
+        ));
+    }
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
     let overrides = [model.client.body_fields(), &settings.extra_body];
@@ -65,6 +71,7 @@ pub(super) fn body(
         |name| json!({"type": "function", "function": {"name": name}}),
     );
     write_settings(&mut body, settings, is_openai);
+    body.prompt_cache_key(request, model.client.is_openai());
     if let Some(output) = &request.output {
         let format = json!({
             "type": "json_schema",

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use switchboard_core::ModelResponse;
 use switchboard_core::model::ModelEvent;
 
@@ -13,7 +14,7 @@ use super::chunk_template::ChunkTemplate;
 use super::completion::{Call, Completion, Message};
 use crate::wire::error::ModelError;
 use crate::wire::error_body::{broke_off, check_error};
-use crate::wire::lenient_json::{no_object, non_empty, raw, text};
+use crate::wire::lenient_json::{no_object, non_empty, raw, raw_usage, text};
 use crate::wire::stream_reader::EventReader;
 
 /// Builds an answer from its chunks.
@@ -25,6 +26,8 @@ pub(in crate::wire) struct ChunkReader {
     /// The names that deltas give the message and the reasoning.
     message: Arc<str>,
     reasoning: Arc<str>,
+    pub(super) keeps_raw_usage: bool,
+    raw_usage: Option<Box<Value>>,
 }
 
 impl EventReader for ChunkReader {
@@ -66,7 +69,9 @@ impl EventReader for ChunkReader {
         if answer.finish_reason.is_none() && (!is_done || is_empty) {
             return Err(broke_off());
         }
-        answer.into_response(&self.model)
+        let mut answer = answer.into_response(&self.model)?;
+        answer.raw_usage = self.raw_usage.take();
+        Ok(answer)
     }
 
     fn is_complete(&self) -> bool {
@@ -82,6 +87,8 @@ impl ChunkReader {
             template: None,
             message: "message".into(),
             reasoning: "reasoning".into(),
+            keeps_raw_usage: false,
+            raw_usage: None,
         }
     }
 
@@ -96,6 +103,9 @@ impl ChunkReader {
             add(&mut self.answer.id, &text(chunk.id));
         }
         self.answer.usage = chunk.usage().unwrap_or(self.answer.usage);
+        if self.keeps_raw_usage {
+            self.raw_usage = raw_usage(chunk.usage).or(self.raw_usage.take());
+        }
         let choices = chunk.choices();
         let is_only_choice = choices.len() == 1 && chunk.usage.is_none() && chunk.error.is_none();
         // One choice was requested, which has the index 0.

@@ -26,7 +26,7 @@ pub(super) fn body(
         is_stateless: settings.store == Some(false),
     };
     let items = sanitizer.sanitize(&request.input)?;
-    let has_prompt = settings.extra_body.contains_key("prompt");
+    let has_prompt = request.prompt.is_some() || settings.extra_body.contains_key("prompt");
     if items.is_empty() && request.server.is_none() && !has_prompt {
         return Err(ModelError::unsupported(
             "there is nothing to send: the conversation is empty, or all of its items are for other models",
@@ -38,6 +38,7 @@ pub(super) fn body(
     if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
         body.field("instructions", &*instructions);
     }
+    body.optional("prompt", request.prompt.as_deref());
     body.written("input", |payload| {
         payload.begin_list();
         if !items.is_empty() {
@@ -59,6 +60,7 @@ pub(super) fn body(
         _ => {}
     }
     write_settings(&mut body, request, sanitizer.takes_reasoning);
+    body.prompt_cache_key(request, model.client.is_openai());
     body.optional("text", text(request).as_ref());
     if streams {
         body.field("stream", &true);
@@ -180,6 +182,35 @@ mod tests {
             "ft:gpt-4.1:acme:o3:id",
         ] {
             assert!(!is_reasoning_model(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_openai_is_sent_a_cache_key_that_was_not_set() {
+        let openai = Endpoint::openai().key("k").connect().unwrap();
+        let other = Endpoint::at("http://localhost:1/v1").connect().unwrap();
+        let mut request = ModelRequest::new(vec![Item::user("Hello")]);
+        request.server = Some(ServerState::Conversation("conv_1".into()));
+        let named = ModelSettings {
+            prompt_cache_key: Some("mine".into()),
+            ..ModelSettings::default()
+        };
+        let mut off = ModelSettings::default();
+        off.extra_body
+            .insert("prompt_cache_key".to_owned(), Value::Null);
+        let made = &*request.prompt_cache_key().unwrap();
+        assert!(made.starts_with("switchboard:conversation:"), "{made}");
+        for (client, settings, key) in [
+            (&openai, ModelSettings::default(), json!(made)),
+            (&openai, named.clone(), json!("mine")),
+            (&openai, off, Value::Null),
+            (&other, ModelSettings::default(), Value::Null),
+            (&other, named, json!("mine")),
+        ] {
+            request.settings = Arc::new(settings);
+            let body = body(&ResponsesModel::new(client, "gpt-5.2"), &request, false);
+            let body: Value = serde_json::from_slice(&body.unwrap().into_json()).unwrap();
+            assert_eq!(body["prompt_cache_key"], key);
         }
     }
 

@@ -9,7 +9,7 @@ use switchboard_core::{Item, ModelResponse};
 use super::answer::{self, Ended, ResponseFields};
 use crate::wire::error::ModelError;
 use crate::wire::error_body::{self, broke_off, check_error};
-use crate::wire::lenient_json::{json_object, no_object, non_empty, raw, text, value};
+use crate::wire::lenient_json::{json_object, no_object, non_empty, raw, raw_usage, text, value};
 use crate::wire::stream_reader::EventReader;
 
 json_object! {
@@ -44,6 +44,7 @@ pub(in crate::wire) struct ResponseReader {
     named: Vec<NamedItem>,
     /// The finished items, for servers whose last event leaves them out.
     finished: BTreeMap<u64, Item>,
+    pub(super) keeps_raw_usage: bool,
 }
 
 impl EventReader for ResponseReader {
@@ -86,6 +87,7 @@ impl ResponseReader {
             origin,
             named: Vec::new(),
             finished: BTreeMap::new(),
+            keeps_raw_usage: false,
         }
     }
 
@@ -179,7 +181,11 @@ impl ResponseReader {
         let response = event.response.and_then(ResponseFields::parse);
         let response = response.unwrap_or_default();
         let items = std::mem::take(&mut self.finished).into_values().collect();
-        answer::settle(&self.origin, &response, ended, items)
+        let mut answer = answer::settle(&self.origin, &response, ended, items)?;
+        if self.keeps_raw_usage {
+            answer.raw_usage = raw_usage(response.usage);
+        }
+        Ok(answer)
     }
 }
 
