@@ -49,7 +49,9 @@ struct Added {
 #[derive(Debug, Default)]
 struct Used {
     sum: Usage,
-    requests: Vec<RequestUsage>,
+    /// Mostly the only one: it is taken after each step.
+    first: Option<RequestUsage>,
+    more: Vec<RequestUsage>,
 }
 
 impl AddedUsage {
@@ -92,11 +94,10 @@ impl AddedUsage {
         }
         let mut used = lock(&self.0.used);
         used.sum += request.usage;
-        // Mostly one at a time: the list is emptied after each step.
-        if used.requests.is_empty() {
-            used.requests.reserve_exact(1);
+        match &mut used.first {
+            first @ None => *first = Some(request),
+            Some(_) => used.more.push(request),
         }
-        used.requests.push(request);
     }
 
     pub(crate) fn get(&self) -> Usage {
@@ -107,7 +108,8 @@ impl AddedUsage {
     pub(crate) fn move_into(&self, sum: &mut Usage, requests: &mut Vec<RequestUsage>) {
         let mut used = lock(&self.0.used);
         *sum += std::mem::take(&mut used.sum);
-        requests.append(&mut used.requests);
+        requests.extend(used.first.take());
+        requests.append(&mut used.more);
     }
 }
 

@@ -26,7 +26,7 @@ struct Inner {
     /// The item's number within its run, which changed copies keep; 0 for items made outside a run.
     occurrence: u32,
     /// The data that a tool attached to its output.
-    data: Option<Value>,
+    data: Option<Box<Value>>,
     /// The tool that was called.
     tool: Option<Arc<ToolInfo>>,
 }
@@ -139,7 +139,7 @@ impl RunItem {
     /// Attaches data to this item, which must not be shared yet.
     pub(crate) fn with_data(mut self, data: Option<Value>) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.data = data;
+            inner.data = data.map(Box::new);
         }
         self
     }
@@ -172,14 +172,14 @@ impl RunItem {
     /// The data that a tool attached to its output for the application, which no model gets; see
     /// [`ToolContext::attach`](crate::ToolContext::attach).
     pub fn data(&self) -> Option<&Value> {
-        self.0.data.as_ref()
+        self.0.data.as_deref()
     }
 
     /// The same run item with other content, for filters that edit items. If the output of a tool
     /// changes, the data that the tool attached is not kept.
     #[must_use]
     pub fn with_item(&self, item: Item) -> Self {
-        let mut data = self.0.data.clone();
+        let mut data = self.data().cloned();
         let kind = match (&self.0.kind, item.field("output")) {
             // A return value that the item no longer shows must not be kept.
             (RunItemKind::ToolCallOutput { .. }, Some(json))

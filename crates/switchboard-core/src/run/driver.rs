@@ -26,7 +26,8 @@ mod tools;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::TryFutureExt as _;
+use futures_util::future::OptionFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use rustc_hash::FxHashSet;
 
 use self::spans::TraceScope;
@@ -39,7 +40,7 @@ use super::runner::Surroundings;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::agent::Agent;
-use crate::callback::BoxError;
+use crate::callback::{BoxError, BoxFuture};
 use crate::context::{AddedUsage, RunContext};
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, RunItem};
@@ -297,17 +298,30 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// Sends an event to the stream, and waits until it is taken.
-    async fn emit(&self, kind: impl FnOnce() -> EventKind) {
-        self.emit_for(self.agent.name_arc(), kind).await;
+    /// Sends an event to the stream, and waits until it is taken. The event is made and boxed at once,
+    /// so that the futures that wait for it stay small.
+    fn emit<K: FnOnce() -> EventKind>(
+        &self,
+        kind: K,
+    ) -> impl Future<Output = ()> + Send + use<'_, C, K> {
+        self.emit_for(self.agent.name_arc(), kind)
     }
 
     /// Sends an event of an agent that may not have the conversation any more.
-    async fn emit_for(&self, agent: &Arc<str>, kind: impl FnOnce() -> EventKind) {
-        if let Some(events) = &self.events {
-            let event = StreamEvent::new(kind(), agent.clone(), self.turn);
-            Box::pin(events.send(event, &self.run)).await;
-        }
+    fn emit_for<'a, K: FnOnce() -> EventKind>(
+        &'a self,
+        agent: &Arc<str>,
+        kind: K,
+    ) -> impl Future<Output = ()> + Send + use<'a, C, K> {
+        let sent: OptionFuture<BoxFuture<'a, ()>> = self
+            .events
+            .as_ref()
+            .map(|events| -> BoxFuture<'a, ()> {
+                let event = StreamEvent::new(kind(), agent.clone(), self.turn);
+                Box::pin(events.send(event, &self.run))
+            })
+            .into();
+        sent.map(drop)
     }
 
     async fn report_start(&self) {

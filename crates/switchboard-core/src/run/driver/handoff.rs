@@ -58,7 +58,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Negotiated::Refused(reason) => {
                 span.fail("Handoff refused");
                 span.end();
-                self.commit_refusal(target, payload, reason).await;
+                // Boxed: it is rare, and larger than all else.
+                Box::pin(self.commit_refusal(target, payload, reason)).await;
                 Ok(())
             }
         }

@@ -82,13 +82,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.offer = Some(offer.clone());
             return Ok((offer, self.instructions().await?));
         }
+        Box::pin(self.prepare_with_conditions()).await
+    }
+
+    async fn prepare_with_conditions(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
         let (agent, names) = (self.agent.clone(), self.config.tool_names);
         let ctx = self.ctx();
         let tools = enabled_tools(&agent, &ctx);
-        let tools = Box::pin(self.run_code(self.parent_span(), "a condition", tools)).await?;
+        let tools = self
+            .run_code(self.parent_span(), "a condition", tools)
+            .await?;
         let instructions = self.instructions().await?;
         let offer = Offer::with_tools(&agent, self.ctx(), names, tools);
-        let offer = Box::pin(self.run_code(self.parent_span(), "a condition", offer)).await?;
+        let offer = self
+            .run_code(self.parent_span(), "a condition", offer)
+            .await?;
         self.offer = Some(offer.clone());
         Ok((offer, instructions))
     }
@@ -296,35 +304,41 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Asks the model, after the filter on model calls and the hooks, and with the guardrails that
     /// run beside it.
-    async fn ask_model(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would have room for the request twice"
+    )]
+    fn ask_model(
         &mut self,
         model: &ModelHandle,
         mut request: ModelRequest,
-    ) -> Result<ModelResponse, Error> {
-        if let Some(filter) = self.config.model_filter.clone() {
-            let given = request.input.clone();
-            request = Box::pin(self.filter_request(&filter, request)).await?;
-            if self.config.server_history.is_some() {
-                self.left_out = server_history::left_out(&given, &request.input);
+    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send {
+        async move {
+            if let Some(filter) = self.config.model_filter.clone() {
+                let given = request.input.clone();
+                request = Box::pin(self.filter_request(&filter, request)).await?;
+                if self.config.server_history.is_some() {
+                    self.left_out = server_history::left_out(&given, &request.input);
+                }
             }
+            // With a server history, the calls of the outputs are at the provider.
+            if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
+                request.input = model_input::without_orphans(&request.input);
+            }
+            self.check_tool_kinds(model, &request)?;
+            self.call_hooks(HookCall::ModelStart(&request)).await?;
+            let response = if self.checks_input_beside_model() {
+                Box::pin(self.ask_beside_guardrails(model, request)).await?
+            } else {
+                self.generate(model, request).await?
+            };
+            self.emit(|| EventKind::Usage {
+                response: response.usage,
+                run: *self.run.usage() + self.added_usage.get(),
+            })
+            .await;
+            Ok(response)
         }
-        // With a server history, the calls of the outputs are at the provider.
-        if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
-            request.input = model_input::without_orphans(&request.input);
-        }
-        self.check_tool_kinds(model, &request)?;
-        self.call_hooks(HookCall::ModelStart(&request)).await?;
-        let response = if self.checks_input_beside_model() {
-            Box::pin(self.ask_beside_guardrails(model, request)).await?
-        } else {
-            self.generate(model, request).await?
-        };
-        self.emit(|| EventKind::Usage {
-            response: response.usage,
-            run: *self.run.usage() + self.added_usage.get(),
-        })
-        .await;
-        Ok(response)
     }
 
     /// Checks that the model accepts the tools of the request.
@@ -408,48 +422,54 @@ impl<C: Send + Sync + 'static> Driver<C> {
         response.unwrap_or_else(|| Err(configuration_error("the model was not awaited")))
     }
 
-    async fn generate(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would have room for the request twice"
+    )]
+    fn generate(
         &self,
         model: &ModelHandle,
         request: ModelRequest,
-    ) -> Result<ModelResponse, Error> {
-        let is_traced = self.config.trace_sensitive_data;
-        let mut span = self
-            .trace
-            .span(self.parent_span(), || SpanData::Generation {
-                model: model.shared_name(),
-                input_items: request.input.len(),
-                input: is_traced.then(|| request.input.clone()),
-                usage: Usage::default(),
-                output: None,
-            });
-        let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
-            _ if request.is_guarded() => Box::pin(self.ask_with_retries(model, request)),
-            None => catch_panic_sync(|| model.respond(request))
-                .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
-            Some(_) => Box::pin(self.stream_response(model, request, None)),
-        };
-        let response = self.trace.within(span.id(), catch_panic(response)).await;
-        let response = response.map_err(|error| {
-            span.fail("the model failed");
-            match error.downcast::<IncompleteStream>() {
-                Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
-                Err(error) => {
-                    let message = format!("the model could not answer: {error}");
-                    Error::new(ErrorKind::Model, message).caused_by(error)
+    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send {
+        async move {
+            let is_traced = self.config.trace_sensitive_data;
+            let mut span = self
+                .trace
+                .span(self.parent_span(), || SpanData::Generation {
+                    model: model.shared_name(),
+                    input_items: request.input.len(),
+                    input: is_traced.then(|| request.input.clone()),
+                    usage: Usage::default(),
+                    output: None,
+                });
+            let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
+                _ if request.is_guarded() => Box::pin(self.ask_with_retries(model, request)),
+                None => catch_panic_sync(|| model.respond(request))
+                    .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
+                Some(_) => Box::pin(self.stream_response(model, request, None)),
+            };
+            let response = self.trace.within(span.id(), catch_panic(response)).await;
+            let response = response.map_err(|error| {
+                span.fail("the model failed");
+                match error.downcast::<IncompleteStream>() {
+                    Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
+                    Err(error) => {
+                        let message = format!("the model could not answer: {error}");
+                        Error::new(ErrorKind::Model, message).caused_by(error)
+                    }
                 }
-            }
-        })?;
-        // Counted at once: it was used, whatever follows from the response.
-        self.added_usage.add_request(RequestUsage {
-            agent: Some(self.agent.name_arc().clone()),
-            model: Some(model.shared_name()),
-            usage: response.usage,
-        });
-        let output = || is_traced.then(|| response.output.clone());
-        update_span!(span, Generation.usage = response.usage);
-        update_span!(span, Generation.output = output());
-        Ok(response)
+            })?;
+            // Counted at once: it was used, whatever follows from the response.
+            self.added_usage.add_request(RequestUsage {
+                agent: Some(self.agent.name_arc().clone()),
+                model: Some(model.shared_name()),
+                usage: response.usage,
+            });
+            let output = || is_traced.then(|| response.output.clone());
+            update_span!(span, Generation.usage = response.usage);
+            update_span!(span, Generation.output = output());
+            Ok(response)
+        }
     }
 
     /// Reports the response piece by piece. Nothing is read after the complete response. `has_begun`
