@@ -1,6 +1,6 @@
 //! The filters of the library: what the next agent's model sees, and what the session stores.
 
-mod invalid_output;
+pub(crate) mod invalid_output;
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::filters::{self, Filter, IntoFilter, Redaction};

@@ -4,6 +4,7 @@
 
 mod agent_tools;
 mod cancelling;
+mod coverage;
 mod drawings;
 mod filters;
 mod free_form_tools;

@@ -218,7 +218,7 @@ async fn pairing_respects_the_order_and_uses_nothing_twice() {
 
 /// A subscriber that records warnings.
 #[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Warnings(pub(crate) Arc<Mutex<Vec<String>>>);
 
 impl tracing::Subscriber for Warnings {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
