@@ -207,6 +207,9 @@ impl Turn {
                 !answered.contains(&made.item().output_identity())
                     && !is_completed_by_provider(made.item())
             }
+            RunItemKind::ToolSearchCall | RunItemKind::ToolSearchOutput => {
+                !is_completed(made.item())
+            }
             kind => !kind.is_tool_output(),
         });
         kept
@@ -318,5 +321,9 @@ fn is_completed_by_provider(item: &Item) -> bool {
             | ItemKind::ImageGenerationCall
             | ItemKind::McpCall
     );
-    is_hosted && item.field("status") == Some("\"completed\"")
+    is_hosted && is_completed(item)
+}
+
+fn is_completed(item: &Item) -> bool {
+    item.field("status") == Some("\"completed\"")
 }

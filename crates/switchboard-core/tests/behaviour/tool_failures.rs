@@ -575,3 +575,63 @@ async fn a_schema_that_takes_too_much_work_is_refused() {
     assert!(error.is_configuration(), "{error}");
     assert!(error.to_string().contains("1000000 steps"), "{error}");
 }
+
+#[tokio::test]
+async fn a_tool_search_that_the_provider_completed_is_kept() {
+    let item = |json: Value| Item::from_json(json.to_string()).unwrap();
+    let fails: Tool = tool("fails")
+        .fail_run()
+        .run(|_ctx, (): ()| Err::<String, _>("no"));
+    let agent = Agent::new("A").tool(fails);
+    let model = ScriptedModel::new().reply([
+        item(
+            json!({"type": "tool_search_call", "id": "tc", "call_id": "s", "status": "completed",
+                    "execution": "server", "arguments": {}}),
+        ),
+        item(
+            json!({"type": "tool_search_output", "id": "to", "call_id": "s",
+                    "status": "completed", "execution": "server", "tools": []}),
+        ),
+        Item::function_call("c", "fails", "{}"),
+    ]);
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.run("x").await.unwrap_err();
+    assert_eq!(
+        session.items().len(),
+        3,
+        "the input, the call and its output"
+    );
+}
+
+#[tokio::test]
+async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
+    let slow: Tool = tool("slow")
+        .timeout(Duration::from_millis(5))
+        .run(|_ctx, (): ()| std::future::pending::<String>());
+    let expert: Agent = Agent::new("Expert").model(ScriptedModel::new().fail("overloaded"));
+    let agent = Agent::new("A")
+        .tool(slow)
+        .tool(expert.as_tool("ask"))
+        .model(
+            ScriptedModel::new()
+                .calls([("slow", "{}"), ("ask", r#"{"input": "x"}"#)])
+                .say("ok"),
+        );
+    let runner = Runner::new(&agent).tool_error_text(|_ctx, message| {
+        Some(format!(
+            "{:?} {}",
+            message.error.kind(),
+            message.default_text
+        ))
+    });
+    let result = runner.run("x").await.unwrap();
+    let told = described(&result.to_input_list());
+    assert_eq!(
+        told[3..5],
+        [
+            "output of call_1: TimedOut Tool 'slow' timed out after 0.005 seconds.",
+            "output of call_2: Failed An error occurred while running the tool. Please try again.",
+        ]
+    );
+}
