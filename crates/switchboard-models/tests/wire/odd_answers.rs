@@ -196,3 +196,21 @@ async fn a_complete_answer_does_not_wait_for_the_end_of_the_stream() {
     let answer = tokio::time::timeout(Duration::from_secs(60), ask(&model, hello(), true)).await;
     assert_eq!(text_of(&answer.unwrap().unwrap()), "a");
 }
+
+#[tokio::test]
+async fn a_byte_order_mark_before_a_plain_answer_is_skipped() {
+    for (protocol, body) in [
+        (
+            Protocol::Responses,
+            r#"{"id":"r","status":"completed","output":[{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"Hi.","annotations":[]}]}]}"#,
+        ),
+        (
+            Protocol::Chat,
+            r#"{"id":"c","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hi."}}]}"#,
+        ),
+    ] {
+        let script = Script::new([Reply::raw(format!("\u{feff}{body}"), "application/json")]);
+        let answer = ask(&script.model(protocol), hello(), false).await.unwrap();
+        assert_eq!(text_of(&answer), "Hi.");
+    }
+}
