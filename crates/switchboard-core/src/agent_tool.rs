@@ -376,6 +376,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
             session: self.session.clone(),
             server_history: self.server_history.clone(),
             hooks: self.hooks.clone(),
+            trace_sensitive_data: outer.trace_sensitive_data
+                && config.is_none_or(|config| config.trace_sensitive_data),
             ..config.cloned().unwrap_or_else(inherited)
         })
     }

@@ -119,18 +119,41 @@ impl Payload {
         if !value.is_object() {
             return Err(InvalidPayload("it is not a JSON object".to_owned()));
         }
-        if self.0.coerces {
-            coerce::coerce(&self.0.schema, &mut value);
-        }
-        let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
-        work::check_work(&self.0.schema, &value).map_err(InvalidPayload)?;
-        let problems = validator.iter_errors(&value).take(MAX_PROBLEMS);
-        let problems: Vec<String> = problems.map(|error| describe(&error)).collect();
-        if !problems.is_empty() {
-            return Err(InvalidPayload(problems.join("; ")));
+        if let Err(problem) = self.validate(&value) {
+            // Only what is invalid is read in another way.
+            if !self.0.coerces || !coerce::coerce(&self.0.schema, &mut value) {
+                return Err(problem);
+            }
+            self.validate(&value)?;
         }
         let typed = (self.0.deserialize)(&value).map_err(|_| InvalidPayload::of_type())?;
         Ok(ParsedPayload { value, typed })
+    }
+
+    fn validate(&self, value: &Value) -> Result<(), InvalidPayload> {
+        let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
+        work::check_work(&self.0.schema, value).map_err(InvalidPayload)?;
+        let problems = validator.iter_errors(value).take(MAX_PROBLEMS);
+        let problems: Vec<String> = problems.map(|error| describe(&error)).collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidPayload(problems.join("; ")))
+        }
+    }
+
+    /// The JSON with numbers and booleans in place of texts that spell them; `None` where it is valid
+    /// as it is, or invalid in any case.
+    pub(crate) fn coerced(&self, json: &str) -> Option<String> {
+        if !self.0.coerces {
+            return None;
+        }
+        let mut value: Value = serde_json::from_str(json).ok()?;
+        if !value.is_object() || self.validate(&value).is_ok() {
+            return None;
+        }
+        let is_changed = coerce::coerce(&self.0.schema, &mut value);
+        (is_changed && self.validate(&value).is_ok()).then(|| value.to_string())
     }
 
     /// Like [`parse`](Self::parse), for callers that need only the value.

@@ -31,6 +31,7 @@ use crate::callback::{Outcome, call};
 use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
+use crate::schema::Payload;
 
 /// A function that an agent's model can call. Clones share it.
 ///
@@ -80,6 +81,8 @@ struct Settings<C> {
     coerces: bool,
     /// Set if the code is neither async nor run on a thread of its own.
     is_sync: bool,
+    /// The arguments that the code takes, where they are validated.
+    arguments: Option<Payload>,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
 }
@@ -136,6 +139,11 @@ impl<C> Tool<C> {
     /// Returns `true` if the tool has a timeout that cannot interrupt its code.
     pub(crate) fn ignores_timeout(&self) -> bool {
         self.0.settings.timeout.is_some() && self.0.settings.is_sync
+    }
+
+    /// The arguments as the tool reads them, where that is not as the model wrote them.
+    pub(crate) fn coerced(&self, arguments: &str) -> Option<String> {
+        self.0.settings.arguments.as_ref()?.coerced(arguments)
     }
 
     pub(crate) fn guardrails(&self) -> &[ToolGuardrail<C>] {

@@ -20,7 +20,7 @@ mod stream_reader;
 use std::borrow::Cow;
 
 pub use chat::ChatModel;
-use client::Call;
+use client::{Call, request_secrets};
 pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
 pub use error::{ModelError, ModelErrorKind, RateLimits};
@@ -134,7 +134,9 @@ fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> B
         request.add_usage(usage);
     }
     let client = model.client();
-    client.complete_error(error, &request.settings).into()
+    client
+        .complete_error(error, &request_secrets(request))
+        .into()
 }
 
 /// The `id` of items whose provider gave none.

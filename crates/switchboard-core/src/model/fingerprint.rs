@@ -39,7 +39,13 @@ impl ModelRequest {
         }
         hash.end_list();
         for tool in &*self.hosted_tools {
-            hash.text(&tool.config().to_string());
+            // Not the secrets of a server: a recording is replayed with others.
+            let mut config = tool.config().clone();
+            if let Some(config) = config.as_object_mut() {
+                config.remove("authorization");
+                config.remove("headers");
+            }
+            hash.text(&config.to_string());
             tool.included().iter().for_each(|field| hash.text(field));
         }
         if !self.hosted_tools.is_empty() {

@@ -36,7 +36,8 @@ impl Run {
 
     /// The items of tools that have completed in a turn that failed: calls with their outputs, and the
     /// reasoning before each. They are not among the [`new_items`](Self::new_items) until the run is
-    /// resumed; the session has them.
+    /// resumed; the session has them, unless output guardrails have yet to pass what a tool may end the run
+    /// with.
     pub fn completed_items(&self) -> Vec<RunItem> {
         self.turn().map(Turn::completed_tools).unwrap_or_default()
     }

@@ -94,6 +94,10 @@ pub(super) struct Conversation {
     pub(super) input: Input,
     /// The number of leading input items that the session had before the run.
     pub(super) stored_input: usize,
+    /// Set for the input items that are from the session, where the application has merged them with
+    /// new ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) merged_from_session: Vec<bool>,
     /// Items made since, as models see them.
     pub(super) generated: RunItems,
     /// All items of the run, as the session gets them.
@@ -194,6 +198,7 @@ impl Run {
             conversation: Conversation {
                 input,
                 stored_input: 0,
+                merged_from_session: Vec::new(),
                 generated: RunItems::new(),
                 record: RunItems::new(),
                 history_links: Vec::new(),
@@ -389,7 +394,11 @@ impl Run {
             };
             turn.items.push(self.tool_output(&call.call, &result));
         }
-        *turn.tools_mut() = ToolTurn { results, ..tools };
+        *turn.tools_mut() = ToolTurn {
+            results,
+            done: Vec::new(),
+            ..tools
+        };
         if !turn.handoffs.is_empty() {
             self.position.phase = Phase::Handoff(turn);
             return;

@@ -52,7 +52,7 @@ impl Fallback {
         }
     }
 
-    /// Leaves the output out of the history: it is the result, and no item, session or stream has it.
+    /// Leaves the output out of the history: it is the result, and no item or session has it.
     #[must_use]
     pub fn out_of_history(mut self) -> Self {
         self.is_in_history = false;
@@ -88,7 +88,7 @@ impl<C> Recovery<C> {
     /// Adds code for every problem that has none of its own. `ask` returns the run's final output, or
     /// `None` to let the run fail.
     #[must_use]
-    pub fn from_any<F, R, M>(self, ask: F) -> Self
+    pub fn on_any<F, R, M>(self, ask: F) -> Self
     where
         F: Fn(RunContext<C>, RunFailure) -> R + Send + Sync + 'static,
         R: IntoOutcome<Option<Fallback>, M>,
@@ -98,7 +98,7 @@ impl<C> Recovery<C> {
 
     /// Adds code for one problem.
     #[must_use]
-    pub fn from<F, R, M>(self, problem: RunProblem, ask: F) -> Self
+    pub fn on<F, R, M>(self, problem: RunProblem, ask: F) -> Self
     where
         F: Fn(RunContext<C>, RunFailure) -> R + Send + Sync + 'static,
         R: IntoOutcome<Option<Fallback>, M>,

@@ -7,9 +7,9 @@ use crate::items::{Input, Item, RunItem, RunItemKind};
 use crate::output::{FinalOutput, OutputType};
 
 /// Replaces the text of the last message of the user. Returns `false` if there is none.
-fn replace_text(items: &mut [Item], text: &str) -> bool {
-    let mut items = items.iter_mut();
-    let Some(message) = items.rfind(|item| item.role().as_deref() == Some("user")) else {
+fn replace_text<'a>(items: impl Iterator<Item = &'a mut Item>, text: &str) -> bool {
+    let messages = items.filter(|item| item.role().as_deref() == Some("user"));
+    let Some(message) = messages.last() else {
         return false;
     };
     *message = message.with_text(text);
@@ -30,14 +30,20 @@ impl Run {
             Input::Items(items) => {
                 let mut all: Vec<Item> = items.iter().cloned().collect();
                 let stored = conversation.stored_input.min(all.len());
-                let is_replaced = replace_text(&mut all[stored..], text);
+                let merged = &conversation.merged_from_session;
+                let is_new = |at: usize| match merged.get(at) {
+                    Some(is_stored) => !is_stored,
+                    None => at >= stored,
+                };
+                let new = all.iter_mut().enumerate().filter(|(at, _)| is_new(*at));
+                let is_replaced = replace_text(new.map(|(_, item)| item), text);
                 *items = all.into();
                 is_replaced
             }
         };
         conversation.model_input = None;
         // Before the first response, all unsaved items are new input.
-        replace_text(&mut self.session.unsaved, text);
+        replace_text(self.session.unsaved.iter_mut(), text);
         is_replaced
     }
 

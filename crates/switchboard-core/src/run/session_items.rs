@@ -43,6 +43,7 @@ impl Run {
         self.session.unsaved = model_input::deduplicated(unsaved.collect());
         let first_new = from_history.iter().position(|is_old| !is_old);
         self.conversation.stored_input = first_new.unwrap_or(merged.len());
+        self.conversation.merged_from_session = from_history;
         self.conversation.input = Input::Items(merged);
         self.session.is_attached = true;
     }

@@ -63,7 +63,7 @@ pub(super) struct RanTool {
     pub(super) at: usize,
     pub(super) result: ToolResult,
     /// The failure, where the result is the text for the model about one.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<ToolError>,
     /// Set if the tool's code was called, and hooks are notified of its end.
     #[serde(default = "was_invoked")]
@@ -197,21 +197,42 @@ impl Turn {
     /// The items to keep when the turn fails after some of its tools ran: calls with their outputs,
     /// calls that the provider completed, and the reasoning before each.
     pub(super) fn completed_tools(&self) -> Vec<RunItem> {
-        let mut kept = self.items.clone();
-        remove_last_reasoning(&mut kept);
         let done = self.tools().done.iter();
-        kept.extend(done.filter_map(|ran| ran.output.clone()));
-        let answered = tool_outputs(&kept);
-        remove_items(&mut kept, |made| match made.kind() {
+        let items: Vec<&RunItem> = self
+            .items
+            .iter()
+            .chain(done.filter_map(|ran| ran.output.as_ref()))
+            .collect();
+        let answered = tool_outputs(items.iter().copied());
+        let is_kept = |made: &RunItem| match made.kind() {
             RunItemKind::ToolCall => {
-                !answered.contains(&made.item().output_identity())
-                    && !is_completed_by_provider(made.item())
+                answered.contains(&made.item().output_identity())
+                    || is_completed_by_provider(made.item())
             }
             RunItemKind::ToolSearchCall | RunItemKind::ToolSearchOutput => {
-                !is_completed(made.item())
+                is_completed(made.item())
             }
-            kind => !kind.is_tool_output(),
-        });
+            kind => kind.is_tool_output(),
+        };
+        // Reasoning belongs to all items up to the next reasoning: providers want it before each.
+        let mut kept = Vec::new();
+        let mut reasoning = Vec::new();
+        let mut follows_reasoning = false;
+        for made in items {
+            let is_reasoning = *made.kind() == RunItemKind::Reasoning;
+            if is_reasoning {
+                if !follows_reasoning {
+                    reasoning.clear();
+                }
+                reasoning.push(made.clone());
+            } else if is_kept(made) {
+                if !made.kind().is_tool_output() {
+                    kept.append(&mut reasoning);
+                }
+                kept.push(made.clone());
+            }
+            follows_reasoning = is_reasoning;
+        }
         kept
     }
 

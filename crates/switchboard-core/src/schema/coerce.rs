@@ -7,67 +7,125 @@ use super::work::resolve;
 /// The limit of references and alternatives that are followed for one value.
 const MAX_HOPS: usize = 16;
 
+/// The limit of schemas that are looked at for one payload.
+const MAX_STEPS: usize = 20_000;
+
 /// Turns a text into the number or boolean that it spells, where the schema asks for one and accepts
-/// no text; and a number without a fraction (`5.0`) into an integer, where it asks for one.
-pub(super) fn coerce(schema: &Value, value: &mut Value) {
-    coerce_with(schema, schema, value);
+/// no text; and a number without a fraction (`5.0`) into an integer, where it asks for one. Returns
+/// `true` if anything was changed.
+pub(super) fn coerce(schema: &Value, value: &mut Value) -> bool {
+    let mut coercion = Coercion {
+        root: schema,
+        steps: 0,
+        is_changed: false,
+    };
+    coercion.coerce(schema, value);
+    coercion.is_changed
 }
 
-fn coerce_with(root: &Value, schema: &Value, value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                if let Some(part) = field_schema(root, schema, name, MAX_HOPS) {
-                    coerce_with(root, part, field);
+struct Coercion<'a> {
+    root: &'a Value,
+    /// The number of schemas looked at so far.
+    steps: usize,
+    is_changed: bool,
+}
+
+impl<'a> Coercion<'a> {
+    fn coerce(&mut self, schema: &'a Value, value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    if let Some(part) = self.field_schema(schema, name) {
+                        self.coerce(part, field);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(schema) = self.keyword(schema, "items", MAX_HOPS) else {
+                    return;
+                };
+                for item in items {
+                    self.coerce(schema, item);
+                }
+            }
+            Value::String(text) => {
+                let coerced = self.types(schema).read(text);
+                self.replace(value, coerced);
+            }
+            Value::Number(number) => {
+                let types = self.types(schema);
+                if types.integer && !types.number && number.is_f64() {
+                    let coerced = without_fraction(number);
+                    self.replace(value, coerced);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn replace(&mut self, value: &mut Value, coerced: Option<Value>) {
+        if let Some(coerced) = coerced {
+            *value = coerced;
+            self.is_changed = true;
+        }
+    }
+
+    /// The schema of a field of an object.
+    fn field_schema(&mut self, schema: &'a Value, name: &str) -> Option<&'a Value> {
+        let properties = self.keyword(schema, "properties", MAX_HOPS);
+        let named = properties.and_then(|properties| properties.get(name));
+        named.or_else(|| self.keyword(schema, "additionalProperties", MAX_HOPS))
+    }
+
+    /// The value of a keyword, in the schema or in one that applies to the same value.
+    fn keyword(&mut self, schema: &'a Value, name: &str, hops: usize) -> Option<&'a Value> {
+        let hops = hops.checked_sub(1)?;
+        if let Some(found) = schema.get(name) {
+            return Some(found);
+        }
+        if !self.may_go_on() {
+            return None;
+        }
+        let parts: Vec<&'a Value> = applied_in_place(self.root, schema).collect();
+        parts
+            .into_iter()
+            .find_map(|part| self.keyword(part, name, hops))
+    }
+
+    fn may_go_on(&mut self) -> bool {
+        self.steps += 1;
+        self.steps <= MAX_STEPS
+    }
+
+    /// The types that a schema accepts.
+    fn types(&mut self, schema: &'a Value) -> Types {
+        let mut types = Types::default();
+        self.add_types(&mut types, schema, MAX_HOPS);
+        types
+    }
+
+    fn add_types(&mut self, types: &mut Types, schema: &'a Value, hops: usize) {
+        let hops = hops.checked_sub(1).filter(|_| self.may_go_on());
+        let Some(hops) = hops else {
+            types.string = true;
+            return;
+        };
+        match schema.get("type") {
+            Some(Value::String(name)) => types.add(name),
+            Some(Value::Array(names)) => {
+                for name in names.iter().filter_map(Value::as_str) {
+                    types.add(name);
+                }
+            }
+            _ => {
+                let parts: Vec<&'a Value> = applied_in_place(self.root, schema).collect();
+                types.string |= parts.is_empty();
+                for part in parts {
+                    self.add_types(types, part, hops);
                 }
             }
         }
-        Value::Array(items) => {
-            let Some(schema) = keyword(root, schema, "items", MAX_HOPS) else {
-                return;
-            };
-            for item in items {
-                coerce_with(root, schema, item);
-            }
-        }
-        Value::String(text) => {
-            let types = Types::of(root, schema, MAX_HOPS);
-            if let Some(coerced) = types.read(text) {
-                *value = coerced;
-            }
-        }
-        Value::Number(number) => {
-            let types = Types::of(root, schema, MAX_HOPS);
-            if types.integer
-                && !types.number
-                && let Some(integer) = without_fraction(number)
-            {
-                *value = integer;
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
     }
-}
-
-/// The schema of a field of an object.
-fn field_schema<'a>(
-    root: &'a Value,
-    schema: &'a Value,
-    name: &str,
-    hops: usize,
-) -> Option<&'a Value> {
-    let properties = keyword(root, schema, "properties", hops);
-    let named = properties.and_then(|properties| properties.get(name));
-    named.or_else(|| keyword(root, schema, "additionalProperties", hops))
-}
-
-/// The value of a keyword, in the schema or in one that applies to the same value.
-fn keyword<'a>(root: &'a Value, schema: &'a Value, name: &str, hops: usize) -> Option<&'a Value> {
-    let hops = hops.checked_sub(1)?;
-    if let Some(found) = schema.get(name) {
-        return Some(found);
-    }
-    applied_in_place(root, schema).find_map(|part| keyword(root, part, name, hops))
 }
 
 /// The schemas that a schema applies to the same value.
@@ -91,38 +149,13 @@ struct Types {
 }
 
 impl Types {
-    fn of(root: &Value, schema: &Value, hops: usize) -> Self {
-        let mut types = Self::default();
-        types.add(root, schema, hops);
-        types
-    }
-
-    fn add(&mut self, root: &Value, schema: &Value, hops: usize) {
-        let Some(hops) = hops.checked_sub(1) else {
-            self.string = true;
-            return;
-        };
-        let named = match schema.get("type") {
-            Some(Value::String(one)) => vec![one.as_str()],
-            Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-            _ => {
-                let mut is_open = true;
-                for part in applied_in_place(root, schema) {
-                    is_open = false;
-                    self.add(root, part, hops);
-                }
-                self.string |= is_open;
-                return;
-            }
-        };
-        for name in named {
-            match name {
-                "integer" => self.integer = true,
-                "number" => self.number = true,
-                "boolean" => self.boolean = true,
-                "string" => self.string = true,
-                _ => {}
-            }
+    fn add(&mut self, name: &str) {
+        match name {
+            "integer" => self.integer = true,
+            "number" => self.number = true,
+            "boolean" => self.boolean = true,
+            "string" => self.string = true,
+            _ => {}
         }
     }
 
@@ -189,6 +222,27 @@ mod tests {
         let read = json!({"amount": 5, "price": 15.0, "gift": true, "note": "5",
             "code": "7", "lines": [{"count": -2}, {"count": 3}], "more": "1"});
         assert_eq!(coerced(sent), read);
+    }
+
+    #[test]
+    fn a_schema_of_many_alternatives_is_left_after_a_while() {
+        let mut levels = serde_json::Map::new();
+        for level in 0..5 {
+            let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+            levels.insert(format!("l{level}"), json!({"anyOf": vec![next; 10]}));
+        }
+        levels.insert("l5".to_owned(), json!({"type": "object"}));
+        let schema = json!({"$ref": "#/$defs/l0", "$defs": levels});
+        let fields = (0..200).map(|field| (format!("f{field}"), json!("1")));
+        let mut value = Value::Object(fields.collect());
+        let mut coercion = Coercion {
+            root: &schema,
+            steps: 0,
+            is_changed: false,
+        };
+        coercion.coerce(&schema, &mut value);
+        // Each field may still ask once or twice after the limit.
+        assert!(coercion.steps < MAX_STEPS + 1_000, "{}", coercion.steps);
     }
 
     #[test]

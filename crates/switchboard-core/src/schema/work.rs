@@ -5,8 +5,12 @@
 //! before the validator runs: once per pair of a subschema and a value, however often the validator
 //! would visit the pair.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 use serde_json::Value;
+
+use crate::error::excerpt;
 
 /// The limit of subschemas that are applied in one check.
 const MAX_STEPS: u64 = 1_000_000;
@@ -80,14 +84,15 @@ impl<'a> Counter<'a> {
         let mut steps = 1_u64;
         for (keyword, applied) in keywords {
             steps += self.count_keyword(keyword, applied, value)?;
+            // It looks again at everything that was applied to the value itself.
             if keyword.starts_with("unevaluated") {
-                steps *= 2;
+                steps += match value {
+                    Some(_) => self.count(schema, None)?,
+                    None => steps,
+                };
             }
             if steps > MAX_STEPS {
-                return Err(format!(
-                    "checking it takes more than {MAX_STEPS} steps; use fewer alternatives inside \
-                     each other (anyOf, oneOf, allOf)"
-                ));
+                return Err(too_many_steps());
             }
         }
         self.depth -= 1;
@@ -103,17 +108,20 @@ impl<'a> Counter<'a> {
     ) -> Result<u64, String> {
         let is_in_place = |keyword: &str| IN_PLACE.contains(&keyword);
         match (keyword, applied, value) {
-            ("$ref" | "$dynamicRef", Value::String(reference), _) => {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference), _) => {
                 match resolve(self.root, reference) {
                     Some(target) => self.count(target, value),
-                    None => Ok(1),
+                    None => Err(format!(
+                        "its reference \"{}\" leads nowhere within it",
+                        excerpt(reference)
+                    )),
                 }
             }
             (keyword, Value::Array(schemas), _) if IN_PLACE_LISTS.contains(&keyword) => {
                 self.sum(schemas.iter().map(|schema| (schema, value)))
             }
             (keyword, schema, _) if is_in_place(keyword) => self.count(schema, value),
-            ("dependentSchemas", Value::Object(schemas), _) => {
+            ("dependentSchemas" | "dependencies", Value::Object(schemas), _) => {
                 self.sum(schemas.values().map(|schema| (schema, value)))
             }
             ("properties", Value::Object(schemas), Some(Value::Object(fields))) => {
@@ -138,7 +146,7 @@ impl<'a> Counter<'a> {
                 let each = self.count(schema, None)?;
                 Ok(each.saturating_mul(fields.len() as u64))
             }
-            ("prefixItems", Value::Array(schemas), Some(Value::Array(items))) => {
+            ("prefixItems" | "items", Value::Array(schemas), Some(Value::Array(items))) => {
                 let items = items.iter().map(Some);
                 self.sum(schemas.iter().zip(items))
             }
@@ -158,14 +166,25 @@ impl<'a> Counter<'a> {
         let mut total = 0_u64;
         for (schema, value) in pairs {
             total = total.saturating_add(self.count(schema, value)?);
+            if total > MAX_STEPS {
+                return Err(too_many_steps());
+            }
         }
         Ok(total)
     }
 }
 
+fn too_many_steps() -> String {
+    format!(
+        "checking it takes more than {MAX_STEPS} steps; use fewer alternatives inside each other \
+         (anyOf, oneOf, allOf)"
+    )
+}
+
 /// The schema that a reference within the same document leads to.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let fragment = reference.strip_prefix('#')?;
+    let fragment = &*percent_decoded(fragment);
     if fragment.is_empty() || fragment.starts_with('/') {
         return root.pointer(fragment);
     }
@@ -177,6 +196,27 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value>
         anchor.and_then(Value::as_str) == Some(fragment)
     };
     definitions.as_object()?.values().find(is_named)
+}
+
+/// A fragment with `%24` and the like decoded.
+fn percent_decoded(fragment: &str) -> Cow<'_, str> {
+    if !fragment.contains('%') {
+        return Cow::Borrowed(fragment);
+    }
+    let mut bytes = fragment.as_bytes().iter();
+    let mut decoded = Vec::with_capacity(fragment.len());
+    while let Some(&byte) = bytes.next() {
+        let digits = bytes.as_slice().get(..2).filter(|_| byte == b'%');
+        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(code) => {
+                decoded.push(code);
+                bytes.nth(1);
+            }
+            None => decoded.push(byte),
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 #[cfg(test)]
@@ -214,6 +254,35 @@ mod tests {
             value = json!({"next": value});
         }
         assert!(check_work(&schema, &value).is_err());
+    }
+
+    #[test]
+    fn references_are_found_or_refused() {
+        let encoded = ladder(12, |next| {
+            let reference = next["$ref"].as_str().unwrap().replace('$', "%24");
+            json!({"$ref": reference})
+        });
+        assert!(check_schema_work(&encoded).unwrap_err().contains("steps"));
+        let elsewhere = json!({"$ref": "urn:elsewhere"});
+        assert!(
+            check_schema_work(&elsewhere)
+                .unwrap_err()
+                .contains("leads nowhere")
+        );
+    }
+
+    #[test]
+    fn closed_recursive_types_cost_what_their_values_are_long() {
+        let schema = json!({
+            "$ref": "#/$defs/list",
+            "$defs": {"list": {"type": "object", "unevaluatedProperties": false,
+                "properties": {"next": {"$ref": "#/$defs/list"}}}}
+        });
+        let mut list = json!({});
+        for _ in 0..60 {
+            list = json!({"next": list});
+        }
+        assert_eq!(check_work(&schema, &list), Ok(()));
     }
 
     #[test]

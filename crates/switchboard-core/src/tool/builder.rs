@@ -41,6 +41,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         timeout_ends_run: false,
         coerces: true,
         is_sync: false,
+        arguments: None,
         enabled: Enabled::Always,
         agent: None,
     })
@@ -230,11 +231,13 @@ impl<C> ToolBuilder<C> {
             }
         };
         let problem = problem.or_else(|| schema_problem(&expected));
+        let arguments = expected.clone();
         let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
             Ok(arguments) => code(ctx, arguments),
             Err(error) => Outcome::Ready(Err(error.into())),
         };
-        self.finish(&parameters, strict, problem, invoke)
+        self.with(|settings| settings.arguments = Some(arguments))
+            .finish(&parameters, strict, problem, invoke)
     }
 
     /// Finishes the tool with a JSON schema and code that reads [`ToolContext::arguments`] itself. The
@@ -271,11 +274,13 @@ impl<C> ToolBuilder<C> {
     {
         let expected = Payload::arguments(parameters.clone(), self.0.coerces);
         let problem = schema_problem(&expected);
+        let arguments = expected.clone();
         let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
             Ok(arguments) => code(ctx, arguments).into_outcome(),
             Err(error) => Outcome::Ready(Err(error.into())),
         };
-        self.finish(&parameters, false, problem, invoke)
+        self.with(|settings| settings.arguments = Some(arguments))
+            .finish(&parameters, false, problem, invoke)
     }
 
     /// Sets the format that the input of a free-form tool must have, as the provider describes it, for

@@ -32,7 +32,8 @@ pub struct OuterToolCall {
     pub tool: Arc<str>,
     /// The identifier of the call.
     pub call_id: Arc<str>,
-    /// The arguments as the model wrote them.
+    /// The arguments as the model wrote them; where the tool reads numbers or booleans from text, with
+    /// those in place of the text.
     pub arguments: Arc<str>,
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::callback::BoxError;
 use crate::schema::InvalidPayload;
 
@@ -22,7 +24,8 @@ pub struct ToolError {
 }
 
 /// The kinds of failed tool calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
     /// The tool's code failed or panicked.
@@ -74,6 +77,28 @@ impl ToolError {
                 None => DEFAULT_FAILURE.to_owned(),
             },
         }
+    }
+}
+
+/// An error as it is stored: its kind and its text. The cause that is read is the text.
+#[derive(Serialize, Deserialize)]
+struct StoredError {
+    kind: ToolErrorKind,
+    message: String,
+}
+
+impl Serialize for ToolError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, message) = (self.kind, self.to_string());
+        StoredError { kind, message }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolError {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let StoredError { kind, message } = StoredError::deserialize(deserializer)?;
+        let cause = Arc::from(BoxError::from(message));
+        Ok(Self { kind, cause })
     }
 }
 

@@ -139,7 +139,7 @@ fn turn_usage(usage: &Usage) -> Value {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cached_input_tokens": usage.cached_tokens,
-        "cache_write_input_tokens": 0,
+        "cache_write_input_tokens": usage.cache_write_tokens,
     })
 }
 
@@ -149,7 +149,10 @@ fn model_usage(usage: &Usage) -> Value {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "total_tokens": usage.total_tokens(),
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::InputGuardrail;
 use switchboard_core::items::Items;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Item, MemorySession, Runner, Session, tool};
@@ -319,4 +320,24 @@ async fn identifiers_of_reasoning_can_be_left_out() {
     assert!(!format!("{:?}", result.to_input_list()).contains("rs_"));
     assert!(!format!("{:?}", session.items()).contains("rs_1"));
     assert!(format!("{:?}", result.raw_responses()).contains("rs_1"));
+}
+
+#[tokio::test]
+async fn a_guardrail_replaces_the_new_message_wherever_the_application_put_it() {
+    let mask = InputGuardrail::replacing("mask", |_ctx, _agent, _input| Some("masked"));
+    let agent: Agent = Agent::new("A").input_guardrail(mask);
+    let session = MemorySession::new();
+    session.append(&[Item::user("old")]).await.unwrap();
+    let model = ScriptedModel::new().say("ok");
+    let runner = Runner::new(&agent)
+        .model(model.clone())
+        .session(&session)
+        .session_input(|_ctx, history: Items, new: Items| {
+            new.into_iter().chain(history).collect::<Items>()
+        });
+    runner.run("my number is 123").await.unwrap();
+    assert_eq!(
+        described(&model.requests()[0].input),
+        ["user: masked", "user: old"]
+    );
 }

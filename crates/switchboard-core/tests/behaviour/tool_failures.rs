@@ -635,3 +635,96 @@ async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
         ]
     );
 }
+
+#[tokio::test]
+async fn reasoning_before_several_calls_is_kept_with_those_that_completed() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let fails: Tool = tool("fails").fail_run().run(|_ctx, (): ()| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Err::<String, _>("no")
+    });
+    let agent = Agent::new("A").tool(fails).tool(refund(&calls));
+    let model = ScriptedModel::new().reply([
+        reasoning("r1"),
+        Item::function_call("c0", "fails", "{}"),
+        Item::function_call("c1", "refund", "{}"),
+    ]);
+    let session = MemorySession::new();
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.run("x").await.unwrap_err();
+    assert_eq!(in_session(&session).await, KEPT);
+}
+
+#[tokio::test]
+async fn a_guardrail_sees_the_numbers_that_the_tool_reads() {
+    let limit = ToolGuardrail::on_call("limit", |ctx: ToolContext| {
+        let arguments: Value = serde_json::from_str(ctx.arguments()).unwrap();
+        let is_high = arguments["amount"]
+            .as_u64()
+            .is_some_and(|amount| amount > 5);
+        is_high.then_some("Too much.")
+    });
+    let order: Tool = tool("order")
+        .guardrail(limit)
+        .run(|_ctx, order: Order| format!("{order:?}"));
+    let agent = Agent::new("A").tool(order);
+    let model = ScriptedModel::new()
+        .call("order", r#"{"amount": "9", "country": "CH"}"#)
+        .say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let told = described(&result.to_input_list());
+    assert_eq!(told[2], "output of call_1: Too much.");
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "printed")]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Place {
+    Number { v: u32 },
+    Code { v: String },
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[allow(dead_code, reason = "printed")]
+struct Delivery {
+    place: Place,
+}
+
+#[tokio::test]
+async fn a_text_that_is_valid_as_it_is_stays_text() {
+    let deliver: Tool = tool("deliver").run(|_ctx, delivery: Delivery| format!("{delivery:?}"));
+    let sent = json!({"place": {"kind": "code", "v": "8001"}});
+    let output = deliver.call((), sent).await.unwrap();
+    assert_eq!(output.text(), r#"Delivery { place: Code { v: "8001" } }"#);
+}
+
+#[tokio::test]
+async fn data_of_an_output_that_a_guardrail_replaced_is_dropped() {
+    let hide = ToolGuardrail::on_output("hide", |_ctx, _output| Some("hidden"));
+    let lookup: Tool = tool::<()>("lookup").guardrail(hide).run(|ctx, (): ()| {
+        ctx.attach(json!({"ssn": "123"}));
+        "123"
+    });
+    let agent = Agent::new("A").tool(lookup);
+    let model = ScriptedModel::new().call("lookup", "{}").say("ok");
+    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
+    let stored = serde_json::to_string(result.run()).unwrap();
+    assert!(!stored.contains("123"), "{stored}");
+}
+
+#[tokio::test]
+async fn a_stored_run_knows_that_a_tool_failed() {
+    let agent: Agent =
+        Agent::new("A").tool(tool("broken").run(|_ctx, (): ()| Err::<String, _>("no paper")));
+    let failing = Hooks {
+        fails_at_end_of: Some("broken"),
+        ..Hooks::default()
+    };
+    let model = ScriptedModel::new().call("broken", "{}").say("ok");
+    let runner = Runner::new(&agent).model(model);
+    let error = runner.clone().hooks(failing).run("x").await.unwrap_err();
+    let hooks = Hooks::default();
+    let run = stored(error.run().unwrap());
+    runner.hooks(hooks.clone()).resume(run).await.unwrap();
+    assert!(hooks.log()[0].ends_with("no paper"), "{:?}", hooks.log());
+}

@@ -17,7 +17,7 @@ use reqwest::{Method, Request, Response};
 use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
-pub(crate) use setup::{display_address, is_openai};
+pub(crate) use setup::{display_address, is_openai, request_secrets};
 use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
 
@@ -60,6 +60,8 @@ pub(crate) struct Call {
     /// The request's settings, for its extra headers and retries.
     settings: Arc<ModelSettings>,
     server: Option<ServerState>,
+    /// The secrets of the request itself.
+    secrets: Vec<Secret>,
 }
 
 impl Call {
@@ -75,6 +77,7 @@ impl Call {
             is_streamed,
             settings: request.settings.clone(),
             server: request.server.clone(),
+            secrets: request_secrets(request),
         })
     }
 }
@@ -194,7 +197,7 @@ impl Client {
         call: &Call,
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
-        let error = self.complete_error(error, &call.settings);
+        let error = self.complete_error(error, &call.secrets);
         let server = call.server.as_ref();
         let mut failure = ModelFailure::new(&error, retry::advice(&error, server));
         failure.attempt = attempt;
@@ -264,16 +267,15 @@ impl Client {
         };
         let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
         body.truncate(MAX_ERROR_BODY);
-        let mut secrets = setup::header_secrets(&call.settings);
-        secrets.extend_from_slice(&self.0.secrets);
+        let secrets = [&*call.secrets, &*self.0.secrets].concat();
         error_body::from_status(status.as_u16(), &body, &secrets)
     }
 
     /// Adds the server to an error and removes secrets from it.
-    pub(crate) fn complete_error(&self, error: ModelError, settings: &ModelSettings) -> ModelError {
+    pub(crate) fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
         error
             .scrubbed(&self.0.secrets)
-            .scrubbed(&setup::header_secrets(settings))
+            .scrubbed(secrets)
             .with_server(&self.0.server)
     }
 }
@@ -361,6 +363,7 @@ mod tests {
                 is_streamed: false,
                 settings: Arc::default(),
                 server: None,
+                secrets: Vec::new(),
             };
             let model = ResponsesModel::new(&client, "m");
             let failed = client.fetch(&model, &call).await.unwrap_err();

@@ -167,6 +167,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             input: is_traced.then(|| arguments.clone()),
             output: None,
         });
+        // Guardrails see what the tool will read.
+        let arguments = tool.coerced(&arguments).map_or(arguments, Arc::from);
         let ctx = self.tool_context(call, arguments, &span);
         let mut took = Duration::ZERO;
         let ran = self
@@ -281,7 +283,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         if ran.stage == ToolStage::Ran {
             let checked = self
-                .check_tool_output(tool, ctx, &mut ran.result.output, &mut attempt.results)
+                .check_tool_output(tool, ctx, &mut ran.result, &mut attempt.results)
                 .await;
             checked.inspect_err(|error| self.mark_failed_tool(span, tool, error))?;
             attempt.final_results.append(&mut attempt.results);
@@ -331,15 +333,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         tool: &Tool<C>,
         ctx: &ToolContext<C>,
-        output: &mut ToolOutput,
+        result: &mut ToolResult,
         results: &mut Vec<GuardrailResult>,
     ) -> Result<(), Error> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Output(check) = guardrail.tool_check() {
-                let check = || check(ctx.clone(), output.clone());
+                let check = || check(ctx.clone(), result.output.clone());
                 let asked = self.ask_tool_guardrail(&guardrail, check, results);
                 if let Some(replacement) = asked.await? {
-                    *output = replacement;
+                    result.output = replacement;
+                    // What the tool attached may say what the guardrail hides.
+                    result.data = None;
                     return Ok(());
                 }
             }

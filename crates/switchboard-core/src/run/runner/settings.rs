@@ -177,7 +177,7 @@ impl<C, S> Runner<C, S> {
     {
         self.with(|config| {
             let recovery = config.recovery.take().unwrap_or_else(Recovery::none);
-            config.recovery = Some(recovery.from_any(recover));
+            config.recovery = Some(recovery.on_any(recover));
         })
     }
 
@@ -189,7 +189,7 @@ impl<C, S> Runner<C, S> {
     {
         self.with(|config| {
             let recovery = config.recovery.take().unwrap_or_else(Recovery::none);
-            config.recovery = Some(recovery.from(problem, recover));
+            config.recovery = Some(recovery.on(problem, recover));
         })
     }
 

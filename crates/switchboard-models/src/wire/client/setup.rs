@@ -3,7 +3,8 @@
 use percent_encoding::percent_decode_str;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Proxy, Url};
-use switchboard_core::ModelSettings;
+use serde_json::Value;
+use switchboard_core::ModelRequest;
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::secret::Secret;
@@ -133,10 +134,18 @@ pub(super) fn endpoint_secrets(endpoint: &Endpoint, base: &Url) -> Vec<Secret> {
     secrets
 }
 
-/// The values of a request's own headers.
-pub(super) fn header_secrets(settings: &ModelSettings) -> Vec<Secret> {
-    let values = settings.extra_headers.values();
-    values.flat_map(|value| value_secrets(value)).collect()
+/// The values of a request's own headers, and the credentials of the servers behind its tools.
+pub(crate) fn request_secrets(request: &ModelRequest) -> Vec<Secret> {
+    let headers = request.settings.extra_headers.values();
+    let mut secrets: Vec<Secret> = headers.flat_map(|value| value_secrets(value)).collect();
+    for tool in &*request.hosted_tools {
+        let config = tool.config();
+        let headers = config.get("headers").and_then(Value::as_object);
+        let headers = headers.into_iter().flat_map(|headers| headers.values());
+        let values = config.get("authorization").into_iter().chain(headers);
+        secrets.extend(values.filter_map(Value::as_str).flat_map(value_secrets));
+    }
+    secrets
 }
 
 /// A header's value, and the credentials after a scheme such as `Bearer`.
