@@ -42,12 +42,14 @@
 //! | `offline` (default) | [`OfflineModel`], from the crate `switchboard-offline` |
 
 mod default_settings;
+#[cfg(feature = "http")]
 mod hosted_tools;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
 
 pub use default_settings::default_model_settings;
+#[cfg(feature = "http")]
 pub use hosted_tools::{CodeInterpreter, FileSearch, HostedMcp, ImageGeneration, WebSearch};
 pub use providers::{ModelNotFound, Providers};
 #[cfg(feature = "offline")]
