@@ -181,7 +181,7 @@ impl Environment {
         })
     }
 
-    /// What the sessions of agent tools hold.
+    /// The items in the sessions of agent tools.
     pub(crate) fn tool_session_items(&self) -> Value {
         let sessions = lock(&self.tool_sessions);
         let items = sessions

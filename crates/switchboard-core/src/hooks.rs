@@ -104,9 +104,9 @@ hooks! {
     /// Every method has a default that does nothing; implement the ones you need.
     AgentHooks, DynAgentHooks {
         /// Called when the agent has got the conversation.
-        on_start / start(agent: &Agent<C>);
+        on_start / agent_start(agent: &Agent<C>);
         /// Called when the agent has the final output.
-        on_end / end(agent: &Agent<C>, output: &FinalOutput);
+        on_end / agent_end(agent: &Agent<C>, output: &FinalOutput);
         /// Called before the model is asked.
         on_llm_start / llm_start(agent: &Agent<C>, request: &ModelRequest);
         /// Called when the model has responded.

@@ -228,7 +228,7 @@ pub enum SpanData {
     Custom {
         /// Its name.
         name: Arc<str>,
-        /// What the application says about it.
+        /// The details that the application sets.
         data: Value,
     },
 }

@@ -19,7 +19,7 @@ struct Ticket {
 }
 
 output_union! {
-    /// What a conversation with the team ends with.
+    /// The final output of a conversation with the team.
     #[derive(Debug)]
     enum Answer {
         Text(String),

@@ -31,7 +31,7 @@ pub trait OutputUnion: Sized {
 /// struct Bill { total: u32 }
 ///
 /// output_union! {
-///     /// What the team answers with.
+///     /// The outputs of the team.
 ///     #[derive(Debug, PartialEq)]
 ///     enum Answer {
 ///         Text(String),

@@ -52,7 +52,7 @@ pub struct Runner<C = (), S = ()> {
     outer: Surroundings,
 }
 
-/// What a run lies inside of.
+/// The tool call and the trace around a run.
 #[derive(Clone, Default)]
 pub(super) struct Surroundings {
     /// The usage of the run whose tool started this one.

@@ -20,7 +20,7 @@ pub struct TraceInfo {
     /// The group of traces it belongs to, such as those of one chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Arc<str>>,
-    /// What else the application says about it.
+    /// Further details that the application sets.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -49,7 +49,7 @@ pub struct TraceSettings {
     pub group: Option<Arc<str>>,
     /// The identifier; a new one for each run where there is none.
     pub id: Option<TraceId>,
-    /// What else the application says about it.
+    /// Further details that the application sets.
     pub metadata: Map<String, Value>,
 }
 

@@ -4,6 +4,7 @@
 
 mod agent_tools;
 mod cancelling;
+mod completed_tools;
 mod coverage;
 mod drawings;
 mod filters;
@@ -28,6 +29,7 @@ mod stored_runs;
 mod streams;
 mod teams;
 mod test_kit;
+mod tool_arguments;
 mod tool_failures;
 mod tool_outputs;
 mod tools;

@@ -1,4 +1,4 @@
-//! What a result offers to continue from.
+//! Results: continuing from them, and the last response.
 
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::{RunItem, RunItemKind};

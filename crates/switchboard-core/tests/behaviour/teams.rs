@@ -496,7 +496,7 @@ fn different_outputs_and_tools_that_ignore_their_timeout_are_found() {
 }
 
 switchboard_core::output_union! {
-    /// What the team answers with.
+    /// The outputs of the team.
     #[derive(Debug, PartialEq)]
     enum Answer {
         Text(String),

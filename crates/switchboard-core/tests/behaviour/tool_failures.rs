@@ -1,34 +1,28 @@
-//! Tools that fail: what the model is told, what the application gets, and what is kept of the tools
-//! that ran beside them.
+//! Tools that fail: the texts for the model, and the errors for the application.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_core::agent::ToolUseBehavior;
-use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use switchboard_core::guardrail::ToolGuardrail;
 use switchboard_core::hooks::{HookResult, RunHooks, ToolEnd};
 use switchboard_core::run::UnknownTool;
-use switchboard_core::stream::ItemEvent;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::{ToolErrorKind, ToolFailure};
 use switchboard_core::trace::{MemoryTracer, SpanData};
 use switchboard_core::{
-    Agent, ErrorKind, EventKind, FinalOutput, Item, MemorySession, RunContext, Runner, Session,
-    Tool, ToolContext, tool,
+    Agent, ErrorKind, EventKind, FinalOutput, RunContext, Runner, Tool, ToolContext, tool,
 };
 
+use crate::tool_arguments::Order;
 use crate::{described, stored};
 
 /// Hooks that write down the starts and ends of tools, and fail where they are told to.
 #[derive(Default, Clone)]
-struct Hooks {
-    log: Arc<Mutex<Vec<String>>>,
-    fails_at_end_of: Option<&'static str>,
-    fails_at_agent_end: bool,
+pub(crate) struct Hooks {
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+    pub(crate) fails_at_end_of: Option<&'static str>,
+    pub(crate) fails_at_agent_end: bool,
 }
 
 impl Hooks {
@@ -84,224 +78,6 @@ impl RunHooks for Hooks {
         }
         Ok(())
     }
-}
-
-/// A tool that counts its calls.
-fn refund(calls: &Arc<AtomicUsize>) -> Tool {
-    let calls = calls.clone();
-    tool("refund").run(move |_ctx, (): ()| {
-        calls.fetch_add(1, Ordering::SeqCst);
-        "refunded"
-    })
-}
-
-fn reasoning(id: &str) -> Item {
-    let json = json!({"type": "reasoning", "id": id, "summary": []});
-    Item::from_json(json.to_string()).unwrap()
-}
-
-const KEPT: [&str; 4] = [
-    "user: x",
-    "reasoning",
-    "call refund",
-    "output of c1: refunded",
-];
-
-/// Where the hook on the end of the other tool fails, that tool has completed as well.
-const BOTH_KEPT: [&str; 7] = [
-    "user: x",
-    "reasoning",
-    "call refund",
-    "reasoning",
-    "call other",
-    "output of c1: refunded",
-    "output of c2: done",
-];
-
-/// The items of a session in short.
-async fn in_session(session: &MemorySession) -> Vec<String> {
-    let items = session.load(None).await.unwrap();
-    let mut described = described(&items);
-    for text in &mut described {
-        if text.contains("\"reasoning\"") {
-            *text = "reasoning".to_owned();
-        }
-    }
-    described
-}
-
-#[tokio::test]
-async fn a_tool_that_completed_is_kept_whatever_happens_to_its_sibling() {
-    let on_call = ToolGuardrail::on_call("no", |_ctx| ToolVerdict::trip("no"));
-    let on_output = ToolGuardrail::on_output("no", |_ctx, _output| ToolVerdict::trip("no"));
-    let plain = tool::<()>("other");
-    for (what, other, hooks) in [
-        (
-            "guardrail on the call",
-            plain.guardrail(on_call),
-            Hooks::default(),
-        ),
-        (
-            "guardrail on the output",
-            tool("other").guardrail(on_output),
-            Hooks::default(),
-        ),
-        (
-            "hook",
-            tool("other"),
-            Hooks {
-                fails_at_end_of: Some("other"),
-                ..Hooks::default()
-            },
-        ),
-        (
-            "tool that ends the run",
-            tool("other").fail_run(),
-            Hooks::default(),
-        ),
-    ] {
-        let calls = Arc::new(AtomicUsize::new(0));
-        let ends_run = what == "tool that ends the run";
-        let other = other.run(move |_ctx, (): ()| async move {
-            // The sibling completes first.
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            if ends_run {
-                Err("no network")
-            } else {
-                Ok("done")
-            }
-        });
-        let agent = Agent::new("A").tool(refund(&calls)).tool(other);
-        for is_streamed in [false, true] {
-            let what = format!("{what}, streamed: {is_streamed}");
-            calls.store(0, Ordering::SeqCst);
-            let model = ScriptedModel::new().reply([
-                reasoning("r1"),
-                Item::function_call("c1", "refund", "{}"),
-                reasoning("r2"),
-                Item::function_call("c2", "other", "{}"),
-            ]);
-            let session = MemorySession::new();
-            let runner = Runner::new(&agent)
-                .model(model)
-                .hooks(hooks.clone())
-                .session(&session);
-            let error = if is_streamed {
-                let mut stream = runner.stream("x");
-                let mut outputs = Vec::new();
-                while let Some(event) = stream.next().await {
-                    if let EventKind::Item {
-                        name: ItemEvent::ToolOutput,
-                        item,
-                        ..
-                    } = event.kind
-                    {
-                        outputs.push(item.item().output().unwrap().into_owned());
-                    }
-                }
-                assert_eq!(outputs[0], "refunded", "{what}");
-                stream.finish().await.unwrap_err()
-            } else {
-                runner.run("x").await.unwrap_err()
-            };
-            let expected: &[&str] = if what.starts_with("hook") {
-                &BOTH_KEPT
-            } else {
-                &KEPT
-            };
-            assert_eq!(in_session(&session).await, expected, "{what}");
-            let kept = error.run().unwrap().completed_items();
-            assert_eq!(kept.len(), expected.len() - 1, "{what}: {kept:?}");
-
-            // The next run on the session sees it.
-            let model = ScriptedModel::new().say("ok");
-            let next = Runner::new(&agent).model(model.clone()).session(&session);
-            next.run("go on").await.unwrap();
-            let seen = described(&model.requests()[0].input);
-            assert!(
-                seen.contains(&"output of c1: refunded".to_owned()),
-                "{what}: {seen:?}"
-            );
-            assert_eq!(calls.load(Ordering::SeqCst), 1, "{what}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_run_that_is_resumed_after_a_failure_stores_a_completed_tool_once() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let once = ToolGuardrail::on_output("once", move |_ctx, _output| {
-        match asked.fetch_add(1, Ordering::SeqCst) {
-            0 => ToolVerdict::trip("no"),
-            _ => ToolVerdict::Allow,
-        }
-    });
-    let other = tool("other").guardrail(once).run(|_ctx, (): ()| "done");
-    let agent = Agent::new("A").tool(refund(&calls)).tool(other);
-    let model = ScriptedModel::new()
-        .reply([
-            Item::function_call("c1", "refund", "{}"),
-            Item::function_call("c2", "other", "{}"),
-        ])
-        .say("ok");
-    let session = MemorySession::new();
-    let runner = Runner::new(&agent).model(model).session(&session);
-    let error = runner.run("x").await.unwrap_err();
-    let run = stored(error.run().unwrap());
-    let result = runner.resume(run).await.unwrap();
-    assert_eq!(calls.load(Ordering::SeqCst), 1);
-    assert_eq!(
-        in_session(&session).await,
-        [
-            "user: x",
-            "call refund",
-            "output of c1: refunded",
-            "call other",
-            "output of c2: done",
-            "assistant: ok"
-        ]
-    );
-    assert_eq!(
-        described(&result.to_input_list())[1..5],
-        [
-            "call refund",
-            "call other",
-            "output of c1: refunded",
-            "output of c2: done"
-        ]
-    );
-}
-
-#[tokio::test]
-async fn tools_are_kept_if_the_last_hook_fails() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let agent = Agent::new("A")
-        .tool(refund(&calls))
-        .tool_use_behavior(ToolUseBehavior::stop_on_first_tool());
-    let hooks = Hooks {
-        fails_at_agent_end: true,
-        ..Hooks::default()
-    };
-    let session = MemorySession::new();
-    let model = ScriptedModel::new().call("refund", "{}");
-    let runner = Runner::new(&agent).model(model).hooks(hooks.clone());
-    runner.session(&session).run("x").await.unwrap_err();
-    assert_eq!(
-        in_session(&session).await,
-        ["user: x", "call refund", "output of call_1: refunded"]
-    );
-
-    // A tool that the provider ran, beside the final message.
-    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
-    let search = Item::from_json(search.to_string()).unwrap();
-    let model = ScriptedModel::new().reply([search, Item::output_message("m1", "Found it.")]);
-    let session = MemorySession::new();
-    let runner = Runner::new(&agent).model(model).hooks(hooks);
-    runner.session(&session).run("x").await.unwrap_err();
-    let kept = in_session(&session).await;
-    assert_eq!(kept.len(), 2, "{kept:?}");
-    assert!(kept[1].contains("web_search_call"), "{kept:?}");
 }
 
 #[tokio::test]
@@ -387,68 +163,6 @@ async fn the_error_of_a_tool_is_not_traced_without_sensitive_data() {
     let spans = serde_json::to_string(&tracer.take()).unwrap();
     assert!(!spans.contains("row 7"), "{spans}");
     assert!(spans.contains("Error running tool (non-fatal)"), "{spans}");
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "printed")]
-struct Order {
-    #[schemars(range(min = 1, max = 9))]
-    amount: u32,
-    gift: Option<bool>,
-    #[schemars(regex(pattern = "^[A-Z]{2}$"))]
-    country: String,
-}
-
-fn order() -> Tool {
-    tool("order").run(|_ctx, order: Order| format!("{order:?}"))
-}
-
-#[tokio::test]
-async fn arguments_are_an_object_within_the_limits_of_its_fields() {
-    let cases = [
-        (json!([5]), "it is not a JSON object"),
-        (json!(5), "it is not a JSON object"),
-        (
-            json!({"amount": true, "gift": "maybe"}),
-            "at /country: it is missing; at /amount: expected integer, got boolean; \
-             at /gift: expected null or boolean, got string",
-        ),
-        (
-            json!({"amount": 10, "country": "CH"}),
-            "at /amount: value is greater than the maximum of 9",
-        ),
-        (
-            json!({"amount": 1, "country": "Switzerland"}),
-            "at /country: value does not match \"^[A-Z]{2}$\"",
-        ),
-    ];
-    for (arguments, expected) in cases {
-        let error = order().call((), arguments).await.unwrap_err();
-        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
-        let mut problems: Vec<_> = error.to_string().split("; ").map(str::to_owned).collect();
-        let mut expected: Vec<_> = expected.split("; ").map(str::to_owned).collect();
-        problems.sort();
-        expected.sort();
-        assert_eq!(problems, expected);
-    }
-}
-
-#[tokio::test]
-async fn numbers_and_booleans_may_be_sent_as_text() {
-    let sent = json!({"amount": "5", "gift": "true", "country": "CH"});
-    let output = order().call((), sent.clone()).await.unwrap();
-    assert_eq!(
-        output.text(),
-        "Order { amount: 5, gift: Some(true), country: \"CH\" }"
-    );
-    let exact: Tool = tool("order")
-        .coerce_arguments(false)
-        .run(|_ctx, order: Order| format!("{order:?}"));
-    let error = exact.call((), sent).await.unwrap_err();
-    assert!(
-        error.to_string().contains("expected integer, got string"),
-        "{error}"
-    );
 }
 
 #[tokio::test]
@@ -540,71 +254,6 @@ async fn tools_that_block_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn an_error_quotes_a_bounded_piece_of_what_a_model_sent() {
-    let agent: Agent = Agent::new("A").tool(order());
-    let name = "x".repeat(10_000_000);
-    let model = ScriptedModel::new().call(&name, "{}");
-    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
-    assert!(error.to_string().len() < 1_000);
-    let field = json!({"amount": 1, "country": "CH", name: {}});
-    let strict: Tool = tool("t").run_checked(
-        json!({"type": "object", "additionalProperties": false}),
-        |_ctx, _arguments| "never",
-    );
-    let error = strict.call((), field).await.unwrap_err();
-    assert!(error.to_string().len() < 1_000);
-}
-
-/// A schema of twelve levels, each a choice of ten references to the next.
-fn ladder() -> Value {
-    let mut levels = serde_json::Map::new();
-    for level in 0..12 {
-        let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
-        levels.insert(format!("l{level}"), json!({"anyOf": vec![next; 10]}));
-    }
-    levels.insert("l12".to_owned(), json!({"type": "integer"}));
-    json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/l0"}}, "$defs": levels})
-}
-
-#[tokio::test]
-async fn a_schema_that_takes_too_much_work_is_refused() {
-    let endless: Tool = tool("endless").run_checked(ladder(), |_ctx, _arguments| "never");
-    let agent = Agent::new("A").tool(endless);
-    let model = ScriptedModel::new().call("endless", r#"{"x": "no"}"#);
-    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
-    assert!(error.is_configuration(), "{error}");
-    assert!(error.to_string().contains("1000000 steps"), "{error}");
-}
-
-#[tokio::test]
-async fn a_tool_search_that_the_provider_completed_is_kept() {
-    let item = |json: Value| Item::from_json(json.to_string()).unwrap();
-    let fails: Tool = tool("fails")
-        .fail_run()
-        .run(|_ctx, (): ()| Err::<String, _>("no"));
-    let agent = Agent::new("A").tool(fails);
-    let model = ScriptedModel::new().reply([
-        item(
-            json!({"type": "tool_search_call", "id": "tc", "call_id": "s", "status": "completed",
-                    "execution": "server", "arguments": {}}),
-        ),
-        item(
-            json!({"type": "tool_search_output", "id": "to", "call_id": "s",
-                    "status": "completed", "execution": "server", "tools": []}),
-        ),
-        Item::function_call("c", "fails", "{}"),
-    ]);
-    let session = MemorySession::new();
-    let runner = Runner::new(&agent).model(model).session(&session);
-    runner.run("x").await.unwrap_err();
-    assert_eq!(
-        session.items().len(),
-        3,
-        "the input, the call and its output"
-    );
-}
-
-#[tokio::test]
 async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
     let slow: Tool = tool("slow")
         .timeout(Duration::from_millis(5))
@@ -634,68 +283,6 @@ async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
             "output of call_2: Failed An error occurred while running the tool. Please try again.",
         ]
     );
-}
-
-#[tokio::test]
-async fn reasoning_before_several_calls_is_kept_with_those_that_completed() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let fails: Tool = tool("fails").fail_run().run(|_ctx, (): ()| async {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        Err::<String, _>("no")
-    });
-    let agent = Agent::new("A").tool(fails).tool(refund(&calls));
-    let model = ScriptedModel::new().reply([
-        reasoning("r1"),
-        Item::function_call("c0", "fails", "{}"),
-        Item::function_call("c1", "refund", "{}"),
-    ]);
-    let session = MemorySession::new();
-    let runner = Runner::new(&agent).model(model).session(&session);
-    runner.run("x").await.unwrap_err();
-    assert_eq!(in_session(&session).await, KEPT);
-}
-
-#[tokio::test]
-async fn a_guardrail_sees_the_numbers_that_the_tool_reads() {
-    let limit = ToolGuardrail::on_call("limit", |ctx: ToolContext| {
-        let arguments: Value = serde_json::from_str(ctx.arguments()).unwrap();
-        let is_high = arguments["amount"]
-            .as_u64()
-            .is_some_and(|amount| amount > 5);
-        is_high.then_some("Too much.")
-    });
-    let order: Tool = tool("order")
-        .guardrail(limit)
-        .run(|_ctx, order: Order| format!("{order:?}"));
-    let agent = Agent::new("A").tool(order);
-    let model = ScriptedModel::new()
-        .call("order", r#"{"amount": "9", "country": "CH"}"#)
-        .say("ok");
-    let result = Runner::new(&agent).model(model).run("x").await.unwrap();
-    let told = described(&result.to_input_list());
-    assert_eq!(told[2], "output of call_1: Too much.");
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "printed")]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Place {
-    Number { v: u32 },
-    Code { v: String },
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "printed")]
-struct Delivery {
-    place: Place,
-}
-
-#[tokio::test]
-async fn a_text_that_is_valid_as_it_is_stays_text() {
-    let deliver: Tool = tool("deliver").run(|_ctx, delivery: Delivery| format!("{delivery:?}"));
-    let sent = json!({"place": {"kind": "code", "v": "8001"}});
-    let output = deliver.call((), sent).await.unwrap();
-    assert_eq!(output.text(), r#"Delivery { place: Code { v: "8001" } }"#);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What tools give: texts, images and files, data for the application, and how calls name them.
+//! Outputs of tools: texts, images and files, data for the application; names of calls.
 
 use serde_json::{Value, json};
 use switchboard_core::agent::{ToolResult, ToolUseBehavior};

@@ -1,4 +1,4 @@
-//! What tools give and what providers run, in the requests of each protocol.
+//! Outputs of tools, and tools that providers run, in the requests of each protocol.
 
 use fake_provider::Reply;
 use serde_json::{Value, json};

@@ -34,6 +34,29 @@ impl<C> HookCall<'_, C> {
     }
 }
 
+/// Calls hooks one after the other. Those of runs and of agents are different traits with the same
+/// methods.
+macro_rules! call_each {
+    ($all:expr, $driver:expr, $occasion:expr) => {{
+        let (ctx, agent) = (&$driver.hook_context($occasion), &$driver.agent);
+        for hooks in $all {
+            let hooks = &*hooks.0;
+            match $occasion {
+                HookCall::AgentStart => hooks.agent_start(ctx, agent).await?,
+                HookCall::AgentEnd(output) => hooks.agent_end(ctx, agent, output).await?,
+                HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await?,
+                HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await?,
+                HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await?,
+                HookCall::ToolEnd(tool, call, end) => {
+                    hooks.tool_end(ctx, agent, tool, call, end).await?;
+                }
+                HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await?,
+            }
+        }
+        Ok(())
+    }};
+}
+
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn has_hooks(&self) -> bool {
         !self.config.hooks.is_empty() || !self.agent.agent_hooks().is_empty()
@@ -60,41 +83,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn call_run_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {
-        let (ctx, agent) = (&self.hook_context(occasion), &self.agent);
-        for hooks in &self.config.hooks {
-            let hooks = &*hooks.0;
-            match occasion {
-                HookCall::AgentStart => hooks.agent_start(ctx, agent).await?,
-                HookCall::AgentEnd(output) => hooks.agent_end(ctx, agent, output).await?,
-                HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await?,
-                HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await?,
-                HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await?,
-                HookCall::ToolEnd(tool, call, end) => {
-                    hooks.tool_end(ctx, agent, tool, call, end).await?;
-                }
-                HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await?,
-            }
-        }
-        Ok(())
+        call_each!(&self.config.hooks, self, occasion)
     }
 
     async fn call_agent_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {
-        let (ctx, agent) = (&self.hook_context(occasion), &self.agent);
-        for hooks in agent.agent_hooks() {
-            let hooks = &*hooks.0;
-            match occasion {
-                HookCall::AgentStart => hooks.start(ctx, agent).await?,
-                HookCall::AgentEnd(output) => hooks.end(ctx, agent, output).await?,
-                HookCall::ModelStart(request) => hooks.llm_start(ctx, agent, request).await?,
-                HookCall::ModelEnd(response) => hooks.llm_end(ctx, agent, response).await?,
-                HookCall::ToolStart(tool, call) => hooks.tool_start(ctx, agent, tool, call).await?,
-                HookCall::ToolEnd(tool, call, end) => {
-                    hooks.tool_end(ctx, agent, tool, call, end).await?;
-                }
-                HookCall::Handoff(transfer) => hooks.handoff(ctx, transfer).await?,
-            }
-        }
-        Ok(())
+        call_each!(self.agent.agent_hooks(), self, occasion)
     }
 
     /// The context of a hook; at the start and the end of an agent with the input of the turn.
