@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
+use crate::environment::environment;
 use crate::guardrail::{GuardrailKind, ToolGuardrail};
 use crate::handle::IntoHandle;
 use crate::handoff::function_name;
@@ -344,7 +345,14 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
                 while let Some(event) = stream.next().await {
                     if let Err(error) = call(|| listen(ctx.clone(), event)).await {
                         let tool = ctx.tool();
-                        tracing::warn!(tool, %error, "a listener of an agent tool failed; the run continues");
+                        if environment().logs_tool_data {
+                            tracing::warn!(tool, %error, "a listener of an agent tool failed; the run continues");
+                        } else {
+                            tracing::warn!(
+                                tool,
+                                "a listener of an agent tool failed; the run continues"
+                            );
+                        }
                     }
                 }
                 stream.finish().await?

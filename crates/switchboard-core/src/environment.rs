@@ -9,6 +9,8 @@ pub(crate) struct Environment {
     pub(crate) disables_tracing: bool,
     /// The default of [`RunConfig::trace_sensitive_data`](crate::RunConfig::trace_sensitive_data).
     pub(crate) traces_sensitive_data: bool,
+    /// Warnings may quote the errors of models.
+    pub(crate) logs_model_data: bool,
     /// Warnings may quote the errors of tools.
     pub(crate) logs_tool_data: bool,
 }
@@ -24,6 +26,7 @@ impl Environment {
             disables_tracing: is_set("OPENAI_AGENTS_DISABLE_TRACING", &short).unwrap_or(false),
             traces_sensitive_data: is_set("OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA", &long)
                 .unwrap_or(true),
+            logs_model_data: !is_set("OPENAI_AGENTS_DONT_LOG_MODEL_DATA", &short).unwrap_or(true),
             logs_tool_data: !is_set("OPENAI_AGENTS_DONT_LOG_TOOL_DATA", &short).unwrap_or(true),
         }
     }
@@ -49,6 +52,7 @@ mod tests {
         let expected = Environment {
             disables_tracing: false,
             traces_sensitive_data: true,
+            logs_model_data: false,
             logs_tool_data: false,
         };
         assert_eq!(Environment::read(|_| None), expected);

@@ -71,6 +71,7 @@ pub trait Tracer: Send + Sync + 'static {
 
 /// The destination of spans.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub enum Tracing {
     /// The `tracing` crate; no spans are made if no subscriber is interested.
     #[default]

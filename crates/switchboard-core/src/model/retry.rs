@@ -303,7 +303,18 @@ pub enum Replay {
 ///
 /// It is the cause of the run's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModelTimeout(pub Duration);
+pub struct ModelTimeout(Duration);
+
+impl ModelTimeout {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self(limit)
+    }
+
+    /// The limit that was exceeded.
+    pub fn limit(&self) -> Duration {
+        self.0
+    }
+}
 
 impl fmt::Display for ModelTimeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -39,7 +39,10 @@ pub enum ToolErrorKind {
 }
 
 impl ToolError {
-    pub(crate) fn new(cause: BoxError) -> Self {
+    /// Creates the failure of a tool, as a run would of an error that its code returned; useful for
+    /// testing a failure text.
+    pub fn new(cause: impl Into<BoxError>) -> Self {
+        let cause = cause.into();
         let kind = if cause.is::<TimedOut>() {
             ToolErrorKind::TimedOut
         } else if cause.is::<InvalidPayload>() {
@@ -192,11 +195,11 @@ mod tests {
 
     #[test]
     fn a_model_gets_only_what_a_tool_explains() {
-        let private = ToolError::new("password hunter2 is wrong".into());
+        let private = ToolError::new("password hunter2 is wrong");
         assert_eq!(private.default_text(), DEFAULT_FAILURE);
         assert_eq!(private.to_string(), "password hunter2 is wrong");
         let explained = ToolFailure::new("The account is locked.").caused_by("row 7");
-        let explained = ToolError::new(explained.into());
+        let explained = ToolError::new(explained);
         assert_eq!(explained.default_text(), "The account is locked.");
         assert_eq!(explained.to_string(), "The account is locked. (row 7)");
         assert_eq!(explained.source().unwrap().to_string(), "row 7");

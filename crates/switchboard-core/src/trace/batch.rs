@@ -317,7 +317,15 @@ impl Shared {
         let worker = thread::Builder::new().name("switchboard-trace".to_owned());
         if let Err(error) = worker.spawn(move || shared.work()) {
             tracing::warn!(%error, "there is no thread to export traces; tried again with the next");
-            lock(&self.queue).worker = Worker::NotStarted;
+            let mut queue = lock(&self.queue);
+            queue.worker = Worker::NotStarted;
+            let is_closed = queue.is_closed;
+            drop(queue);
+            if is_closed {
+                // Nobody will try again: what waits is dropped and counted.
+                self.close();
+            }
+            self.progress.notify_all();
         }
     }
 

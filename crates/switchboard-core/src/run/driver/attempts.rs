@@ -1,6 +1,6 @@
 //! The attempts of a model call: their time limit, and retries.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
@@ -8,6 +8,7 @@ use futures_util::future::{Either, select};
 use super::Driver;
 use crate::callback::BoxError;
 use crate::context::AddedUsage;
+use crate::environment::environment;
 use crate::model::{
     ModelEvent, ModelFailure, ModelHandle, ModelRequest, ModelResponse, ModelRetry, ModelTimeout,
     RetryAdvice,
@@ -30,8 +31,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let used = AddedUsage::within(self.added_usage.clone());
             request.added = used.clone();
             let mut has_begun = false;
-            let response = self.attempt(model, request.clone(), &mut has_begun);
-            let error = match limited(settings.timeout, response).await {
+            let limit = settings.timeout;
+            let error = match self
+                .attempt(model, request.clone(), limit, &mut has_begun)
+                .await
+            {
                 Ok(mut response) => {
                     if failed_requests > 0 {
                         let requests = &mut response.usage.requests;
@@ -58,7 +62,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let Some(delay) = retry.delay(&failure) else {
                 return Err(error);
             };
-            tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
+            // The error may quote the request.
+            if environment().logs_model_data {
+                tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
+            } else {
+                tracing::warn!(attempt, ?delay, "a model request failed and is retried");
+            }
             attempt += 1;
             // A failed answer whose usage was reported is counted already.
             failed_requests += u64::from(used.get().requests == 0);
@@ -77,26 +86,56 @@ impl<C: Send + Sync + 'static> Driver<C> {
         &self,
         model: &ModelHandle,
         request: ModelRequest,
+        limit: Option<Duration>,
         has_begun: &mut bool,
     ) -> Result<ModelResponse, BoxError> {
+        let mut limit = limit.map(TimeLimit::new);
         match &self.events {
-            None => model.respond(request).await,
-            Some(_) => self.stream_response(model, request, Some(has_begun)).await,
+            None => TimeLimit::apply(limit.as_mut(), model.respond(request)).await?,
+            Some(_) => {
+                let attempt = StreamAttempt { has_begun, limit };
+                self.stream_response(model, request, Some(attempt)).await
+            }
         }
     }
 }
 
-/// Cancels the work when the time is over.
-async fn limited<T>(
-    limit: Option<Duration>,
-    work: impl Future<Output = Result<T, BoxError>>,
-) -> Result<T, BoxError> {
-    let Some(limit) = limit else {
-        return work.await;
-    };
-    match select(Box::pin(work), Delay::new(limit)).await {
-        Either::Left((outcome, _)) => outcome,
-        // Dropping the work cancels it.
-        Either::Right(((), _)) => Err(ModelTimeout(limit).into()),
+/// An attempt whose answer is streamed.
+pub(super) struct StreamAttempt<'a> {
+    /// Set when the first part of the answer has come.
+    pub(super) has_begun: &'a mut bool,
+    pub(super) limit: Option<TimeLimit>,
+}
+
+/// The time that a model may take. Time in which others are awaited does not count: a slow reader of
+/// a stream is not the model's fault.
+pub(super) struct TimeLimit {
+    limit: Duration,
+    left: Duration,
+}
+
+impl TimeLimit {
+    fn new(limit: Duration) -> Self {
+        Self { limit, left: limit }
+    }
+
+    /// Awaits work of the model, and cancels it when the time is over.
+    pub(super) async fn apply<T>(
+        limit: Option<&mut Self>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, BoxError> {
+        let Some(limit) = limit else {
+            return Ok(work.await);
+        };
+        let start = Instant::now();
+        let work = std::pin::pin!(work);
+        match select(work, Delay::new(limit.left)).await {
+            Either::Left((outcome, _)) => {
+                limit.left = limit.left.saturating_sub(start.elapsed());
+                Ok(outcome)
+            }
+            // Dropping the work cancels it.
+            Either::Right(((), _)) => Err(ModelTimeout::new(limit.limit).into()),
+        }
     }
 }

@@ -330,7 +330,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Asks the guardrails of the handoff and of the run. They are shown what the next agent would
     /// get, after the filter; what they allowed is carried over, whatever the callback and hooks
-    /// change afterwards.
+    /// change afterwards. Only a handoff that is resumed after its callback filters again.
     async fn ask_handoff_guardrails(
         &mut self,
         handoff: &Handoff<C>,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
+use super::attempts::{StreamAttempt, TimeLimit};
 use super::guardrails::has_tripped;
 use super::hooks::HookCall;
 use super::{Driver, configuration_error};
@@ -472,17 +473,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// Reports the response piece by piece. Nothing is read after the complete response. `has_begun`
-    /// is set when its first part has come.
+    /// Reports the response piece by piece. Nothing is read after the complete response.
     pub(super) async fn stream_response(
         &self,
         model: &ModelHandle,
         request: ModelRequest,
-        mut has_begun: Option<&mut bool>,
+        mut attempt: Option<StreamAttempt<'_>>,
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
         let mut has_text = false;
-        while let Some(event) = stream.next().await {
+        loop {
+            let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
+            let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
+                break;
+            };
             match event? {
                 ModelEvent::Completed(response) => {
                     if !has_text {
@@ -492,8 +496,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
                 event => {
                     has_text |= matches!(event, ModelEvent::TextDelta { .. });
-                    if let Some(has_begun) = &mut has_begun {
-                        **has_begun = **has_begun || event.is_part_of_answer();
+                    if let Some(attempt) = &mut attempt {
+                        *attempt.has_begun |= event.is_part_of_answer();
                     }
                     if let Some(event) = EventKind::of_model(event) {
                         self.emit(|| event).await;

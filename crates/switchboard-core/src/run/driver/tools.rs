@@ -125,7 +125,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let mut not_found = Vec::with_capacity(unknown.len());
         for call in unknown {
             let text = self.not_found_text(call).await;
-            let error = Some(ToolError::new(ToolNotFound(call.tool.clone()).into()));
+            let error = Some(ToolError::new(ToolNotFound(call.tool.clone())));
             let result = ToolResult {
                 tool: call.tool.clone(),
                 output: text.clone().into(),
@@ -416,7 +416,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// The text for the model about a call of a tool that does not exist.
     async fn not_found_text(&self, call: &ToolCall) -> String {
-        let error = ToolError::new(ToolNotFound(call.tool.clone()).into());
+        let error = ToolError::new(ToolNotFound(call.tool.clone()));
         let call_id = call.call.call_id().unwrap_or_default().into();
         self.formatted(error, call.tool.clone(), call_id).await
     }
