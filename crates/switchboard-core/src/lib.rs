@@ -48,6 +48,7 @@ mod seq;
 
 pub mod agent;
 pub mod callback;
+pub mod conversation;
 pub mod error;
 pub mod filters;
 pub mod guardrail;
