@@ -33,6 +33,8 @@
 mod error;
 mod open;
 #[cfg(feature = "sqlite")]
+pub mod python;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(doc)]
