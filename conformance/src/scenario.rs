@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use switchboard_core::handoff::HistoryMarkers;
 use switchboard_core::hooks::HooksHandle;
 use switchboard_core::model::ModelHandle;
-use switchboard_core::run::{ModelFilter, ToolErrorMessage, ToolErrorText};
+use switchboard_core::run::{HistoryPolicy, ModelFilter, ToolErrorMessage, ToolErrorText};
 use switchboard_core::tool::ToolErrorKind;
 use switchboard_core::trace::{MemoryTracer, Tracing};
 use switchboard_core::{
@@ -162,6 +162,7 @@ impl Environment {
             history_markers: self.markers.clone(),
             model_filter: self.model_filter.clone(),
             tool_error_text: Some(ToolErrorText::new(reference_text)),
+            history: HistoryPolicy::Reference,
             ..RunConfig::default()
         })
     }

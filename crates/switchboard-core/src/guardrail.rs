@@ -156,6 +156,11 @@ impl<C> InputGuardrail<C> {
         self.mode
     }
 
+    /// Returns `true` if both are clones of one guardrail.
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.check), Arc::as_ptr(&other.check))
+    }
+
     pub(crate) fn check(
         &self,
         ctx: RunContext<C>,

@@ -216,7 +216,10 @@ impl OpenConversation {
     fn positions(&mut self, view: &Items, next: u64) -> (Ranges, Vec<Item>) {
         let mut known: FxHashMap<&str, VecDeque<u64>> = FxHashMap::default();
         for (item, position) in &self.known {
-            known.entry(item.as_json()).or_default().push_back(*position);
+            known
+                .entry(item.as_json())
+                .or_default()
+                .push_back(*position);
         }
         let mut replacements = Vec::new();
         let mut new = Vec::new();
@@ -224,9 +227,7 @@ impl OpenConversation {
             .iter()
             .map(|item| match known.get_mut(item.as_json()) {
                 // Equal items stand for each other; the last one may be shown again.
-                Some(positions) if positions.len() > 1 => {
-                    positions.pop_front().unwrap_or_default()
-                }
+                Some(positions) if positions.len() > 1 => positions.pop_front().unwrap_or_default(),
                 Some(positions) => positions[0],
                 None => {
                     let position = next + replacements.len() as u64;

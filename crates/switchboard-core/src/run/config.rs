@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::blocked_output::BlockedOutputText;
+use super::conversation::{ActiveAgent, Exclusive, HistoryPolicy};
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
@@ -104,6 +105,21 @@ run_config! {
         pub hooks: Vec<HooksHandle<C>> = Vec::new(),
         /// The session that stores the conversation.
         pub session: Option<SessionHandle> = None,
+        /// The policy for what the session keeps from one run to the next.
+        pub history: HistoryPolicy = HistoryPolicy::default(),
+        /// The policy for the agent that gets the next message, where an agent has none of its own.
+        pub active_agent: ActiveAgent = ActiveAgent::default(),
+        /// The name of the team, which its conversations store: those of another name are refused.
+        pub team_name: Option<Arc<str>> = None,
+        /// Agents that get the conversations of others, which do not exist any more: from, to.
+        pub stored_agents: Vec<(Arc<str>, Arc<str>)> = Vec::new(),
+        /// Takes over conversations of other teams, instead of refusing them.
+        pub take_over_conversations: bool = false,
+        /// Lets runs with the same conversation wait for each other.
+        pub exclusive: Option<Exclusive> = None,
+        /// Keeps what a guardrail has refused in the conversation's record, for review. No model is
+        /// shown it.
+        pub keep_refused: bool = false,
         /// The conversation that the provider keeps, so that only new items are sent.
         pub server_history: Option<ServerHistory> = None,
         /// The number of the session's latest items to load; `None` is all.

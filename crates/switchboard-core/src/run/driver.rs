@@ -15,6 +15,7 @@ macro_rules! update_span {
 }
 
 mod attempts;
+mod conversation;
 mod guardrails;
 mod handoff;
 mod hooks;
@@ -30,6 +31,7 @@ use futures_util::future::OptionFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use rustc_hash::FxHashSet;
 
+use self::conversation::{AttachedConversation, Lease};
 use self::spans::TraceScope;
 use super::agent_keys;
 use super::config::RunConfig;
@@ -79,6 +81,9 @@ pub(super) struct Driver<C> {
     /// keeps the conversation.
     left_out: Vec<Item>,
     events: Option<EventChannel>,
+    /// The stored conversation, once it is loaded.
+    conversation: Option<Box<AttachedConversation>>,
+    lease: Option<Lease>,
     /// Keys of the items of this turn that listeners were notified of.
     reported: FxHashSet<usize>,
     /// The number of the turn in progress.
@@ -127,6 +132,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             offer: None,
             left_out: Vec::new(),
             events: None,
+            conversation: None,
+            lease: None,
             reported: FxHashSet::default(),
         }
     }
@@ -172,8 +179,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_all_steps(&mut self) -> Result<(), Error> {
+        let prepared = self.prepare_input().await;
         self.report_start().await;
-        self.prepare_input().await?;
+        prepared?;
         let mut is_first = true;
         loop {
             self.save_unless_held_back().await?;
@@ -209,6 +217,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
+        if self.lease.is_some() {
+            self.extend_lease().await;
+        }
         match self.run.step() {
             Step::CallModel => self.call_model().await,
             Step::RunTools(_) => Box::pin(self.run_tools()).await,
@@ -234,6 +245,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Err(error) = &outcome {
             self.mark_failure(error);
             Box::pin(self.save_completed_tools()).await;
+            if self.conversation.is_some() && error.guardrail().is_some() {
+                Box::pin(self.record_refusal(error)).await;
+            }
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(outcome.is_err());
         outcome
@@ -243,6 +260,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn clean_up_after_stop(&mut self) {
         if !self.holds_input_back() {
             self.save_or_warn().await;
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(false);
     }

@@ -230,7 +230,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
         let own = self.agent.input_guardrails().iter();
-        own.chain(&self.config.input_guardrails)
+        self.entrance_guardrails()
+            .chain(own)
+            .chain(&self.config.input_guardrails)
     }
 
     fn input_guardrails_of(&self, mode: InputMode) -> impl Iterator<Item = &InputGuardrail<C>> {
