@@ -15,7 +15,9 @@ use serde_json::{Map, Value, json};
 use switchboard_core::handoff::HistoryMarkers;
 use switchboard_core::hooks::HooksHandle;
 use switchboard_core::model::ModelHandle;
-use switchboard_core::run::{HistoryPolicy, ModelFilter, ToolErrorMessage, ToolErrorText};
+use switchboard_core::run::{
+    HistoryPolicy, ModelFilter, StreamedOutput, ToolErrorMessage, ToolErrorText,
+};
 use switchboard_core::tool::ToolErrorKind;
 use switchboard_core::trace::{MemoryTracer, Tracing};
 use switchboard_core::{
@@ -163,6 +165,7 @@ impl Environment {
             model_filter: self.model_filter.clone(),
             tool_error_text: Some(ToolErrorText::new(reference_text)),
             history: HistoryPolicy::Reference,
+            streamed_output: StreamedOutput::AtOnce,
             ..RunConfig::default()
         })
     }

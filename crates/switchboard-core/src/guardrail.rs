@@ -176,9 +176,9 @@ named_guardrail!(InputGuardrail { mode, check });
 /// A check on the final output, for the last agent of a run.
 ///
 /// Guardrails that [replace](Self::replacing) run first, one after the other, each with the output
-/// as the one before it left it; those that only check run concurrently. The raw responses of a run
-/// still hold what the model said, and hooks and the stream were notified of it before any guardrail
-/// ran.
+/// as the one before it left it; those that only check run concurrently. A stream shows the output
+/// once they have passed it, unless [`StreamedOutput::AtOnce`](crate::run::StreamedOutput::AtOnce) is
+/// set; hooks get it before, and the raw responses of a run still hold what the model said.
 ///
 /// ```
 /// use switchboard_core::Agent;
@@ -194,6 +194,7 @@ named_guardrail!(InputGuardrail { mode, check });
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
     may_replace: bool,
+    judges_parts: bool,
     check: Arc<OutputCheck<C>>,
 }
 
@@ -209,6 +210,7 @@ impl<C> OutputGuardrail<C> {
         Self {
             name: name.into(),
             may_replace: false,
+            judges_parts: false,
             check: Arc::new(move |ctx, agent, output| check(ctx, agent, output).into_outcome()),
         }
     }
@@ -241,6 +243,31 @@ impl<C> OutputGuardrail<C> {
         }
     }
 
+    /// Lets the check judge parts of an output, from its beginning on, so that a streamed text is shown
+    /// sentence by sentence: the check gets the text so far, and later the whole output. If it trips, the
+    /// model is stopped.
+    ///
+    /// The text waits for its end all the same if another guardrail judges whole outputs only.
+    ///
+    /// ```
+    /// use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+    /// use switchboard_core::{Agent, FinalOutput};
+    ///
+    /// let polite = OutputGuardrail::new("polite", |_ctx, _agent, output: FinalOutput| {
+    ///     OutputVerdict::trip_if(output.text().contains("damn"), "a curse")
+    /// });
+    /// let agent: Agent = Agent::new("Support").output_guardrail(polite.judging_parts());
+    /// ```
+    #[must_use]
+    pub fn judging_parts(mut self) -> Self {
+        self.judges_parts = true;
+        self
+    }
+
+    pub(crate) fn can_judge_parts(&self) -> bool {
+        self.judges_parts && !self.may_replace
+    }
+
     pub(crate) fn may_replace(&self) -> bool {
         self.may_replace
     }
@@ -255,4 +282,8 @@ impl<C> OutputGuardrail<C> {
     }
 }
 
-named_guardrail!(OutputGuardrail { may_replace, check });
+named_guardrail!(OutputGuardrail {
+    may_replace,
+    judges_parts,
+    check
+});

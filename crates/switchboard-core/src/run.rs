@@ -31,7 +31,7 @@ mod turn;
 pub(crate) use agent_keys::targets;
 pub use blocked_output::BlockedOutputText;
 pub use config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
-pub use conversation::{ActiveAgent, Exclusive, HistoryPolicy};
+pub use conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 pub use handoff_log::{HandoffOutcome, HandoffRecord};
 pub use machine::{Run, Step, UnknownTool};
 pub use model_filter::ModelFilter;

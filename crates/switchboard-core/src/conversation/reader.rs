@@ -68,7 +68,9 @@ impl Conversation {
             if start > last.start {
                 left.push(last.start..start);
             }
-            let mut group = vec![start..last.end];
+            let end = last.end;
+            let mut group = Vec::new();
+            group.push(start..end);
             let (mut lowest, mut highest) = (start, last.end);
             while start == last.start
                 && let Some(before) = left.last()

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::blocked_output::BlockedOutputText;
-use super::conversation::{ActiveAgent, Exclusive, HistoryPolicy};
+use super::conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
@@ -97,6 +97,8 @@ run_config! {
         pub input_guardrails: Vec<InputGuardrail<C>> = Vec::new(),
         /// Guardrails on the output, beside those of the last agent.
         pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
+        /// The policy for the stream of an output that guardrails have yet to pass.
+        pub streamed_output: StreamedOutput = StreamedOutput::default(),
         /// Guardrails on every handoff, beside its own.
         pub handoff_guardrails: Vec<HandoffGuardrail<C>> = Vec::new(),
         /// Guardrails on every tool, after those of the tool and of its agent.

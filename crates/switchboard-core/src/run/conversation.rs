@@ -39,6 +39,20 @@ pub enum ActiveAgent {
     ReturnToStart,
 }
 
+/// Policy for the stream of an output that guardrails have yet to pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamedOutput {
+    /// It is held back: where the agent or the run has output guardrails, the text of a response waits
+    /// for their verdict, and what they refuse or replace is never shown. Guardrails that
+    /// [judge parts](crate::guardrail::OutputGuardrail::judging_parts) let it through sentence by
+    /// sentence.
+    #[default]
+    AfterGuardrails,
+    /// It is shown while the model writes it, as the OpenAI Agents SDK does.
+    AtOnce,
+}
+
 /// The wait for other runs with the same conversation; see
 /// [`Runner::exclusive`](crate::Runner::exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod attempts;
 mod conversation;
 mod guardrails;
 mod handoff;
+mod held_events;
 mod hooks;
 mod model;
 mod session;
@@ -32,8 +33,8 @@ use futures_util::{FutureExt as _, TryFutureExt as _};
 use rustc_hash::FxHashSet;
 
 use self::conversation::{AttachedConversation, Lease};
+use self::held_events::HeldEvents;
 use self::spans::TraceScope;
-use super::agent_keys;
 use super::config::RunConfig;
 use super::machine::{EmptyOutput, ResponseRules, Run, Step};
 use super::recovery::RunProblem;
@@ -41,6 +42,7 @@ use super::result::RunResult;
 use super::runner::Surroundings;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
+use super::{agent_keys, blocked_output};
 use crate::agent::Agent;
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::{AddedUsage, RunContext};
@@ -84,6 +86,8 @@ pub(super) struct Driver<C> {
     /// The stored conversation, once it is loaded.
     conversation: Option<Box<AttachedConversation>>,
     lease: Option<Lease>,
+    /// Events that wait for the verdict of output guardrails.
+    held: HeldEvents,
     /// Keys of the items of this turn that listeners were notified of.
     reported: FxHashSet<usize>,
     /// The number of the turn in progress.
@@ -134,6 +138,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             events: None,
             conversation: None,
             lease: None,
+            held: HeldEvents::default(),
             reported: FxHashSet::default(),
         }
     }
@@ -221,13 +226,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.extend_lease().await;
         }
         match self.run.step() {
-            Step::CallModel => self.call_model().await,
-            Step::RunTools(_) => Box::pin(self.run_tools()).await,
-            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await,
-            Step::TakeHandoff(_) => self.take_handoff().await,
-            Step::Conclude(_) => self.conclude().await,
-            Step::Done(_) => Ok(()),
+            Step::CallModel => self.call_model().await?,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await?,
+            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await?,
+            Step::TakeHandoff(_) => self.take_handoff().await?,
+            Step::Conclude(_) => self.conclude().await?,
+            Step::Done(_) => {}
         }
+        if self.events.is_some() {
+            Box::pin(self.release_unless_output()).await;
+        }
+        Ok(())
     }
 
     fn count_added_usage(&mut self) {
@@ -244,6 +253,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
         if let Err(error) = &outcome {
             self.mark_failure(error);
+            if self.events.is_some() {
+                let text = blocked_output::text(None, error.guardrail());
+                Box::pin(self.release_without_output(&text)).await;
+            }
             Box::pin(self.save_completed_tools()).await;
             if self.conversation.is_some() && error.guardrail().is_some() {
                 Box::pin(self.record_refusal(error)).await;
@@ -258,6 +271,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Cleans up after a stop: turns that were committed are saved.
     pub(super) async fn clean_up_after_stop(&mut self) {
+        self.release_without_output("").await;
         if !self.holds_input_back() {
             self.save_or_warn().await;
         }
@@ -336,9 +350,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let sent: OptionFuture<BoxFuture<'a, ()>> = self
             .events
             .as_ref()
-            .map(|events| -> BoxFuture<'a, ()> {
+            .and_then(|events| -> Option<BoxFuture<'a, ()>> {
                 let event = StreamEvent::new(kind(), agent.clone(), self.turn);
-                Box::pin(events.send(event, &self.run))
+                let event = self.held.hold(event)?;
+                Some(Box::pin(events.send(event, &self.run)))
             })
             .into();
         sent.map(drop)

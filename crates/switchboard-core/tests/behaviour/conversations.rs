@@ -331,7 +331,7 @@ async fn a_conversation_returns_to_the_first_agent_where_the_policy_says_so() {
         }
         agents
     }
-    let plain: Agent = Agent::new("Triage").handoff(&Agent::new("Billing"));
+    let plain: Agent = Agent::new("Triage").handoff(Agent::new("Billing"));
     assert_eq!(
         agents_of(&plain, ActiveAgent::Stay).await,
         ["Billing", "Billing"]

@@ -138,17 +138,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(stored) = open.agent() else {
             return Ok(());
         };
-        let renamed = self.config.stored_agents.iter();
+        let renamed = self.config.stored_agents.iter().rev();
         let renamed = renamed.filter(|(from, _)| from == stored).map(|(_, to)| to);
-        let key = renamed.last().unwrap_or(stored);
-        let agent = match agent_keys::find(&self.start, key) {
+        let key = renamed
+            .map(Arc::clone)
+            .next()
+            .unwrap_or_else(|| stored.clone());
+        let agent = match agent_keys::find(&self.start, &key) {
             Some(agent) => agent,
             None if self.config.take_over_conversations => self.start.clone(),
             None => {
                 let known = agent_keys::keys(&self.start);
                 let known: Vec<&str> = known.iter().map(|key| &**key).collect();
                 let start = self.start.name();
-                let error = ConversationError::unknown_agent(open.name(), key, start, &known);
+                let error = ConversationError::unknown_agent(open.name(), &key, start, &known);
                 return Err(session_error("nothing was run", error.into()));
             }
         };

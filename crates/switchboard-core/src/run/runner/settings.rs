@@ -21,7 +21,7 @@ use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
 use crate::run::blocked_output::BlockedOutputText;
 use crate::run::config::{NameCollision, RunConfig};
-use crate::run::conversation::{ActiveAgent, Exclusive, HistoryPolicy};
+use crate::run::conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use crate::run::machine::UnknownTool;
 use crate::run::model_filter::ModelFilter;
 use crate::run::recovery::{Fallback, Recovery, RunFailure, RunProblem};
@@ -85,6 +85,11 @@ impl<C, S> Runner<C, S> {
     /// Adds a guardrail on the output, beside those of the last agent.
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|config| config.output_guardrails.push(guardrail))
+    }
+
+    /// Sets whether a stream shows an output before its guardrails have passed it.
+    pub fn streamed_output(self, policy: StreamedOutput) -> Self {
+        self.with(|config| config.streamed_output = policy)
     }
 
     /// Adds a guardrail on every handoff, beside its own.
