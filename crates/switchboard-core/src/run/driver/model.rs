@@ -249,7 +249,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if output_type.is_some() {
             fallback.output = self.to_output_type("the recovery", fallback.output)?;
         }
-        Arc::make_mut(&mut self.run).recover(fallback, output_type, items);
+        let rejected = error.rejected_response().cloned();
+        Arc::make_mut(&mut self.run).recover(fallback, output_type, items, rejected);
+        if problem == RunProblem::MaxTurns {
+            // The limit stays visible in the trace of a run that has an output.
+            self.mark_failure(&error);
+        }
         Ok(())
     }
 
