@@ -4,6 +4,7 @@ mod accessors;
 mod agent_keys;
 mod blocked_output;
 mod calls;
+mod compaction;
 mod config;
 mod conversation;
 mod driver;
@@ -30,6 +31,7 @@ mod turn;
 
 pub(crate) use agent_keys::targets;
 pub use blocked_output::BlockedOutputText;
+pub use compaction::Compaction;
 pub use config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
 pub use conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 pub use handoff_log::{HandoffOutcome, HandoffRecord};

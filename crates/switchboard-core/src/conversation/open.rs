@@ -173,6 +173,30 @@ impl OpenConversation {
         Ok(revision)
     }
 
+    /// Replaces the view, and commits that at once.
+    pub(crate) async fn rewrite(&mut self, view: Items) -> Result<(), BoxError> {
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        let (first, revision) = (head.first, head.revision);
+        let (ranges, replacements) = self.positions(&view, revision.next);
+        let replacements = replacements.into_iter().map(EntryContent::Replacement);
+        let mut entries: Vec<Entry> = replacements.map(Entry::new).collect();
+        let at = revision.next + entries.len() as u64;
+        let mut state = self.state.extended(self.state_at, first, at);
+        state.view = ranges;
+        self.notes
+            .retain(|note| view.iter().any(|item| item == note));
+        state.notes = self.note_positions(&self.notes);
+        entries.push(Entry::new(state_content(&state)?));
+        self.store(Commit::new(Expected::At(revision), entries))
+            .await?;
+        self.state = state;
+        self.state_at = Some(at);
+        self.view = view;
+        Ok(())
+    }
+
     /// Records that a guardrail has refused something. The mark is no part of any view.
     pub(crate) async fn commit_refusal(
         &mut self,

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::blocked_output::BlockedOutputText;
+use super::compaction::Compaction;
 use super::conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
@@ -122,6 +123,8 @@ run_config! {
         /// Keeps what a guardrail has refused in the conversation's record, for review. No model is
         /// shown it.
         pub keep_refused: bool = false,
+        /// Shortens what models are shown of a long conversation.
+        pub compaction: Option<Compaction> = None,
         /// The conversation that the provider keeps, so that only new items are sent.
         pub server_history: Option<ServerHistory> = None,
         /// The number of the session's latest items to load; `None` is all.

@@ -1,6 +1,7 @@
 //! Conversations over several messages: what is stored, what models are shown, which agent answers.
 
 mod branches;
+mod compaction;
 mod writers;
 
 use std::sync::Arc;

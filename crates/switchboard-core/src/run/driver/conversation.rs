@@ -10,8 +10,9 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, call, catch_panic};
 use crate::conversation::{Conversation, ConversationError, OpenConversation, Refusal, TurnCommit};
 use crate::error::{Error, ErrorKind};
+use crate::filters::write_summary;
 use crate::guardrail::InputGuardrail;
-use crate::items::Item;
+use crate::items::{Item, Items};
 use crate::run::agent_keys;
 use crate::run::conversation::{ActiveAgent, Details, HistoryPolicy, TeamIdentity};
 
@@ -55,11 +56,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let limit = self.config.session_limit;
         let limit = limit.or_else(|| session.and_then(|session| session.limit()));
         let opened = catch_panic(conversation.open(limit)).await;
-        let open = opened.map_err(load_error)?;
+        let mut open = opened.map_err(load_error)?;
         let is_new = self.run.session.conversation.is_none() && self.run.turns() == 0;
         let details = if is_new {
             self.check_team(&open)?;
             self.take_stored_agent(&open)?;
+            // Of a view that was not loaded as a whole, the rest would be lost.
+            if limit.is_none() {
+                self.compact(&mut open).await?;
+            }
             self.add_history(&open, limit.is_some()).await?;
             self.new_details(&open)?
         } else {
@@ -91,6 +96,34 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run_mut()
             .attach_conversation(open.revision(), open.notes.clone());
         Ok(())
+    }
+
+    /// Replaces the older part of a long view by a summary.
+    async fn compact(&self, open: &mut OpenConversation) -> Result<(), Error> {
+        let Some(compaction) = &self.config.compaction else {
+            return Ok(());
+        };
+        let cut = compaction.cut(&open.view);
+        let Some(model) = compaction.model.as_ref().or(self.model()) else {
+            return Ok(());
+        };
+        if cut == 0 {
+            return Ok(());
+        }
+        let older: Items = open.view.iter().take(cut).cloned().collect();
+        let ctx = self.ctx();
+        let written = write_summary(model, &older, &ctx);
+        let summary = match catch_panic(written).await {
+            Ok(summary) => summary,
+            Err(error) => {
+                tracing::warn!(%error, "a long conversation could not be summarised");
+                return Ok(());
+            }
+        };
+        let recent = open.view.skip(cut);
+        let view: Items = std::iter::once(summary).chain(recent).collect();
+        let rewritten = catch_panic(open.rewrite(view)).await;
+        rewritten.map_err(|error| session_error("nothing was run", error))
     }
 
     /// The team of the run.

@@ -20,6 +20,7 @@ use crate::hooks::HooksHandle;
 use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
 use crate::run::blocked_output::BlockedOutputText;
+use crate::run::compaction::Compaction;
 use crate::run::config::{NameCollision, RunConfig};
 use crate::run::conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use crate::run::machine::UnknownTool;
@@ -145,6 +146,26 @@ impl<C, S> Runner<C, S> {
     /// [`ConversationErrorKind::Conflict`](crate::conversation::ConversationErrorKind::Conflict).
     pub fn exclusive(self, wait: Duration) -> Self {
         self.with(|config| config.exclusive = Some(Exclusive::new(wait)))
+    }
+
+    /// Shortens what models are shown of a long conversation: before a message, the older part of it is
+    /// replaced by a summary that a model writes. The conversation's record keeps the originals.
+    ///
+    /// A summary that cannot be written is a warning, and the message goes on without one.
+    ///
+    /// ```
+    /// use switchboard_core::conversation::Conversations;
+    /// use switchboard_core::run::Compaction;
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// let agent: Agent = Agent::new("Support");
+    /// let session = Conversations::in_memory().get("customer-42");
+    /// let runner = Runner::new(&agent)
+    ///     .session(&session)
+    ///     .compact(Compaction::new(50_000).keep_last(30));
+    /// ```
+    pub fn compact(self, compaction: Compaction) -> Self {
+        self.with(|config| config.compaction = Some(compaction))
     }
 
     /// Keeps what a guardrail has refused in the conversation's record, for review. Otherwise it holds
