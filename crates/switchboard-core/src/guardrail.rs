@@ -51,7 +51,8 @@ type InputCheck<C> = dyn Fn(RunContext<C>, Agent<C>, Input) -> Outcome<InputVerd
 type OutputCheck<C> =
     dyn Fn(RunContext<C>, Agent<C>, FinalOutput) -> Outcome<OutputVerdict> + Send + Sync;
 
-/// A check on the user's input, for the first agent of a run.
+/// A check on the user's input, for the first agent of a run. In a stored conversation that another
+/// agent has, the guardrails of the runner's agent check each message as well.
 ///
 /// There are three modes. Guardrails that [replace](Self::replacing) run first, one after the other,
 /// each with the input as the one before it left it: the agent's, then the run's. Guardrails that
@@ -60,9 +61,11 @@ type OutputCheck<C> =
 /// which is faster, and which cancels the call when one trips.
 ///
 /// Each gets the whole input, including the session's history; [`Input::last_words`] is the message
-/// that has not been answered yet. The session gets the message once all guardrails that may replace
-/// it have run, even if one that only checks then trips. A guardrail that has replaced the input is
-/// not asked again when the run is resumed.
+/// that has not been answered yet. A message that is refused is not stored: the conversation's record
+/// gets a mark with the guardrail's name. With [`HistoryPolicy::Reference`](crate::run::HistoryPolicy)
+/// the session gets the message once all guardrails that may replace it have run, even if one that only
+/// checks then trips. A guardrail that has replaced the input is not asked again when the run is
+/// resumed.
 ///
 /// ```
 /// use switchboard_core::filters::Redaction;
