@@ -31,8 +31,17 @@
 //! Items are stored and loaded byte for byte. Each append is atomic, and its items stay together,
 //! however many tasks and processes write to the file.
 
+#[cfg(feature = "postgres")]
+mod abandoned;
 mod error;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod sqlite;
+#[allow(dead_code, reason = "until the stores use it")]
+mod store_error;
 
 pub use error::{SessionError, SessionErrorKind};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
+pub use store_error::{StoreError, StoreErrorKind};
 pub use sqlite::{SessionInfo, SqliteSession, SqliteSessions};
