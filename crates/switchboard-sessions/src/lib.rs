@@ -36,6 +36,8 @@ mod abandoned;
 mod error;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
 mod sqlite;
 #[allow(dead_code, reason = "until the stores use it")]
 mod store_error;
@@ -43,5 +45,7 @@ mod store_error;
 pub use error::{SessionError, SessionErrorKind};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use redis::{RedisOptions, RedisStore};
 pub use store_error::{StoreError, StoreErrorKind};
 pub use sqlite::{SessionInfo, SqliteSession, SqliteSessions};
