@@ -23,6 +23,7 @@ use crate::hooks::AgentHooksHandle;
 use crate::model::{ModelHandle, ModelSettings, Prompt};
 use crate::offer::Offer;
 use crate::output::OutputType;
+use crate::run::ActiveAgent;
 use crate::team::Registry;
 use crate::tool::Tool;
 
@@ -67,6 +68,7 @@ pub(crate) struct Definition<C> {
     tool_use: ToolUseBehavior<C>,
     keeps_tool_choice: bool,
     explains_handoffs: bool,
+    active_agent: Option<ActiveAgent>,
     pub(crate) caches: Caches,
 }
 
@@ -125,6 +127,7 @@ impl<C> Agent<C> {
                 tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
+                active_agent: None,
                 caches: Caches::default(),
             }),
             team: None,
@@ -295,6 +298,12 @@ impl<C> Agent<C> {
         self.with(|def| def.keeps_tool_choice = true)
     }
 
+    /// Sets which agent gets the next message of a conversation once this one has answered, instead of
+    /// the runner's policy.
+    pub fn active_agent(self, policy: ActiveAgent) -> Self {
+        self.with(|def| def.active_agent = Some(policy))
+    }
+
     /// The agent's name.
     pub fn name(&self) -> &str {
         &self.def.name
@@ -435,6 +444,11 @@ impl<C> Agent<C> {
         self.def.explains_handoffs
     }
 
+    /// The policy for the agent that gets the next message, where it has one of its own.
+    pub(crate) fn active_agent_policy(&self) -> Option<ActiveAgent> {
+        self.def.active_agent
+    }
+
     pub(crate) fn keeps_tool_choice(&self) -> bool {
         self.def.keeps_tool_choice
     }
@@ -512,7 +526,7 @@ impl_clone! {
     struct Definition<C> {
         name, instructions, prompt, handoff_description, tools, handoffs, input_guardrails,
         output_guardrails, tool_guardrails, knowledge, hooks, output, model, settings, tool_use,
-        keeps_tool_choice, explains_handoffs, caches
+        keeps_tool_choice, explains_handoffs, active_agent, caches
     }
 }
 

@@ -376,6 +376,7 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
         let config = self.config.as_ref();
         let inherited = || RunConfig {
             recovery: None,
+            team_name: None,
             ..outer.clone()
         };
         Ok(RunConfig {

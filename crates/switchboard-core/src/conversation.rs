@@ -46,7 +46,7 @@ mod store;
 mod view;
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 pub use entry::{
     Commit, Committed, Entry, EntryContent, Expected, Head, InvalidEntry, Revision, from_millis,
@@ -55,7 +55,7 @@ pub use entry::{
 pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
-pub(crate) use open::{OpenConversation, TurnCommit};
+pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
 pub use store::{ConversationStore, Conversations, Found, ListQuery};
 
 use self::store::DynStore;
@@ -187,7 +187,9 @@ impl Conversation {
         let Some(head) = self.head().await? else {
             return Err(ConversationError::not_found(&self.id).into());
         };
-        let around = self.entries(position.saturating_sub(1)..position + 1).await?;
+        let around = self
+            .entries(position.saturating_sub(1)..position + 1)
+            .await?;
         if let [before, after] = &*around
             && before.run == after.run
             && !before.run.is_empty()
@@ -239,6 +241,16 @@ impl Conversation {
         let mut commit = self.state_commit(&head, &state)?;
         commit.expires = Some(time.into());
         self.commit(commit).await
+    }
+
+    /// Takes or extends the lease of the conversation.
+    pub(crate) async fn lease(&self, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        self.store().lease_dyn(&self.id, owner, time).await
+    }
+
+    /// Ends the lease of the conversation.
+    pub(crate) async fn release(&self, owner: &str) -> Result<(), BoxError> {
+        self.store().release_dyn(&self.id, owner).await
     }
 
     fn store(&self) -> &dyn DynStore {

@@ -106,7 +106,9 @@ impl ConversationError {
     pub(crate) fn exists(id: &str) -> Self {
         Self::new(
             ConversationErrorKind::Exists,
-            format!("there is a conversation {id:?} already; choose another name, or delete it first"),
+            format!(
+                "there is a conversation {id:?} already; choose another name, or delete it first"
+            ),
         )
     }
 
@@ -124,7 +126,9 @@ impl ConversationError {
     pub(crate) fn damaged(id: &str, problem: impl fmt::Display) -> Self {
         Self::new(
             ConversationErrorKind::Damaged,
-            format!("the stored conversation {id:?} cannot be read: {problem}; restore it from a copy"),
+            format!(
+                "the stored conversation {id:?} cannot be read: {problem}; restore it from a copy"
+            ),
         )
     }
 }

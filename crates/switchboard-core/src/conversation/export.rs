@@ -90,12 +90,18 @@ impl TryFrom<ExportedFile> for Exported {
         let mut entries = Vec::with_capacity(file.entries.len());
         for stored in file.entries {
             if next.is_some_and(|next| next != stored.position) {
-                return Err(format!("the entry before position {} is missing", stored.position));
+                return Err(format!(
+                    "the entry before position {} is missing",
+                    stored.position
+                ));
             }
             next = Some(stored.position + 1);
             let content = EntryContent::from_stored(&stored.kind, stored.content.get());
             let content = content.map_err(|error| {
-                format!("the entry at position {} is invalid: {error}", stored.position)
+                format!(
+                    "the entry at position {} is invalid: {error}",
+                    stored.position
+                )
             })?;
             let entry = Entry::new(content)
                 .at(stored.position)

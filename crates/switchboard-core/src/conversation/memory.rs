@@ -105,7 +105,9 @@ impl MemoryStore {
 
     /// The head, without waiting.
     pub(crate) fn head_now(&self, id: &str) -> Option<Head> {
-        lock(&self.0.conversations).get(id).map(|stored| stored.head.clone())
+        lock(&self.0.conversations)
+            .get(id)
+            .map(|stored| stored.head.clone())
     }
 }
 

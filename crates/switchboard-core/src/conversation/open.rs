@@ -173,6 +173,30 @@ impl OpenConversation {
         Ok(revision)
     }
 
+    /// Replaces the view, and commits that at once.
+    pub(crate) async fn rewrite(&mut self, view: Items) -> Result<(), BoxError> {
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        let (first, revision) = (head.first, head.revision);
+        let (ranges, replacements) = self.positions(&view, revision.next);
+        let replacements = replacements.into_iter().map(EntryContent::Replacement);
+        let mut entries: Vec<Entry> = replacements.map(Entry::new).collect();
+        let at = revision.next + entries.len() as u64;
+        let mut state = self.state.extended(self.state_at, first, at);
+        state.view = ranges;
+        self.notes
+            .retain(|note| view.iter().any(|item| item == note));
+        state.notes = self.note_positions(&self.notes);
+        entries.push(Entry::new(state_content(&state)?));
+        self.store(Commit::new(Expected::At(revision), entries))
+            .await?;
+        self.state = state;
+        self.state_at = Some(at);
+        self.view = view;
+        Ok(())
+    }
+
     /// Records that a guardrail has refused something. The mark is no part of any view.
     pub(crate) async fn commit_refusal(
         &mut self,
@@ -216,7 +240,10 @@ impl OpenConversation {
     fn positions(&mut self, view: &Items, next: u64) -> (Ranges, Vec<Item>) {
         let mut known: FxHashMap<&str, VecDeque<u64>> = FxHashMap::default();
         for (item, position) in &self.known {
-            known.entry(item.as_json()).or_default().push_back(*position);
+            known
+                .entry(item.as_json())
+                .or_default()
+                .push_back(*position);
         }
         let mut replacements = Vec::new();
         let mut new = Vec::new();
@@ -224,9 +251,7 @@ impl OpenConversation {
             .iter()
             .map(|item| match known.get_mut(item.as_json()) {
                 // Equal items stand for each other; the last one may be shown again.
-                Some(positions) if positions.len() > 1 => {
-                    positions.pop_front().unwrap_or_default()
-                }
+                Some(positions) if positions.len() > 1 => positions.pop_front().unwrap_or_default(),
                 Some(positions) => positions[0],
                 None => {
                     let position = next + replacements.len() as u64;

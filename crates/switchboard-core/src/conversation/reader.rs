@@ -61,11 +61,16 @@ impl Conversation {
         {
             // Only as much of the last range as is wanted, and more of it in the next round.
             let missing = u64::try_from(limit - found.len()).unwrap_or(u64::MAX);
-            let start = last.end.saturating_sub(missing.max(MIN_READ)).max(last.start);
+            let start = last
+                .end
+                .saturating_sub(missing.max(MIN_READ))
+                .max(last.start);
             if start > last.start {
                 left.push(last.start..start);
             }
-            let mut group = vec![start..last.end];
+            let end = last.end;
+            let mut group = Vec::new();
+            group.push(start..end);
             let (mut lowest, mut highest) = (start, last.end);
             while start == last.start
                 && let Some(before) = left.last()
@@ -81,7 +86,10 @@ impl Conversation {
             let index = |position| entries.partition_point(|entry| entry.position < position);
             for range in group {
                 let within = &entries[index(range.start)..index(range.end)];
-                let wanted = within.iter().rev().filter(|entry| is_wanted(&entry.content));
+                let wanted = within
+                    .iter()
+                    .rev()
+                    .filter(|entry| is_wanted(&entry.content));
                 found.extend(wanted.take(limit - found.len()).cloned());
             }
         }

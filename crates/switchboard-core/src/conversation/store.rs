@@ -42,10 +42,7 @@ pub trait ConversationStore: Send + Sync + 'static {
     fn delete(&self, id: &str) -> impl Future<Output = Result<bool, BoxError>> + Send;
 
     /// Lists conversations, the last changed first.
-    fn list(
-        &self,
-        query: &ListQuery,
-    ) -> impl Future<Output = Result<Vec<Head>, BoxError>> + Send;
+    fn list(&self, query: &ListQuery) -> impl Future<Output = Result<Vec<Head>, BoxError>> + Send;
 
     /// Finds entries whose text contains `text`, whatever the case of its letters, the latest first.
     /// Stores that cannot read their entries return an error that says so.

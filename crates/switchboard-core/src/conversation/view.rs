@@ -44,7 +44,11 @@ impl State {
         let shift = |position: u64| position.saturating_sub(first);
         let shift_all = |ranges: &Ranges| {
             let ranges = ranges.0.iter();
-            Ranges(ranges.map(|(start, end)| (shift(*start), shift(*end))).collect())
+            Ranges(
+                ranges
+                    .map(|(start, end)| (shift(*start), shift(*end)))
+                    .collect(),
+            )
         };
         Self {
             previous: self.previous.map(shift),

@@ -46,6 +46,11 @@ pub(super) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
         .collect()
 }
 
+/// The keys of `start` and all agents reachable from it.
+pub(super) fn keys<C>(start: &Agent<C>) -> Vec<Arc<str>> {
+    with_keys(start).into_iter().map(|(key, _)| key).collect()
+}
+
 /// All agents a handoff of `from` can lead to.
 pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
     match handoff.target() {

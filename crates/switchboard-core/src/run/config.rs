@@ -5,6 +5,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::blocked_output::BlockedOutputText;
+use super::compaction::Compaction;
+use super::conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use super::machine::UnknownTool;
 use super::model_filter::ModelFilter;
 use super::recovery::Recovery;
@@ -96,6 +98,8 @@ run_config! {
         pub input_guardrails: Vec<InputGuardrail<C>> = Vec::new(),
         /// Guardrails on the output, beside those of the last agent.
         pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
+        /// The policy for the stream of an output that guardrails have yet to pass.
+        pub streamed_output: StreamedOutput = StreamedOutput::default(),
         /// Guardrails on every handoff, beside its own.
         pub handoff_guardrails: Vec<HandoffGuardrail<C>> = Vec::new(),
         /// Guardrails on every tool, after those of the tool and of its agent.
@@ -104,6 +108,23 @@ run_config! {
         pub hooks: Vec<HooksHandle<C>> = Vec::new(),
         /// The session that stores the conversation.
         pub session: Option<SessionHandle> = None,
+        /// The policy for what the session keeps from one run to the next.
+        pub history: HistoryPolicy = HistoryPolicy::default(),
+        /// The policy for the agent that gets the next message, where an agent has none of its own.
+        pub active_agent: ActiveAgent = ActiveAgent::default(),
+        /// The name of the team, which its conversations store: those of another name are refused.
+        pub team_name: Option<Arc<str>> = None,
+        /// Agents that get the conversations of others, which do not exist any more: from, to.
+        pub stored_agents: Vec<(Arc<str>, Arc<str>)> = Vec::new(),
+        /// Takes over conversations of other teams, instead of refusing them.
+        pub take_over_conversations: bool = false,
+        /// Lets runs with the same conversation wait for each other.
+        pub exclusive: Option<Exclusive> = None,
+        /// Keeps what a guardrail has refused in the conversation's record, for review. No model is
+        /// shown it.
+        pub keep_refused: bool = false,
+        /// Shortens what models are shown of a long conversation.
+        pub compaction: Option<Compaction> = None,
         /// The conversation that the provider keeps, so that only new items are sent.
         pub server_history: Option<ServerHistory> = None,
         /// The number of the session's latest items to load; `None` is all.

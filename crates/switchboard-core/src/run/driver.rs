@@ -15,8 +15,10 @@ macro_rules! update_span {
 }
 
 mod attempts;
+mod conversation;
 mod guardrails;
 mod handoff;
+mod held_events;
 mod hooks;
 mod model;
 mod session;
@@ -30,8 +32,9 @@ use futures_util::future::OptionFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use rustc_hash::FxHashSet;
 
+use self::conversation::{AttachedConversation, Lease};
+use self::held_events::HeldEvents;
 use self::spans::TraceScope;
-use super::agent_keys;
 use super::config::RunConfig;
 use super::machine::{EmptyOutput, ResponseRules, Run, Step};
 use super::recovery::RunProblem;
@@ -39,6 +42,7 @@ use super::result::RunResult;
 use super::runner::Surroundings;
 use super::stream::channel::EventChannel;
 use super::stream::{EventKind, STREAM_VERSION, StreamEvent};
+use super::{agent_keys, blocked_output};
 use crate::agent::Agent;
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::{AddedUsage, RunContext};
@@ -79,6 +83,11 @@ pub(super) struct Driver<C> {
     /// keeps the conversation.
     left_out: Vec<Item>,
     events: Option<EventChannel>,
+    /// The stored conversation, once it is loaded.
+    conversation: Option<Box<AttachedConversation>>,
+    lease: Option<Lease>,
+    /// Events that wait for the verdict of output guardrails.
+    held: HeldEvents,
     /// Keys of the items of this turn that listeners were notified of.
     reported: FxHashSet<usize>,
     /// The number of the turn in progress.
@@ -127,6 +136,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             offer: None,
             left_out: Vec::new(),
             events: None,
+            conversation: None,
+            lease: None,
+            held: HeldEvents::default(),
             reported: FxHashSet::default(),
         }
     }
@@ -172,8 +184,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_all_steps(&mut self) -> Result<(), Error> {
+        let prepared = self.prepare_input().await;
         self.report_start().await;
-        self.prepare_input().await?;
+        prepared?;
         let mut is_first = true;
         loop {
             self.save_unless_held_back().await?;
@@ -209,14 +222,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
-        match self.run.step() {
-            Step::CallModel => self.call_model().await,
-            Step::RunTools(_) => Box::pin(self.run_tools()).await,
-            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await,
-            Step::TakeHandoff(_) => self.take_handoff().await,
-            Step::Conclude(_) => self.conclude().await,
-            Step::Done(_) => Ok(()),
+        if self.lease.is_some() {
+            self.extend_lease().await;
         }
+        match self.run.step() {
+            Step::CallModel => self.call_model().await?,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await?,
+            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await?,
+            Step::TakeHandoff(_) => self.take_handoff().await?,
+            Step::Conclude(_) => self.conclude().await?,
+            Step::Done(_) => {}
+        }
+        if self.events.is_some() {
+            Box::pin(self.release_unless_output()).await;
+        }
+        Ok(())
     }
 
     fn count_added_usage(&mut self) {
@@ -233,7 +253,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
         if let Err(error) = &outcome {
             self.mark_failure(error);
+            if self.events.is_some() {
+                let text = blocked_output::text(None, error.guardrail());
+                Box::pin(self.release_without_output(&text)).await;
+            }
             Box::pin(self.save_completed_tools()).await;
+            if self.conversation.is_some() && error.guardrail().is_some() {
+                Box::pin(self.record_refusal(error)).await;
+            }
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(outcome.is_err());
         outcome
@@ -241,8 +271,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Cleans up after a stop: turns that were committed are saved.
     pub(super) async fn clean_up_after_stop(&mut self) {
+        self.release_without_output("").await;
         if !self.holds_input_back() {
             self.save_or_warn().await;
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(false);
     }
@@ -316,9 +350,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let sent: OptionFuture<BoxFuture<'a, ()>> = self
             .events
             .as_ref()
-            .map(|events| -> BoxFuture<'a, ()> {
+            .and_then(|events| -> Option<BoxFuture<'a, ()>> {
                 let event = StreamEvent::new(kind(), agent.clone(), self.turn);
-                Box::pin(events.send(event, &self.run))
+                let event = self.held.hold(event)?;
+                Some(Box::pin(events.send(event, &self.run)))
             })
             .into();
         sent.map(drop)

@@ -104,7 +104,14 @@ impl Run {
                 self.answer_handoffs(&turn.handoffs, &mut items, &agent.name, message);
                 self.commit(items);
             }
-            Carried::Rewritten(parts) => self.rewrite(*parts, &turn),
+            Carried::Rewritten(parts) => {
+                if self.session.conversation.is_some() {
+                    let mut items = std::mem::take(&mut turn.items);
+                    self.answer_handoffs(&turn.handoffs, &mut items, &agent.name, message);
+                    turn.items = items;
+                }
+                self.rewrite(*parts, &turn);
+            }
         }
         self.end_handoff(&turn, &agent.name, payload, HandoffOutcome::Taken);
         self.agent = agent;

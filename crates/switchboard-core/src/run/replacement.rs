@@ -4,6 +4,7 @@ use super::machine::{Phase, Run};
 use super::recovery::Fallback;
 use super::turn::Turn;
 use crate::items::{Input, Item, RunItem, RunItemKind};
+use crate::model::ModelResponse;
 use crate::output::{FinalOutput, OutputType};
 
 /// Replaces the text of the last message of the user. Returns `false` if there is none.
@@ -68,13 +69,20 @@ impl Run {
         }
     }
 
-    /// Ends the run with a fallback output, after `items` of a turn that failed.
+    /// Ends the run with a fallback output, after `items` of a turn that failed, whose response was
+    /// rejected.
     pub(super) fn recover(
         &mut self,
         fallback: Fallback,
         output_type: Option<&OutputType>,
         mut items: Vec<RunItem>,
+        rejected: Option<ModelResponse>,
     ) {
+        self.responses.extend(rejected);
+        // The rejected items have the next numbers.
+        for _ in &items {
+            self.next_item();
+        }
         if fallback.is_in_history {
             items.push(self.output_message(&fallback.output, output_type));
         }

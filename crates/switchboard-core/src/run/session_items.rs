@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+use super::conversation::ConversationState;
 use super::machine::{Phase, Run, output_item};
 use super::turn::{Turn, tool_outputs};
 use super::{model_input, session_input};
@@ -18,6 +19,9 @@ pub(super) struct SessionState {
     pub(super) unsaved: Vec<Item>,
     /// Keys of items that were saved before the end of their turn.
     pub(super) saved_early: Vec<usize>,
+    /// The state of the conversation, where the session keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) conversation: Option<Box<ConversationState>>,
 }
 
 impl Run {
@@ -77,12 +81,19 @@ impl Run {
         self.session
             .unsaved
             .extend(model_input::deduplicated(unsaved));
+        self.note_turn();
     }
 
     /// Adds the items of a turn that a filter rewrote: the new items it left, and calls whose
     /// output it left for the model alone.
     pub(super) fn add_unsaved_parts(&mut self, parts: &Parts, turn: &Turn) {
         if !self.session.is_attached {
+            return;
+        }
+        if self.session.conversation.is_some() {
+            // The record holds the turn as it was; what the filter left is the view.
+            self.add_unsaved(turn.items.iter());
+            self.note_rewrite();
             return;
         }
         let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
@@ -114,6 +125,10 @@ impl Run {
             self.session
                 .unsaved
                 .extend(turn.with_outputs_withheld(text));
+            if let Some(state) = &mut self.session.conversation {
+                state.has_turn = true;
+                state.turn_agent = Some(self.agent.name.clone());
+            }
         }
         *output = turn.withhold_outputs(text);
         if self.session.is_attached {
@@ -130,11 +145,16 @@ impl Run {
         let completed = turn.completed_tools();
         if self.session.is_attached {
             let session = &mut self.session;
+            let mut has_new = false;
             for made in &completed {
                 if !session.saved_early.contains(&made.key()) {
                     session.unsaved.push(made.to_input_item());
                     session.saved_early.push(made.key());
+                    has_new = true;
                 }
+            }
+            if has_new {
+                self.note_turn();
             }
         }
         completed

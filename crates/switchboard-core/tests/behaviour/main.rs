@@ -5,6 +5,7 @@
 mod agent_tools;
 mod cancelling;
 mod completed_tools;
+mod conversations;
 mod coverage;
 mod drawings;
 mod filters;

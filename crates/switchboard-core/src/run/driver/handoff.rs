@@ -145,6 +145,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         carried: Carried,
         mut span: OpenSpan,
     ) -> Result<(), Error> {
+        if matches!(carried, Carried::Rewritten(_)) {
+            self.warn_of_lost_filter(&target);
+        }
         let recorded = self.run.new_items().len();
         let of_items = self.run.items_before_handoff();
         let calls = self.handoff_events(&target, &payload, HandoffStatus::Taken, None);

@@ -8,6 +8,7 @@ use futures_util::stream::StreamExt as _;
 
 use super::attempts::{StreamAttempt, TimeLimit};
 use super::guardrails::has_tripped;
+use super::held_events::ends_sentence;
 use super::hooks::HookCall;
 use super::{Driver, configuration_error};
 use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
@@ -40,6 +41,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         self.begin_turn_span();
         self.emit(|| EventKind::TurnStarted {}).await;
+        self.hold_output_back();
         self.check_input_before_model().await?;
         self.offer = None;
         if !self.run.position.agent_started {
@@ -247,7 +249,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if output_type.is_some() {
             fallback.output = self.to_output_type("the recovery", fallback.output)?;
         }
-        Arc::make_mut(&mut self.run).recover(fallback, output_type, items);
+        let rejected = error.rejected_response().cloned();
+        Arc::make_mut(&mut self.run).recover(fallback, output_type, items, rejected);
+        if problem == RunProblem::MaxTurns {
+            // The limit stays visible in the trace of a run that has an output.
+            self.mark_failure(&error);
+        }
         Ok(())
     }
 
@@ -451,6 +458,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             };
             let response = self.trace.within(span.id(), catch_panic(response)).await;
             let response = response.map_err(|error| {
+                let error = match error.downcast::<Error>() {
+                    // A guardrail has refused a part of the answer.
+                    Ok(error) => return *error,
+                    Err(error) => error,
+                };
                 span.fail("the model failed");
                 match error.downcast::<IncompleteStream>() {
                     Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
@@ -482,6 +494,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
         let mut has_text = false;
+        let mut text = String::new();
         loop {
             let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
             let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
@@ -499,8 +512,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     if let Some(attempt) = &mut attempt {
                         *attempt.has_begun |= event.is_part_of_answer();
                     }
+                    let ends_sentence = match &event {
+                        ModelEvent::TextDelta { text: piece, .. } => {
+                            text.push_str(piece);
+                            ends_sentence(piece)
+                        }
+                        _ => false,
+                    };
                     if let Some(event) = EventKind::of_model(event) {
                         self.emit(|| event).await;
+                    }
+                    if ends_sentence {
+                        Box::pin(self.release_passed_part(&text)).await?;
                     }
                 }
             }

@@ -33,6 +33,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
     /// awaited and no other starts; none that ran runs again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
+        self.hold_output_back();
         let offer = self.offer().await?;
         self.run_mut().guardrails.tool.begin_attempt();
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
