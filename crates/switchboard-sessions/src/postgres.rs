@@ -28,7 +28,7 @@ use self::rows::{escaped, stored_position};
 use self::schema::Migrated;
 use self::statements::Statements;
 use crate::abandoned::Abandoned;
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// The longest name of a conversation, in bytes. An index of PostgreSQL cannot hold much more.
 const MAX_NAME: usize = 2_000;

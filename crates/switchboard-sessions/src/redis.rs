@@ -22,7 +22,7 @@ use switchboard_core::conversation::{
 use self::connection::{Connection, Failure};
 use self::error::convert;
 use self::scripts::Scripts;
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// The version of the stored form.
 const VERSION: u32 = 1;

@@ -10,15 +10,15 @@ pub use switchboard_core::{
 };
 #[doc(inline)]
 pub use switchboard_core::{
-    agent, callback, error, filters, guardrail, handle, handoff, hooks, items, model, output, run,
-    schema, session, stream, team, testing, tool, trace,
+    agent, callback, conversation, error, filters, guardrail, handle, handoff, hooks, items, model,
+    output, run, schema, session, stream, team, testing, tool, trace,
 };
 // The attribute, beside the function and the module of the same name.
 #[doc(inline)]
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
 #[doc(inline)]
 pub use switchboard_sessions as sessions;
 #[cfg(feature = "team-files")]

@@ -29,7 +29,12 @@ impl Conversation {
             // A chain that does not lead back would never end.
             next = state.previous.filter(|previous| *previous < at);
         }
-        Ok((State::default(), None))
+        let mut state = State::default();
+        if head.state.is_none() {
+            // Conversations of stores that had no states may have an agent.
+            state.agent.clone_from(&head.agent);
+        }
+        Ok((state, None))
     }
 
     async fn read_state(&self, at: u64) -> Result<State, BoxError> {

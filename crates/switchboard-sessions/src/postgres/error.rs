@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// Returns `true` if the connection is lost, so that the outcome of the statement is not known.
 pub(super) fn is_connection_lost(error: &sqlx::Error) -> bool {

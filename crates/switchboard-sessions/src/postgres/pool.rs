@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::error::{self, is_connection_lost, is_starting};
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// The longest time between two attempts to connect.
 const MAX_DELAY: Duration = Duration::from_millis(500);

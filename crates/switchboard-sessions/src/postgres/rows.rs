@@ -7,7 +7,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use switchboard_core::conversation::{Entry, EntryContent, Head, Revision, from_millis};
 
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// The text with U+0000, which PostgreSQL cannot store, as `\0`.
 pub(super) fn escaped(text: &str) -> Cow<'_, str> {

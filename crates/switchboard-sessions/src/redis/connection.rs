@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::error::{convert, is_connection_lost, is_starting};
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// The longest time between two attempts to connect.
 const MAX_DELAY: Duration = Duration::from_millis(500);

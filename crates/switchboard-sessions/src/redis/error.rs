@@ -2,7 +2,7 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::store_error::{Place, StoreError, StoreErrorKind};
+use crate::error::{Place, StoreError, StoreErrorKind};
 
 /// Returns `true` if the connection cannot be used further, so that the outcome of the command is not
 /// known.

@@ -2,7 +2,7 @@
 
 use redis::aio::MultiplexedConnection;
 
-use crate::store_error::Place;
+use crate::error::Place;
 
 /// Warns if the server would lose conversations. A server that does not tell its settings is not asked
 /// further: a provider has made them.

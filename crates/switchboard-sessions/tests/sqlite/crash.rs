@@ -4,10 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use switchboard_core::Session;
-use switchboard_sessions::SqliteSessions;
 
 use crate::child_process::{child, child_with_file_limit};
-use crate::{batch, load_all, new_path, whole_batches};
+use crate::{batch, load_all, new_path, open, whole_batches};
 
 /// Appends in a child that is killed some time after its first batch. Returns the number of batches
 /// that it printed as stored.
@@ -32,8 +31,8 @@ async fn a_process_killed_during_an_append_leaves_complete_batches() {
         let after = Duration::from_millis(round * 13 % 60);
         let reported = killed_while_appending(&name, &path, after);
 
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        let session = sessions.session("shared");
+        let conversations = open(&path).await.unwrap();
+        let session = conversations.get("shared");
         let stored = whole_batches(&load_all(&session).await);
         let of_round: Vec<usize> = stored[before..].iter().map(|(_, number)| *number).collect();
         // The last one may have been stored but not printed.
@@ -45,7 +44,7 @@ async fn a_process_killed_during_an_append_leaves_complete_batches() {
         // No lock is left.
         session.append(&batch("parent", 0, 2)).await.unwrap();
         before = stored.len() + 1;
-        sessions.close().await;
+        conversations.close().await;
     }
 }
 
@@ -61,8 +60,8 @@ async fn a_process_killed_while_it_creates_the_file_leaves_one_that_opens() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        let session = sessions.session("shared");
+        let conversations = open(&path).await.unwrap();
+        let session = conversations.get("shared");
         let stored = whole_batches(&load_all(&session).await).len();
         session.append(&batch("parent", 0, 2)).await.unwrap();
         assert_eq!(whole_batches(&load_all(&session).await).len(), stored + 1);
@@ -83,15 +82,15 @@ async fn a_failed_write_leaves_complete_batches_and_gives_the_reason() {
     };
     // To SQLite, a file size limit is an I/O error and not a full disk.
     let refused = format!(
-        "refused SessionError(Storage: sessions in {path:?}, session \"shared\": disk I/O error)"
+        "refused StoreError(Storage: conversations in {path:?}, conversation \"shared\": disk I/O error)"
     );
     assert_eq!([first, second], [&*refused, &*refused]);
     let stored: usize = stored.strip_prefix("stored ").unwrap().parse().unwrap();
     assert!(stored > 0);
     assert_eq!(found, format!("found {}", stored * 20));
 
-    let sessions = SqliteSessions::open(&path).await.unwrap();
-    let session = sessions.session("shared");
+    let conversations = open(&path).await.unwrap();
+    let session = conversations.get("shared");
     session.append(&batch("parent", 0, 50)).await.unwrap();
     assert_eq!(whole_batches(&load_all(&session).await).len(), stored + 1);
 }
