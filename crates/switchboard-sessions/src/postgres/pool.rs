@@ -18,8 +18,8 @@ use crate::error::{Place, StoreError, StoreErrorKind};
 /// The longest time between two attempts to connect.
 const MAX_DELAY: Duration = Duration::from_millis(500);
 
-/// The time that the network may add to that of a statement.
-const NETWORK_TIME: Duration = Duration::from_secs(5);
+/// The longest time that the network may add to that of a statement.
+const MAX_NETWORK_TIME: Duration = Duration::from_secs(5);
 
 pub(super) struct Pool {
     connect: PgConnectOptions,
@@ -82,7 +82,8 @@ impl Pool {
 
     /// The time after which a statement has failed, also if the server does not answer.
     pub(super) fn statement_deadline(&self) -> Instant {
-        Instant::now() + self.settings.statement_timeout + NETWORK_TIME
+        let timeout = self.settings.statement_timeout;
+        Instant::now() + timeout + timeout.min(MAX_NETWORK_TIME)
     }
 
     /// Waits for a connection. A server that is not there, or just starting, is asked again until the
