@@ -30,10 +30,6 @@ pub(super) fn no_answer() -> sqlx::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the server did not answer in time").into()
 }
 
-pub(super) fn unreachable(place: &Place, problem: impl Into<String>) -> StoreError {
-    StoreError::new(StoreErrorKind::Unreachable, place.clone(), problem)
-}
-
 /// Converts an error of a statement, or of connecting.
 pub(super) fn convert(error: sqlx::Error, place: &Place) -> StoreError {
     let (kind, message) = match &error {

@@ -71,7 +71,7 @@ impl Pool {
         match first {
             Ok(Ok(connection)) => pool.idle().push(connection),
             Ok(Err(error)) => return Err(error::convert(error, &pool.place)),
-            Err(_) => return Err(pool.timed_out(None)),
+            Err(_) => return Err(pool.no_connection(None)),
         }
         Ok(pool)
     }
@@ -96,14 +96,14 @@ impl Pool {
                 let closed = "the store was closed";
                 return Err(StoreError::new(StoreErrorKind::Closed, self.place.clone(), closed));
             }
-            Err(_) => return Err(self.timed_out(None)),
+            Err(_) => return Err(self.all_in_use()),
         };
         let mut last_error = None;
         let connection = timeout_at(deadline, self.idle_or_new(condition, &mut last_error)).await;
         let connection = match connection {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(error::convert(error, &self.place)),
-            Err(_) => return Err(self.timed_out(last_error)),
+            Err(_) => return Err(self.no_connection(last_error)),
         };
         Ok(Connection {
             pool: self,
@@ -170,19 +170,23 @@ impl Pool {
         Instant::now() + self.settings.connect_timeout
     }
 
-    fn timed_out(&self, last_error: Option<sqlx::Error>) -> StoreError {
-        let seconds = self.settings.connect_timeout.as_secs_f32();
+    /// The error for a server that did not answer in time.
+    fn no_connection(&self, last_error: Option<sqlx::Error>) -> StoreError {
         if let Some(error) = last_error {
             return error::convert(error, &self.place);
         }
-        if self.permits.available_permits() > 0 {
-            let message = format!("the server did not answer within {seconds} s");
-            return error::unreachable(&self.place, message);
-        }
+        let seconds = self.settings.connect_timeout.as_secs_f32();
+        let message = format!("the server did not answer within {seconds} s");
+        StoreError::new(StoreErrorKind::Unreachable, self.place.clone(), message)
+    }
+
+    /// The error for a call that has waited in vain for other calls.
+    fn all_in_use(&self) -> StoreError {
         let message = format!(
-            "all {} connections were in use for {seconds} s; if the server is not slow, allow more \
-             with PostgresOptions::max_connections",
-            self.settings.max_connections
+            "all {} connections were in use for {} s; if the server is not slow, allow more with \
+             PostgresOptions::max_connections",
+            self.settings.max_connections,
+            self.settings.connect_timeout.as_secs_f32()
         );
         StoreError::new(StoreErrorKind::Busy, self.place.clone(), message)
     }

@@ -117,15 +117,20 @@ async fn execute(connection: &mut PgConnection, text: &str, schema: &str) -> Res
 
 /// The version of the tables; 0 if there are none.
 async fn version(connection: &mut PgConnection, schema: &str) -> Result<i64, sqlx::Error> {
-    let schema = quoted(schema);
-    let exists: bool = sqlx::query("SELECT to_regclass($1) IS NOT NULL")
-        .bind(format!("{schema}.migrations"))
+    // Not `to_regclass`: it may answer from a cache that does not know of tables which another program
+    // has created while this one waited for the lock.
+    let exists = "SELECT EXISTS (SELECT 1 FROM pg_class c \
+        JOIN pg_namespace n ON n.oid = c.relnamespace \
+        WHERE n.nspname = $1 AND c.relname = 'migrations')";
+    let exists: bool = sqlx::query(exists)
+        .bind(schema)
         .fetch_one(&mut *connection)
         .await?
         .try_get(0)?;
     if !exists {
         return Ok(0);
     }
+    let schema = quoted(schema);
     let version = format!("SELECT COALESCE(MAX(version), 0)::bigint FROM {schema}.migrations");
     let row = sqlx::query(AssertSqlSafe(version)).fetch_one(connection).await?;
     row.try_get(0)

@@ -50,11 +50,11 @@ mod conversations;
 mod leases;
 mod lists;
 #[cfg(feature = "postgres")]
-mod postgres;
+mod postgres_only;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod proxy;
 #[cfg(feature = "redis")]
-mod redis;
+mod redis_only;
 mod values;
 mod writers;
 
