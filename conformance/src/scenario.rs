@@ -164,7 +164,7 @@ impl Environment {
         Ok(RunConfig {
             max_turns: Some(case.max_turns.unwrap_or(10)),
             hooks: vec![HooksHandle::new(hooks::LoggingHooks::default())],
-            tracing: Tracing::To(Arc::new(tracer.clone())),
+            tracing: Tracing::to(tracer.clone()),
             session: case.session.then(|| self.session.clone().into()),
             server_history: settings::server_history(case),
             recovery: settings::recovery(&case.error_handlers),

@@ -387,6 +387,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
             hooks: self.hooks.clone(),
             trace_sensitive_data: outer.trace_sensitive_data
                 && config.is_none_or(|config| config.trace_sensitive_data),
+            trace_tasks_and_turns: outer.trace_tasks_and_turns
+                && config.is_none_or(|config| config.trace_tasks_and_turns),
             ..config.cloned().unwrap_or_else(inherited)
         })
     }

@@ -95,11 +95,21 @@ impl Payload {
     /// The arguments of a tool, which have to match a schema. With `coerces`, a number or a boolean
     /// may be sent as the text that spells it.
     pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
+        if coerces {
+            Self::coercing(schema)
+        } else {
+            Self::described_by(schema)
+        }
+    }
+
+    /// A payload that has to match a schema, in which a number or a boolean may be sent as the text
+    /// that spells it.
+    pub(crate) fn coercing(schema: Value) -> Self {
         Self(Arc::new(Inner {
             schema,
             validator: OnceLock::new(),
             deserialize: |_| Ok(None),
-            coerces,
+            coerces: true,
         }))
     }
 

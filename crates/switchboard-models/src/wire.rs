@@ -133,6 +133,7 @@ fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> B
     if let Some(usage) = error.usage() {
         request.add_usage(usage);
     }
+    let error = error.with_earlier_attempts(request.earlier_attempts());
     let client = model.client();
     client
         .complete_error(error, &request_secrets(request))

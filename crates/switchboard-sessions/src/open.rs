@@ -61,8 +61,14 @@ pub async fn open(address: &str) -> Result<Conversations, StoreError> {
 fn unknown(scheme: &str) -> StoreError {
     let message = "an address is `memory:`, `sqlite:PATH` as in sqlite:conversations.db, \
                    `postgres://USER:PASSWORD@HOST/DATABASE` or `redis://HOST`";
-    let place = Place::Server(format!("{scheme}:"));
-    StoreError::new(StoreErrorKind::Address, place, message)
+    StoreError::new(StoreErrorKind::Address, place(scheme), message)
+}
+
+fn place(scheme: &str) -> Place {
+    match scheme {
+        "" => Place::Server("an address without a scheme".to_owned()),
+        _ => Place::Server(format!("{scheme}:…")),
+    }
 }
 
 #[allow(dead_code, reason = "not called if all features are on")]
@@ -71,6 +77,5 @@ fn without_feature(scheme: &str, feature: &str) -> StoreError {
         "this program was built without the feature {feature:?}; turn it on for the crate \
          `switchboard` (or `switchboard-sessions`)"
     );
-    let place = Place::Server(format!("{scheme}:"));
-    StoreError::new(StoreErrorKind::Feature, place, message)
+    StoreError::new(StoreErrorKind::Feature, place(scheme), message)
 }

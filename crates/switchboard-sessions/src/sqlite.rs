@@ -64,6 +64,17 @@ struct Inner {
 }
 
 /// The certainty with which a commit is on the disk when it returns.
+///
+/// Commits per second and the CPU time of each, for turns of four items (1.4 KB), on two cores and a
+/// virtual disk, measured with `cargo run --release -p switchboard-sessions --example sqlite_commits`:
+///
+/// | | 1 writer | 64 writers |
+/// | --- | --- | --- |
+/// | `Full` | 350/s, 210 µs | 7,700/s, 42 µs |
+/// | `Normal` | 5,000/s, 78 µs | 10,000/s, 39 µs |
+///
+/// Writers that wait at the same time share one confirmation of the disk, so `Full` costs little where
+/// many conversations go on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
@@ -218,5 +229,78 @@ impl ConversationStore for SqliteStore {
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SqliteStore").field(&self.0.path).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use switchboard_core::conversation::{Conversation, Conversations};
+    use switchboard_core::{Item, Session};
+
+    use super::*;
+    use crate::error::StoreErrorKind;
+
+    async fn new_store() -> (tempfile::TempDir, SqliteStore, Conversation) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conversations.db");
+        let store = SqliteStore::open(&path).await.unwrap();
+        let conversation = Conversations::new(store.clone()).get("a");
+        conversation.append(&[Item::user("1")]).await.unwrap();
+        (folder, store, conversation)
+    }
+
+    /// Sets a pragma of the connection that writes.
+    async fn set_pragma(store: &SqliteStore, sql: &'static str) {
+        // A call runs in a transaction.
+        let set = move |connection: &rusqlite::Connection| Ok(connection.execute_batch(sql)?);
+        store.0.threads.write(None, set).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_loses_nothing_and_commits_work_once_there_is_room() {
+        let (_folder, store, conversation) = new_store().await;
+        // SQLite fails in the same way if the file may not grow.
+        set_pragma(&store, "PRAGMA max_page_count = 12").await;
+
+        let big = Item::user("x".repeat(100_000));
+        let items = [Item::user("2"), big, Item::user("3")];
+        let error = conversation.append(&items).await.unwrap_err();
+        let error: &StoreError = error.downcast_ref().unwrap();
+        assert_eq!(error.kind(), StoreErrorKind::Full);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "conversations in {:?}, conversation \"a\": database or disk is full; make room on \
+                 the disk and try again; nothing was stored",
+                store.path()
+            )
+        );
+        assert_eq!(conversation.load(None).await.unwrap().len(), 1);
+        set_pragma(&store, "PRAGMA max_page_count = 1000").await;
+        conversation.append(&items).await.unwrap();
+        assert_eq!(conversation.load(None).await.unwrap().len(), 4);
+    }
+
+    #[tokio::test]
+    async fn commits_succeed_beside_one_that_finds_the_disk_full() {
+        let (_folder, store, conversation) = new_store().await;
+        set_pragma(&store, "PRAGMA max_page_count = 30").await;
+        let conversations = conversation.conversations();
+        // All are in the queue before the first is done.
+        let appends = (0..20).map(|number| {
+            let other = conversations.get(format!("{number}"));
+            async move {
+                let length = if number == 7 { 200_000 } else { 10 };
+                other
+                    .append(&[Item::user("x".repeat(length))])
+                    .await
+                    .is_ok()
+            }
+        });
+        let stored = join_all(appends).await;
+        let expected: Vec<bool> = (0..20).map(|number| number != 7).collect();
+        assert_eq!(stored, expected);
+        assert_eq!(conversations.list(None).await.unwrap().len(), 20);
     }
 }

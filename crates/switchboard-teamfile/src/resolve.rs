@@ -167,9 +167,7 @@ impl Resolver<'_> {
 
     /// Adds a problem and gives it the position of the value at a path.
     fn add_at(&mut self, problem: Problem, path: &[Step<'_>]) {
-        let span = self.root.span_of(path);
-        self.problems
-            .add(self.problems.source().locate(problem, span));
+        self.problems.add_at(problem, self.root.span_of(path));
     }
 
     /// Adds an error within the expression at a path.

@@ -55,11 +55,6 @@ impl TeamBuilder<'_> {
         Ok((team, config))
     }
 
-    fn add_problem(&mut self, problem: Problem, span: Range<usize>) {
-        self.problems
-            .add(self.problems.source().locate(problem, span));
-    }
-
     fn tools(&mut self) -> BTreeMap<String, Tool<Context>> {
         let mut tools = BTreeMap::new();
         for (name, tool) in &self.resolved.tools {
@@ -72,7 +67,7 @@ impl TeamBuilder<'_> {
                         Some(header) => header_span(self.root, name, header.as_str()),
                         None => self.root.name_span_of(steps!["tools", name]),
                     };
-                    self.add_problem(*problem, span);
+                    self.problems.add_at(*problem, span);
                 }
             }
         }
@@ -104,7 +99,7 @@ impl TeamBuilder<'_> {
                     Some(_) => steps!["agents", &resolved.name, "model"],
                     None => steps!["model"],
                 };
-                self.add_problem(*problem, self.root.span_of(path));
+                self.problems.add_at(*problem, self.root.span_of(path));
             }
         }
         if let Some(instructions) = &resolved.instructions {
@@ -172,7 +167,7 @@ impl TeamBuilder<'_> {
             Ok(None) => {}
             Err(problem) => {
                 let path = steps!["agents", agent, "handoffs", index];
-                self.add_problem(*problem, self.root.span_of(path));
+                self.problems.add_at(*problem, self.root.span_of(path));
             }
         }
         match &resolved.payload {
@@ -209,7 +204,8 @@ impl TeamBuilder<'_> {
         match filters::chain(&run.filters, &mut self.model) {
             Ok(filter) => config.handoff_input_filter = filter,
             Err(problem) => {
-                self.add_problem(*problem, self.root.span_of(steps!["run", "filters"]));
+                self.problems
+                    .add_at(*problem, self.root.span_of(steps!["run", "filters"]));
             }
         }
         config

@@ -159,6 +159,9 @@ run_config! {
         /// Includes arguments, outputs, payloads, requests and responses in spans. The default is
         /// `true`, unless the variable `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` is something else.
         pub trace_sensitive_data: bool = environment().traces_sensitive_data,
+        /// Makes a span of the run and one of each turn. Without them, the spans of agents are at the
+        /// root, and those of model and tool calls lie under their agents.
+        pub trace_tasks_and_turns: bool = true,
         /// The limit of nested agents used as tools.
         pub max_agent_depth: u32 = DEFAULT_MAX_AGENT_DEPTH,
     }

@@ -73,6 +73,8 @@ pub(super) struct Driver<C> {
     /// The span that the run lies under: that of a tool, for a run inside one.
     root_span: Option<SpanId>,
     /// Each span before the one it is part of: fields are dropped in this order.
+    /// Set while the run is in its trace.
+    is_traced: bool,
     turn_span: OpenSpan,
     agent_span: OpenSpan,
     task_span: OpenSpan,
@@ -115,7 +117,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let trace = TraceHandle::new(&config.tracing, &config.trace, stored);
             (trace, None)
         });
-        let cache_group = CacheGroup::new(config.session.clone(), run.cache_key.clone());
+        let cache_group = CacheGroup::new(
+            config.session.clone(),
+            config.trace.group.clone(),
+            run.cache_key.clone(),
+        );
         let added_usage = AddedUsage::of_run(cache_group, outer.usage.clone());
         Self {
             turn: run.turns(),
@@ -129,6 +135,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             outer_call: outer.call.clone(),
             config,
             context,
+            is_traced: false,
             turn_span: OpenSpan::default(),
             agent_span: OpenSpan::default(),
             task_span: OpenSpan::default(),

@@ -549,7 +549,7 @@ pub(super) fn output_item(call: &Item, text: &str) -> Item {
 /// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Input", rename_all = "snake_case")]
-enum StoredInput {
+pub(super) enum StoredInput {
     Text(Arc<str>),
     Items(Items),
 }

@@ -1,12 +1,14 @@
 //! The turn in progress: what it has made, and how far each part of it got.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::blocked_output;
 use super::calls::CallRole;
+use super::handoff::Carried;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
@@ -25,6 +27,9 @@ pub(super) struct Turn {
     /// The key of the agent that a custom handoff picked, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) picked: Option<Arc<str>>,
+    /// The conversation that the guardrails of the handoff allowed, once the callback has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) checked: Option<Carried>,
     /// Set if the final output is the result of a tool.
     pub(super) ends_at_tool: bool,
     /// Set once hooks were notified of the agent's end.
@@ -71,18 +76,31 @@ pub(super) struct RanTool {
     /// The item of the output, once it was saved before the end of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<RunItem>,
+    /// The time that its code took.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub(super) took: Duration,
+    /// Set once its end was an event of a stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_streamed: bool,
     pub(super) stage: ToolStage,
 }
 
 impl RanTool {
     /// A tool whose code was called.
-    pub(super) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
+    pub(super) fn invoked(
+        at: usize,
+        result: ToolResult,
+        error: Option<ToolError>,
+        took: Duration,
+    ) -> Self {
         Self {
             at,
             result,
             error,
             was_invoked: true,
             output: None,
+            took,
+            is_streamed: false,
             stage: ToolStage::Ran,
         }
     }
@@ -92,7 +110,7 @@ impl RanTool {
         Self {
             was_invoked: false,
             stage: ToolStage::Checked,
-            ..Self::invoked(at, result, None)
+            ..Self::invoked(at, result, None, Duration::ZERO)
         }
     }
 }

@@ -31,7 +31,10 @@ struct Inner {
     status: Option<u16>,
     code: Option<String>,
     headers: ResponseHeaders,
+    /// The number of times that the endpoint sent the request.
     attempts: u32,
+    /// The number of times that the run had sent it before.
+    earlier_attempts: u32,
     usage: Option<Usage>,
     /// Set if no part of the request reached the server.
     is_unsent: bool,
@@ -94,6 +97,7 @@ impl ModelError {
             code: None,
             headers: ResponseHeaders::default(),
             attempts: 1,
+            earlier_attempts: 0,
             usage: None,
             is_unsent: false,
             source: None,
@@ -145,9 +149,9 @@ impl ModelError {
         self.0.usage
     }
 
-    /// The number of times that the request was sent.
+    /// The number of times that the request was sent, by the run and the endpoint.
     pub fn attempts(&self) -> u32 {
-        self.0.attempts
+        self.0.earlier_attempts.saturating_add(self.0.attempts)
     }
 
     pub(crate) fn with_usage(mut self, usage: Usage) -> Self {
@@ -212,6 +216,11 @@ impl ModelError {
 
     pub(crate) fn with_headers(mut self, headers: &ResponseHeaders) -> Self {
         self.0.headers = headers.clone();
+        self
+    }
+
+    pub(crate) fn with_earlier_attempts(mut self, attempts: u32) -> Self {
+        self.0.earlier_attempts = attempts;
         self
     }
 

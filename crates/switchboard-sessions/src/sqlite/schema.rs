@@ -15,6 +15,9 @@ const APPLICATION: i64 = 0x5357_4244;
 const VERSION: i64 = 2;
 
 /// The tables, as SQLite stores their definitions.
+///
+/// `entry` has row IDs: without them, SQLite moves all but the start of each larger row to pages of
+/// their own, and a commit took three times the CPU time and twice the space.
 const TABLES: [(&str, &str); 3] = [
     (
         "conversation",

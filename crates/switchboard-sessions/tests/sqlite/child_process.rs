@@ -109,6 +109,31 @@ async fn append_forever() {
     }
 }
 
+/// Appends from eight tasks until it is killed, each to a conversation of its own, and prints a line for
+/// each stored batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests"]
+async fn append_forever_from_several_tasks() {
+    let Some((path, _)) = parameters() else {
+        return;
+    };
+    let conversations = open(path).await.unwrap();
+    let tasks = (0..8).map(|task| {
+        let conversation = conversations.get(format!("{task}"));
+        tokio::spawn(async move {
+            let first = conversation.load(None).await.unwrap().len() / 3;
+            for number in first.. {
+                let items = batch(conversation.name(), number, 3);
+                conversation.append(&items).await.unwrap();
+                println!("stored {task} {number}");
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+}
+
 /// Appends until that fails, twice, and prints the errors.
 #[tokio::test]
 #[ignore = "started by other tests"]

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use switchboard_core::Session;
-use switchboard_sessions::{StoreError, StoreErrorKind};
+use switchboard_core::conversation::Conversations;
+use switchboard_sessions::{SqliteStore, StoreError, StoreErrorKind};
 
-use crate::{execute, new_path, open, raw, user_items};
+use crate::{execute, new_path, open, raw, store_error, user_items};
 
 async fn open_error(path: impl AsRef<Path>) -> StoreError {
     open(path).await.unwrap_err()
@@ -190,7 +192,7 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
     let (_folder, path) = new_path();
     let conversations = open(&path).await.unwrap();
     for name in ["a", "b"] {
-        let text = "words ".repeat(2_000);
+        let text = "words ".repeat(1_000);
         conversations
             .get(name)
             .append(&user_items(&[&text, &text]))
@@ -199,11 +201,11 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
     }
     conversations.close().await;
     let sound = fs::read(&path).unwrap();
-    for cut in (1..=sound.len()).step_by(1_777) {
+    for cut in (1..=sound.len()).step_by(2_777) {
         fs::write(&path, &sound[..cut]).unwrap();
         call_everything(&path).await;
     }
-    for at in (0..sound.len()).step_by(311) {
+    for at in (0..sound.len()).step_by(411) {
         let mut damaged = sound.clone();
         for byte in damaged.iter_mut().skip(at).take(40) {
             *byte = !*byte;
@@ -235,6 +237,74 @@ async fn call_everything(path: &Path) {
         let mut name = path.as_os_str().to_owned();
         name.push(beside);
         let _ = fs::remove_file(name);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_others_lock_is_busy_and_usable_afterwards() {
+    let (_folder, path) = new_path();
+    let options = SqliteStore::options().busy_timeout(Duration::from_millis(100));
+    let conversations = Conversations::new(options.clone().open(&path).await.unwrap());
+    let conversation = conversations.get("a");
+    let others = raw(&path);
+    others.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let error = conversation.append(&user_items(&["1"])).await.unwrap_err();
+    let message = format!(
+        "conversations in {path:?}, conversation \"a\": database is locked; try again; if that does \
+         not help, look for a program that keeps the file locked"
+    );
+    let error = store_error(&error);
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (StoreErrorKind::Busy, message)
+    );
+    let error = options.open(&path).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Busy);
+    // Readers do not wait.
+    assert_eq!(conversations.list(None).await.unwrap(), []);
+
+    others.execute_batch("ROLLBACK").unwrap();
+    conversation.append(&user_items(&["2"])).await.unwrap();
+    assert_eq!(conversation.load(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_address_opens_its_store() {
+    let (_folder, path) = new_path();
+    let text = path.to_str().unwrap();
+    for address in [format!("sqlite:{text}"), format!("sqlite://{text}")] {
+        let conversations = switchboard_sessions::open(&address).await.unwrap();
+        let conversation = conversations.get("a");
+        conversation.append(&user_items(&["1"])).await.unwrap();
+        conversations.close().await;
+    }
+    let conversations = open(&path).await.unwrap();
+    assert_eq!(conversations.list(None).await.unwrap()[0].entries(), 2);
+    let in_memory = switchboard_sessions::open("memory:").await.unwrap();
+    assert_eq!(in_memory.list(None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_unknown_address_is_rejected_without_telling_its_password() {
+    for address in [
+        "",
+        "conversations.db",
+        "mysql://user:secret@host/db",
+        "memory:secret",
+        "SQLITE:secret",
+    ] {
+        let error = switchboard_sessions::open(address).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Address, "{address}");
+        let place = match address.split_once(':') {
+            Some((scheme, _)) => format!("{scheme}:…"),
+            None => "an address without a scheme".to_owned(),
+        };
+        let message = format!(
+            "conversations at {place}: an address is `memory:` or `sqlite:PATH`, as in \
+             sqlite:conversations.db"
+        );
+        assert_eq!(error.to_string(), message);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
-use super::attempts::{StreamAttempt, TimeLimit};
+use super::attempts::{FailedAttempts, StreamAttempt, TimeLimit};
 use super::guardrails::has_tripped;
 use super::held_events::ends_sentence;
 use super::hooks::HookCall;
@@ -307,6 +307,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             knowledge: self.agent.known().clone(),
             server,
             added: self.added_usage.clone(),
+            earlier_attempts: 0,
         }
     }
 
@@ -386,7 +387,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let filtered = filtered.await;
         let mut request = filtered.inspect_err(|error| {
             let data = self.error_data(error);
-            self.turn_span
+            self.span_of_turn()
                 .fail_with("Error in the filter on model calls", || data);
         })?;
         // A filter may return a new request, which has no agent.
@@ -464,10 +465,16 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     Err(error) => error,
                 };
                 span.fail("the model failed");
+                let (attempts, error) = FailedAttempts::split(error);
                 match error.downcast::<IncompleteStream>() {
                     Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
                     Err(error) => {
-                        let message = format!("the model could not answer: {error}");
+                        let message = match attempts {
+                            1 => format!("the model could not answer: {error}"),
+                            _ => format!(
+                                "the model could not answer in {attempts} attempts: {error}"
+                            ),
+                        };
                         Error::new(ErrorKind::Model, message).caused_by(error)
                     }
                 }

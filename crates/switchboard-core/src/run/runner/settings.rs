@@ -340,6 +340,12 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.trace_sensitive_data = include)
     }
 
+    /// Makes spans of the run and of its turns, which is the default; see
+    /// [`RunConfig::trace_tasks_and_turns`].
+    pub fn trace_tasks_and_turns(self, include: bool) -> Self {
+        self.with(|config| config.trace_tasks_and_turns = include)
+    }
+
     /// Sets how the tools of handoffs are named where no name is given.
     pub fn tool_names(self, names: ToolNames) -> Self {
         self.with(|config| config.tool_names = names)
@@ -372,7 +378,7 @@ impl<C, S> Runner<C, S> {
     /// # }).unwrap().unwrap();
     /// ```
     pub fn tracer(self, tracer: impl Tracer) -> Self {
-        self.with(|config| config.tracing.add(Arc::new(tracer)))
+        self.with(|config| config.tracing.add(tracer))
     }
 
     /// Sets the name of the workflow in traces; `Agent workflow` where there is none.

@@ -211,7 +211,7 @@ async fn a_run_that_is_stopped_shows_nothing_that_was_held_back() {
     let mut stream = runner.stream("Hi");
     let mut seen: Vec<StreamEvent> = Vec::new();
     while let Some(event) = stream.next().await {
-        if matches!(event.kind, EventKind::TurnStarted {}) {
+        if matches!(event.kind, EventKind::TurnStarted { .. }) {
             stream.stop();
         }
         seen.push(event);
