@@ -39,6 +39,8 @@ mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]
+pub mod python;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(doc)]

@@ -105,7 +105,7 @@ impl Opener {
 }
 
 /// Returns the absolute path.
-fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
     if path == Path::new(":memory:") {
         return refused("this is not a file; for conversations in memory use `MemoryStore`");
@@ -118,13 +118,13 @@ fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 #[derive(PartialEq)]
-enum FileState {
+pub(crate) enum FileState {
     Empty,
     NonEmpty,
 }
 
 /// Looks for the file, and creates an empty one if there is none.
-fn find_or_create(path: &Path, file: &Path) -> Result<FileState, StoreError> {
+pub(crate) fn find_or_create(path: &Path, file: &Path) -> Result<FileState, StoreError> {
     // Closing a file that this process has open through SQLite would drop SQLite's locks on it
     // (POSIX locks belong to the process). So the new file must be closed before anything else in
     // this process opens it, and an existing file is not opened here at all.
@@ -156,7 +156,7 @@ fn find_or_create(path: &Path, file: &Path) -> Result<FileState, StoreError> {
 
 /// Options to create a file that only its owner can read. SQLite gives the files beside it the same
 /// permissions.
-pub(crate) fn create_for_owner() -> OpenOptions {
+fn create_for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

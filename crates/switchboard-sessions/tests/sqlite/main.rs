@@ -8,6 +8,7 @@ mod crash;
 mod files;
 mod migration;
 mod properties;
+mod python_files;
 mod storage;
 
 use std::path::{Path, PathBuf};
