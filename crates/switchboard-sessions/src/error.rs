@@ -194,7 +194,9 @@ impl StoreError {
             }
             Kind::Entry => "it is still stored: repair it, or load only the entries after it",
             Kind::Exists => "choose another name, or delete it first",
-            Kind::Address | Kind::Feature | Kind::Name | Kind::Closed | Kind::Storage => return None,
+            Kind::Address | Kind::Feature | Kind::Name | Kind::Closed | Kind::Storage => {
+                return None;
+            }
         })
     }
 }

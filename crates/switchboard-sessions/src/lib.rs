@@ -36,10 +36,10 @@ mod error;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "redis")]
-mod redis;
 #[cfg(feature = "sqlite")]
 pub mod python;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

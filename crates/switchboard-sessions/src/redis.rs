@@ -1,8 +1,10 @@
 //! Conversations in Redis.
 
+mod commits;
 mod connection;
 mod entries;
 mod error;
+mod options;
 mod persistence;
 mod scripts;
 
@@ -12,17 +14,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, FromRedisValue, IntoConnectionInfo, ScriptInvocation};
+use redis::{FromRedisValue, ScriptInvocation};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Expected, Found, Head, ListQuery, Revision, now,
-    to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, now, to_millis,
 };
+
+pub use self::options::RedisOptions;
 
 use self::connection::{Connection, Failure};
 use self::error::convert;
 use self::scripts::Scripts;
-use crate::error::{Place, StoreError, StoreErrorKind};
+use crate::error::{StoreError, StoreErrorKind};
 
 /// The version of the stored form.
 const VERSION: u32 = 1;
@@ -86,110 +89,6 @@ struct Inner {
     search_limit: usize,
 }
 
-/// The options of a [`RedisStore`].
-///
-/// ```no_run
-/// use std::time::Duration;
-/// use switchboard_sessions::RedisOptions;
-///
-/// # async fn example() -> Result<(), switchboard_sessions::StoreError> {
-/// let store = RedisOptions::new("redis://cache.example.com:6379/1")?
-///     .prefix("support_chats")
-///     .response_timeout(Duration::from_secs(5))
-///     .open()
-///     .await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct RedisOptions {
-    client: Client,
-    place: Place,
-    prefix: String,
-    connect_timeout: Duration,
-    response_timeout: Duration,
-    search_limit: usize,
-}
-
-impl RedisOptions {
-    /// Creates the options for a server, given as `redis://user:password@host:port/database`; with
-    /// `rediss`, the connection is encrypted.
-    ///
-    /// # Errors
-    /// Returns an error if the address is invalid.
-    pub fn new(address: &str) -> Result<Self, StoreError> {
-        let unknown = Place::Server("Redis".into());
-        let info = address.into_connection_info();
-        let info = info.map_err(|error| convert(error, &unknown))?;
-        let database = info.redis_settings().db();
-        let scheme = address.split(':').next().unwrap_or_default();
-        let place = Place::Server(format!("{scheme}://{}/{database}", info.addr()));
-        if scheme == "rediss" && rustls::crypto::CryptoProvider::get_default().is_none() {
-            // The client takes the provider of the process. One that was set meanwhile is as good.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let client = Client::open(info).map_err(|error| convert(error, &place))?;
-        Ok(Self {
-            client,
-            place,
-            prefix: "switchboard".to_owned(),
-            connect_timeout: Duration::from_secs(10),
-            response_timeout: Duration::from_secs(30),
-            search_limit: 100_000,
-        })
-    }
-
-    /// Sets the beginning of the names of all keys (`switchboard`). Stores with different prefixes have
-    /// nothing in common.
-    #[must_use]
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets the time that a call waits for a connection (10 s), also while the server restarts.
-    #[must_use]
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
-        self
-    }
-
-    /// Sets the time that a call waits for the answer to a command (30 s).
-    #[must_use]
-    pub fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.response_timeout = timeout;
-        self
-    }
-
-    /// Sets the number of entries that a search reads at most (100,000), those of the last changed
-    /// conversations first. Redis cannot search by itself.
-    #[must_use]
-    pub fn search_limit(mut self, entries: usize) -> Self {
-        self.search_limit = entries;
-        self
-    }
-
-    /// Connects, and warns if the server's settings lose conversations.
-    ///
-    /// # Errors
-    /// Returns an error if the server cannot be reached or denies access, or if the conversations were
-    /// stored by a later version. These are left as they are.
-    pub async fn open(self) -> Result<RedisStore, StoreError> {
-        let (connect, response) = (self.connect_timeout, self.response_timeout);
-        let connection = Connection::open(self.client, connect, response, self.place).await?;
-        let mut handle = connection.get().await?;
-        persistence::check(&mut handle.connection, connection.place()).await;
-        let inner = Inner {
-            connection,
-            scripts: Scripts::new(),
-            prefix: format!("{{{}}}", self.prefix),
-            search_limit: self.search_limit,
-        };
-        inner.check_version().await?;
-        Ok(RedisStore(Arc::new(inner)))
-    }
-}
-
 impl RedisStore {
     /// Connects with the usual [`RedisOptions`].
     ///
@@ -202,16 +101,9 @@ impl RedisStore {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RedisStore").field(self.0.connection.place()).finish()
-    }
-}
-
-impl fmt::Debug for RedisOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisOptions")
-            .field("place", &self.place)
-            .field("prefix", &self.prefix)
-            .finish_non_exhaustive()
+        f.debug_tuple("RedisStore")
+            .field(self.0.connection.place())
+            .finish()
     }
 }
 
@@ -219,7 +111,12 @@ impl Inner {
     async fn check_version(&self) -> Result<(), StoreError> {
         let key = format!("{}:version", self.prefix);
         let mut pipeline = redis::pipe();
-        pipeline.cmd("SET").arg(&key).arg(VERSION).arg("NX").ignore();
+        pipeline
+            .cmd("SET")
+            .arg(&key)
+            .arg(VERSION)
+            .arg("NX")
+            .ignore();
         pipeline.cmd("GET").arg(&key);
         let (version,): (u32,) = self.query(&pipeline).await?;
         if version > VERSION {
@@ -292,75 +189,13 @@ impl Inner {
         }
     }
 
-    async fn commit(&self, id: &str, commit: &Commit) -> Result<Committed, StoreError> {
-        let lost = match self.commit_once(id, commit, false).await {
-            Err(Failure::Lost(error)) => error,
-            done => return done.map_err(|failure| self.error(failure)),
-        };
-        if commit.number == 0 && commit.expected == Expected::Any {
-            return Err(self.unknown_outcome(lost));
-        }
-        match self.commit_once(id, commit, true).await {
-            // Another writer was faster, or the first attempt was stored.
-            Ok(Committed::Conflict) if commit.number == 0 => Err(self.unknown_outcome(lost)),
-            done => done.map_err(|failure| self.unknown_outcome(self.error(failure))),
-        }
-    }
-
-    async fn commit_once(
-        &self,
-        id: &str,
-        commit: &Commit,
-        is_repeated: bool,
-    ) -> Result<Committed, Failure> {
-        let (expects, epoch, next) = match commit.expected {
-            Expected::At(revision) => ("at", revision.epoch, revision.next),
-            Expected::New => ("new", 0, 0),
-            _ => ("any", 0, 0),
-        };
-        let change = |is_set: Option<bool>| match is_set {
-            None => "keep",
-            Some(true) => "set",
-            Some(false) => "unset",
-        };
-        let agent = commit.agent.as_ref();
-        let expires = commit.expires.flatten();
-        let mut script = self.scripts.commit.prepare_invoke();
-        for key in self.keys(id) {
-            script.key(key);
-        }
-        script
-            .arg(expects)
-            .arg(epoch)
-            .arg(next)
-            .arg(&*commit.run)
-            .arg(commit.number)
-            .arg(u8::from(is_repeated))
-            .arg(id)
-            .arg(to_millis(commit.time))
-            .arg(commit.state_index().map_or_else(String::new, |index| index.to_string()))
-            .arg(change(agent.map(Option::is_some)))
-            .arg(agent.and_then(|agent| agent.as_deref()).unwrap_or_default())
-            .arg(change(commit.details.as_ref().map(|_| true)))
-            .arg(commit.details.as_deref().unwrap_or_default())
-            .arg(change(commit.expires.map(|expires| expires.is_some())))
-            .arg(expires.map(to_millis).unwrap_or_default())
-            .arg(Revision::of_new_conversation().epoch);
-        for entry in &commit.entries {
-            let encoded = entries::encode(entry).map_err(|error| Failure::Other(self.storage(error)))?;
-            script.arg(encoded);
-        }
-        let committed: Option<(u64, u64)> = self.invoke_once(&script).await?;
-        Ok(committed.map_or(Committed::Conflict, |(epoch, next)| {
-            Committed::At(Revision::new(epoch, next))
-        }))
-    }
-
     async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, StoreError> {
         // Lua's numbers are exact up to here.
         let exact = |position: u64| position.min(1 << 53);
         let mut script = self.scripts.read.prepare_invoke();
-        script.key(self.key("head", id)).key(self.key("entries", id));
+        script
+            .key(self.key("head", id))
+            .key(self.key("entries", id));
         script.arg(exact(positions.start)).arg(exact(positions.end));
         let (first, stored): (u64, Vec<Vec<u8>>) = self.invoke(&script).await?;
         let entries = stored.iter().zip(first..);
@@ -394,14 +229,26 @@ impl Inner {
         match query.expired_before {
             Some(time) => {
                 let until = to_millis(time);
-                pipeline.cmd("ZRANGEBYSCORE").arg(expires).arg("-inf").arg(until);
+                pipeline
+                    .cmd("ZRANGEBYSCORE")
+                    .arg(expires)
+                    .arg("-inf")
+                    .arg(until);
             }
             None => {
                 // The scores are negative, so that the last changed come first.
-                let from = query.changed_before.map(|time| format!("({}", -to_millis(time)));
+                let from = query
+                    .changed_before
+                    .map(|time| format!("({}", -to_millis(time)));
                 let from = from.unwrap_or_else(|| "-inf".to_owned());
-                let limit = query.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-                pipeline.cmd("ZRANGEBYSCORE").arg(changed).arg(from).arg("+inf");
+                let limit = query
+                    .limit
+                    .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+                pipeline
+                    .cmd("ZRANGEBYSCORE")
+                    .arg(changed)
+                    .arg(from)
+                    .arg("+inf");
                 pipeline.arg("LIMIT").arg(0).arg(limit.unwrap_or(-1));
             }
         }
@@ -443,19 +290,6 @@ impl Inner {
             found.truncate(limit);
         }
         Ok(found)
-    }
-
-    fn unknown_outcome(&self, cause: impl Into<BoxError>) -> StoreError {
-        let cause = cause.into();
-        let message = format!("the connection was lost during a commit ({cause})");
-        let place = self.connection.place().clone();
-        StoreError::new(StoreErrorKind::UnknownOutcome, place, message).caused_by(cause)
-    }
-
-    fn storage(&self, error: impl Into<BoxError>) -> StoreError {
-        let error = error.into();
-        let place = self.connection.place().clone();
-        StoreError::new(StoreErrorKind::Storage, place, error.to_string()).caused_by(error)
     }
 }
 

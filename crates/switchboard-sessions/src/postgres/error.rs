@@ -22,7 +22,9 @@ pub(super) fn is_starting(error: &sqlx::Error) -> bool {
         return false;
     };
     // cannot_connect_now, too_many_connections
-    error.code().is_some_and(|code| matches!(&*code, "57P03" | "53300"))
+    error
+        .code()
+        .is_some_and(|code| matches!(&*code, "57P03" | "53300"))
 }
 
 /// The error of a statement that the server did not answer in time.
@@ -42,11 +44,15 @@ pub(super) fn convert(error: sqlx::Error, place: &Place) -> StoreError {
         sqlx::Error::Io(error) => (StoreErrorKind::Unreachable, error.to_string()),
         sqlx::Error::Tls(error) => (
             StoreErrorKind::Unreachable,
-            format!("no encrypted connection: {error}; `sslmode` and `sslrootcert` of the address set what is accepted"),
+            format!(
+                "no encrypted connection: {error}; `sslmode` and `sslrootcert` of the address set what is accepted"
+            ),
         ),
         sqlx::Error::Configuration(error) => (
             StoreErrorKind::Address,
-            format!("the address is invalid ({error}); write postgres://user:password@host:port/database"),
+            format!(
+                "the address is invalid ({error}); write postgres://user:password@host:port/database"
+            ),
         ),
         error => (StoreErrorKind::Storage, error.to_string()),
     };

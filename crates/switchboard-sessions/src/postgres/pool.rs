@@ -94,7 +94,11 @@ impl Pool {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => {
                 let closed = "the store was closed";
-                return Err(StoreError::new(StoreErrorKind::Closed, self.place.clone(), closed));
+                return Err(StoreError::new(
+                    StoreErrorKind::Closed,
+                    self.place.clone(),
+                    closed,
+                ));
             }
             Err(_) => return Err(self.all_in_use()),
         };
@@ -144,15 +148,23 @@ impl Pool {
         // The statements rely on seeing what others have committed while they waited for a lock.
         let settings = format!(
             "SET statement_timeout = {}; SET default_transaction_isolation = 'read committed'",
-            self.settings.statement_timeout.as_millis().clamp(1, i32::MAX as u128)
+            self.settings
+                .statement_timeout
+                .as_millis()
+                .clamp(1, i32::MAX as u128)
         );
-        connection.execute(sqlx::raw_sql(AssertSqlSafe(settings))).await?;
+        connection
+            .execute(sqlx::raw_sql(AssertSqlSafe(settings)))
+            .await?;
         Ok(connection)
     }
 
     /// Waits until no connection is in use, and closes all.
     pub(super) async fn close(&self) {
-        let all = self.permits.acquire_many(self.settings.max_connections).await;
+        let all = self
+            .permits
+            .acquire_many(self.settings.max_connections)
+            .await;
         self.permits.close();
         drop(all);
         let idle = std::mem::take(&mut *self.idle());

@@ -100,7 +100,11 @@ pub(super) async fn migrate(
         }
         execute(&mut transaction, create, &schema).await?;
     }
-    for (step, number) in STEPS.iter().zip(1_i64..).skip(usize::try_from(version).unwrap_or(0)) {
+    for (step, number) in STEPS
+        .iter()
+        .zip(1_i64..)
+        .skip(usize::try_from(version).unwrap_or(0))
+    {
         execute(&mut transaction, step, &schema).await?;
         let done = format!("INSERT INTO {schema}.migrations (version) VALUES ({number})");
         transaction.execute(AssertSqlSafe(done)).await?;
@@ -109,9 +113,15 @@ pub(super) async fn migrate(
     Ok(Migrated::Current)
 }
 
-async fn execute(connection: &mut PgConnection, text: &str, schema: &str) -> Result<(), sqlx::Error> {
+async fn execute(
+    connection: &mut PgConnection,
+    text: &str,
+    schema: &str,
+) -> Result<(), sqlx::Error> {
     let text = text.replace("{schema}", schema);
-    connection.execute(sqlx::raw_sql(AssertSqlSafe(text))).await?;
+    connection
+        .execute(sqlx::raw_sql(AssertSqlSafe(text)))
+        .await?;
     Ok(())
 }
 
@@ -132,6 +142,8 @@ async fn version(connection: &mut PgConnection, schema: &str) -> Result<i64, sql
     }
     let schema = quoted(schema);
     let version = format!("SELECT COALESCE(MAX(version), 0)::bigint FROM {schema}.migrations");
-    let row = sqlx::query(AssertSqlSafe(version)).fetch_one(connection).await?;
+    let row = sqlx::query(AssertSqlSafe(version))
+        .fetch_one(connection)
+        .await?;
     row.try_get(0)
 }

@@ -56,7 +56,9 @@ impl Connection {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(connect_timeout))
             .set_response_timeout(Some(response_timeout));
-        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+        let connection = client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await;
         let connection = connection.map_err(|error| convert(error, &place))?;
         Ok(Self {
             client,
@@ -81,7 +83,11 @@ impl Connection {
         let mut current = self.current.lock().await;
         if current.is_closed {
             let closed = "the store was closed";
-            return Err(StoreError::new(StoreErrorKind::Closed, self.place.clone(), closed));
+            return Err(StoreError::new(
+                StoreErrorKind::Closed,
+                self.place.clone(),
+                closed,
+            ));
         }
         let connection = match &current.connection {
             Some(connection) => connection.clone(),
@@ -119,7 +125,10 @@ impl Connection {
     /// A connection to a server that has loaded its data.
     async fn try_connect(&self) -> Result<MultiplexedConnection, RedisError> {
         let config = &self.config;
-        let connection = self.client.get_multiplexed_async_connection_with_config(config).await;
+        let connection = self
+            .client
+            .get_multiplexed_async_connection_with_config(config)
+            .await;
         let mut connection = connection?;
         let _: String = redis::cmd("PING").query_async(&mut connection).await?;
         Ok(connection)

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use switchboard_core::conversation::{
-    Entry, EntryContent, Head, Revision, from_millis, to_millis,
-};
+use switchboard_core::conversation::{Entry, EntryContent, Head, Revision, from_millis, to_millis};
 
 /// The first line of a stored entry, as JSON. The content follows it as it is.
 #[derive(Serialize, Deserialize)]

@@ -9,7 +9,10 @@ use crate::error::Place;
 pub(super) async fn check(connection: &mut MultiplexedConnection, place: &Place) {
     let mut sections = String::new();
     for section in ["persistence", "memory"] {
-        let info = redis::cmd("INFO").arg(section).query_async(connection).await;
+        let info = redis::cmd("INFO")
+            .arg(section)
+            .query_async(connection)
+            .await;
         sections += &info.unwrap_or_else(|_| String::new());
     }
     let save = setting(connection, "save").await;
@@ -21,14 +24,22 @@ pub(super) async fn check(connection: &mut MultiplexedConnection, place: &Place)
 
 async fn setting(connection: &mut MultiplexedConnection, name: &str) -> Option<String> {
     let mut command = redis::cmd("CONFIG");
-    let config: Vec<String> = command.arg("GET").arg(name).query_async(connection).await.ok()?;
+    let config: Vec<String> = command
+        .arg("GET")
+        .arg(name)
+        .query_async(connection)
+        .await
+        .ok()?;
     config.into_iter().nth(1)
 }
 
 fn problems(info: &str, save: Option<&str>, fsync: Option<&str>) -> Vec<&'static str> {
     let field = |name: &str| {
         let lines = info.lines();
-        lines.filter_map(|line| line.split_once(':')).find(|(key, _)| *key == name).map(|(_, value)| value.trim())
+        lines
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value.trim())
     };
     let mut problems = Vec::new();
     match (field("aof_enabled"), save, fsync) {
@@ -66,15 +77,35 @@ mod tests {
             ("aof_enabled:1\r\n", Some(""), Some("always"), vec![]),
             ("aof_enabled:1\r\n", Some(""), Some("everysec"), vec![]),
             ("", None, None, vec![]),
-            ("aof_enabled:0\r\n", Some(""), Some("everysec"), vec!["nothing to disk"]),
-            ("aof_enabled:0\r\n", Some("3600 1"), None, vec!["only now and then"]),
-            ("aof_enabled:1\r\n", Some(""), Some("no"), vec!["leaves writing"]),
+            (
+                "aof_enabled:0\r\n",
+                Some(""),
+                Some("everysec"),
+                vec!["nothing to disk"],
+            ),
+            (
+                "aof_enabled:0\r\n",
+                Some("3600 1"),
+                None,
+                vec!["only now and then"],
+            ),
+            (
+                "aof_enabled:1\r\n",
+                Some(""),
+                Some("no"),
+                vec!["leaves writing"],
+            ),
             (limited, Some(""), Some("always"), vec!["removes keys"]),
         ];
         for (info, save, fsync, expected) in cases {
             let found = problems(info, save, fsync);
             assert_eq!(found.len(), expected.len(), "{info:?}: {found:?}");
-            assert!(found.iter().zip(&expected).all(|(found, part)| found.contains(part)));
+            assert!(
+                found
+                    .iter()
+                    .zip(&expected)
+                    .all(|(found, part)| found.contains(part))
+            );
         }
     }
 }

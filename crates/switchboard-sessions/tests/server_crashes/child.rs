@@ -21,7 +21,11 @@ pub(crate) const CONVERSATION: &str = "c";
 
 /// The number of entries of a commit; there is no commit 0.
 pub(crate) fn batch_size(commit: u32) -> usize {
-    if commit == 0 { 0 } else { 1 + commit as usize % 5 }
+    if commit == 0 {
+        0
+    } else {
+        1 + commit as usize % 5
+    }
 }
 
 /// A process that commits as fast as it can.
@@ -35,7 +39,12 @@ pub(crate) struct Child {
 impl Child {
     pub(crate) fn start(kind: &str, name: &str) -> Self {
         let mut process = Command::new(env::current_exe().unwrap())
-            .args(["--exact", "child::commit_forever", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "child::commit_forever",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(KIND, kind)
             .env(NAME, name)
             .stdout(Stdio::piped())
@@ -68,9 +77,12 @@ impl Child {
     pub(crate) fn wait_for_commit(&mut self) {
         let before = self.answered();
         let guard = self.answered.0.lock().unwrap();
-        let wait = self.answered.1.wait_timeout_while(guard, Duration::from_secs(60), |answered| {
-            *answered <= before
-        });
+        let wait = self
+            .answered
+            .1
+            .wait_timeout_while(guard, Duration::from_secs(60), |answered| {
+                *answered <= before
+            });
         assert!(!wait.unwrap().1.timed_out(), "no commit within 60 s");
     }
 

@@ -31,13 +31,21 @@ fn name(test: &str) -> String {
 async fn postgres(name: &str) -> PostgresStore {
     let address = std::env::var("SWITCHBOARD_TEST_POSTGRES").unwrap();
     let options = PostgresOptions::new(&address).unwrap().schema(name);
-    options.connect_timeout(Duration::from_secs(60)).open().await.unwrap()
+    options
+        .connect_timeout(Duration::from_secs(60))
+        .open()
+        .await
+        .unwrap()
 }
 
 async fn redis(name: &str) -> RedisStore {
     let address = std::env::var("SWITCHBOARD_TEST_REDIS").unwrap();
     let options = RedisOptions::new(&address).unwrap().prefix(name);
-    options.connect_timeout(Duration::from_secs(60)).open().await.unwrap()
+    options
+        .connect_timeout(Duration::from_secs(60))
+        .open()
+        .await
+        .unwrap()
 }
 
 async fn sqlite(name: &str) -> SqliteStore {
@@ -59,7 +67,10 @@ fn pause(kill: u32) -> Duration {
 fn kill_and_start(server: &str) {
     for action in ["--kill", "--start"] {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/with-servers");
-        let status = Command::new(script).args([action, server]).status().unwrap();
+        let status = Command::new(script)
+            .args([action, server])
+            .status()
+            .unwrap();
         assert!(status.success(), "{action} {server}");
     }
 }
@@ -83,11 +94,21 @@ impl Checked {
                 self.of_commit = 0;
             }
             assert_eq!(entry.commit, self.commit, "at {}", entry.position);
-            let text = entry.content.item().and_then(Item::text).unwrap().into_owned();
+            let text = entry
+                .content
+                .item()
+                .and_then(Item::text)
+                .unwrap()
+                .into_owned();
             assert_eq!(text, format!("{} {}", self.commit, self.of_commit));
             self.of_commit += 1;
         }
-        assert_eq!(self.of_commit, batch_size(self.commit), "commit {} is not whole", self.commit);
+        assert_eq!(
+            self.of_commit,
+            batch_size(self.commit),
+            "commit {} is not whole",
+            self.commit
+        );
         self.commit
     }
 }
@@ -100,12 +121,22 @@ async fn kill_writers(kind: &str, name: &str, store: impl ConversationStore) {
         child.wait_for_commit();
         std::thread::sleep(pause(kill));
         let answered = child.kill();
-        let entries = store.read(CONVERSATION, checked.position..u64::MAX).await.unwrap();
+        let entries = store
+            .read(CONVERSATION, checked.position..u64::MAX)
+            .await
+            .unwrap();
         let stored = checked.check(&entries);
         // The last one may have been stored and not told.
-        assert!((answered..=answered + 1).contains(&stored), "{answered} {stored}");
+        assert!(
+            (answered..=answered + 1).contains(&stored),
+            "{answered} {stored}"
+        );
     }
-    println!("{kind}: {} kills of the writer, {} commits", kills(), checked.commit);
+    println!(
+        "{kind}: {} kills of the writer, {} commits",
+        kills(),
+        checked.commit
+    );
     store.close().await;
 }
 
@@ -118,18 +149,36 @@ async fn kill_server(kind: &str, name: &str, store: impl ConversationStore) {
         std::thread::sleep(pause(kill));
         kill_and_start(kind);
         let answered = child.answered();
-        let next = store.head(CONVERSATION).await.unwrap().unwrap().revision.next;
-        let entries = store.read(CONVERSATION, checked.position..next).await.unwrap();
+        let next = store
+            .head(CONVERSATION)
+            .await
+            .unwrap()
+            .unwrap()
+            .revision
+            .next;
+        let entries = store
+            .read(CONVERSATION, checked.position..next)
+            .await
+            .unwrap();
         let stored = checked.check(&entries);
         assert!(stored >= answered, "{answered} {stored}");
     }
     child.wait_for_commit();
     let failed = child.failed();
     let answered = child.kill();
-    let entries = store.read(CONVERSATION, checked.position..u64::MAX).await.unwrap();
+    let entries = store
+        .read(CONVERSATION, checked.position..u64::MAX)
+        .await
+        .unwrap();
     let stored = checked.check(&entries);
-    assert!((answered..=answered + 1).contains(&stored), "{answered} {stored}");
-    println!("{kind}: {} kills of the server, {stored} commits, {failed} errors told", kills());
+    assert!(
+        (answered..=answered + 1).contains(&stored),
+        "{answered} {stored}"
+    );
+    println!(
+        "{kind}: {} kills of the server, {stored} commits, {failed} errors told",
+        kills()
+    );
     store.close().await;
 }
 

@@ -8,13 +8,21 @@ use switchboard_core::{Agent, Runner, Session, filters, handoff};
 use crate::*;
 
 fn words(items: &Items) -> Vec<String> {
-    let text = |item: &Item| item.text().or_else(|| item.name()).unwrap_or_default().into_owned();
+    let text = |item: &Item| {
+        item.text()
+            .or_else(|| item.name())
+            .unwrap_or_default()
+            .into_owned()
+    };
     items.iter().map(text).collect()
 }
 
 async fn record(conversation: &Conversation) -> Vec<String> {
     let entries = conversation.record(None).await.unwrap();
-    let items: Items = entries.iter().filter_map(|entry| entry.content.item().cloned()).collect();
+    let items: Items = entries
+        .iter()
+        .filter_map(|entry| entry.content.item().cloned())
+        .collect();
     words(&items)
 }
 

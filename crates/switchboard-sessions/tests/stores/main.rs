@@ -43,6 +43,7 @@ macro_rules! tests {
     )*};
 }
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod addresses;
 mod backends;
 mod commits;
@@ -109,7 +110,11 @@ async fn all(store: &impl ConversationStore, id: &str) -> Vec<Entry> {
 async fn texts(store: &impl ConversationStore, id: &str) -> Vec<(u64, String)> {
     let entries = all(store, id).await;
     let text = |entry: &Entry| {
-        let text = entry.content.item().and_then(Item::text).unwrap_or_default();
+        let text = entry
+            .content
+            .item()
+            .and_then(Item::text)
+            .unwrap_or_default();
         (entry.position, text.into_owned())
     };
     entries.iter().map(text).collect()

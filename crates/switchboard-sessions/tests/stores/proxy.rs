@@ -67,7 +67,12 @@ impl Proxy {
         let answers = async {
             let mut buffer = vec![0; 1 << 16];
             while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
-                let lost = self.mode.compare_exchange(LOSE_ANSWER, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+                let lost = self.mode.compare_exchange(
+                    LOSE_ANSWER,
+                    OPEN,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                );
                 if lost.is_ok() {
                     return;
                 }

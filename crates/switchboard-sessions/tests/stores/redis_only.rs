@@ -39,7 +39,12 @@ async fn behind_proxy() -> (Proxy, RedisStore) {
 #[ignore = "needs Redis; ./test starts one"]
 async fn all_keys_are_in_one_slot_of_a_cluster_and_are_gone_after_a_delete() {
     let prefix = unique_name();
-    let store = RedisOptions::new(&server()).unwrap().prefix(&prefix).open().await.unwrap();
+    let store = RedisOptions::new(&server())
+        .unwrap()
+        .prefix(&prefix)
+        .open()
+        .await
+        .unwrap();
     for id in ["a", "{b}", "c:d"] {
         let mut first = commit(Expected::New, "r", 1, &["x"]);
         first.expires = Some(Some(time(0)));
@@ -49,7 +54,11 @@ async fn all_keys_are_in_one_slot_of_a_cluster_and_are_gone_after_a_delete() {
     let mut connection = connection().await;
     let keys: Vec<String> = connection.keys(format!("*{prefix}*")).await.unwrap();
     assert_eq!(keys.len(), 3 * 3 + 3);
-    assert!(keys.iter().all(|key| key.starts_with(&format!("{{{prefix}}}:"))), "{keys:?}");
+    assert!(
+        keys.iter()
+            .all(|key| key.starts_with(&format!("{{{prefix}}}:"))),
+        "{keys:?}"
+    );
     for id in ["a", "{b}", "c:d"] {
         store.release(id, "owner").await.unwrap();
         assert!(store.delete(id).await.unwrap());
@@ -64,7 +73,10 @@ async fn conversations_of_a_later_version_are_refused() {
     let prefix = unique_name();
     let options = RedisOptions::new(&server()).unwrap().prefix(&prefix);
     let mut connection = connection().await;
-    let _: () = connection.set(format!("{{{prefix}}}:version"), 99).await.unwrap();
+    let _: () = connection
+        .set(format!("{{{prefix}}}:version"), 99)
+        .await
+        .unwrap();
     let error = options.open().await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Newer);
     assert_eq!(
@@ -81,14 +93,38 @@ async fn conversations_of_a_later_version_are_refused() {
 #[tokio::test]
 #[ignore = "needs Redis; ./test starts one"]
 async fn a_key_of_another_program_makes_a_commit_fail_as_a_whole() {
-    for (kind, id) in [("head", "c"), ("entries", "c"), ("changed", ""), ("expires", "")] {
+    for (kind, id) in [
+        ("head", "c"),
+        ("entries", "c"),
+        ("changed", ""),
+        ("expires", ""),
+    ] {
         let prefix = unique_name();
-        let store = RedisOptions::new(&server()).unwrap().prefix(&prefix).open().await.unwrap();
+        let store = RedisOptions::new(&server())
+            .unwrap()
+            .prefix(&prefix)
+            .open()
+            .await
+            .unwrap();
         let mut connection = connection().await;
-        let suffix = if id.is_empty() { String::new() } else { format!(":{id}") };
-        let _: () = connection.set(format!("{{{prefix}}}:{kind}{suffix}"), "x").await.unwrap();
-        let error = store.commit("c", commit(Expected::New, "r", 1, &["x"])).await.unwrap_err();
-        assert_eq!(store_error(&error).kind(), StoreErrorKind::Foreign, "{error}");
+        let suffix = if id.is_empty() {
+            String::new()
+        } else {
+            format!(":{id}")
+        };
+        let _: () = connection
+            .set(format!("{{{prefix}}}:{kind}{suffix}"), "x")
+            .await
+            .unwrap();
+        let error = store
+            .commit("c", commit(Expected::New, "r", 1, &["x"]))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            store_error(&error).kind(),
+            StoreErrorKind::Foreign,
+            "{error}"
+        );
         let keys: Vec<String> = connection.keys(format!("*{prefix}*")).await.unwrap();
         assert_eq!(keys.len(), 2, "{keys:?}");
     }
@@ -101,7 +137,11 @@ async fn scripts_that_the_server_has_forgotten_are_sent_again() {
     let first = committed(&store, "c", commit(Expected::New, "r", 1, &["a"])).await;
     let mut connection = connection().await;
     let flush = async |connection: &mut MultiplexedConnection| {
-        let _: () = redis::cmd("SCRIPT").arg("FLUSH").query_async(connection).await.unwrap();
+        let _: () = redis::cmd("SCRIPT")
+            .arg("FLUSH")
+            .query_async(connection)
+            .await
+            .unwrap();
     };
     flush(&mut connection).await;
     committed(&store, "c", commit(Expected::At(first), "r", 2, &["b"])).await;
@@ -117,11 +157,19 @@ async fn a_search_reads_no_more_entries_than_it_may() {
     for (id, at) in [("old", 1), ("new", 2)] {
         let mut commit = commit(Expected::New, "r", 1, &["word"; 250]);
         commit.time = time(at);
-        commit.entries.iter_mut().for_each(|entry| entry.time = time(at));
+        commit
+            .entries
+            .iter_mut()
+            .for_each(|entry| entry.time = time(at));
         committed(&store, id, commit).await;
     }
     let found = store.search("word", 1_000).await.unwrap();
-    let of = |id: &str| found.iter().filter(|found| &*found.conversation == id).count();
+    let of = |id: &str| {
+        found
+            .iter()
+            .filter(|found| &*found.conversation == id)
+            .count()
+    };
     assert_eq!(of("new"), 250);
     assert!((1..250).contains(&of("old")));
 }
@@ -133,9 +181,20 @@ async fn a_closed_store_says_so() {
     store.close().await;
     store.close().await;
     let error = store.head("c").await.unwrap_err();
-    assert_eq!(store_error(&error).kind(), StoreErrorKind::Closed, "{error}");
-    let error = store.commit("c", commit(Expected::New, "r", 1, &["x"])).await.unwrap_err();
-    assert_eq!(store_error(&error).kind(), StoreErrorKind::Closed, "{error}");
+    assert_eq!(
+        store_error(&error).kind(),
+        StoreErrorKind::Closed,
+        "{error}"
+    );
+    let error = store
+        .commit("c", commit(Expected::New, "r", 1, &["x"]))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        store_error(&error).kind(),
+        StoreErrorKind::Closed,
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -166,7 +225,10 @@ async fn a_commit_whose_answer_is_lost_is_stored_once() {
     proxy.lose_next_answer();
     let third = committed(&store, "c", commit(Expected::Any, "r", 3, &["c"])).await;
     assert_eq!((first.next, second.next, third.next), (1, 2, 3));
-    assert_eq!(texts(&store, "c").await, [(0, "a".into()), (1, "b".into()), (2, "c".into())]);
+    assert_eq!(
+        texts(&store, "c").await,
+        [(0, "a".into()), (1, "b".into()), (2, "c".into())]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -174,15 +236,24 @@ async fn a_commit_whose_answer_is_lost_is_stored_once() {
 async fn a_commit_without_a_number_whose_answer_is_lost_may_be_stored() {
     let (proxy, store) = behind_proxy().await;
     proxy.lose_next_answer();
-    let error = store.commit("c", commit(Expected::Any, "", 0, &["b"])).await.unwrap_err();
+    let error = store
+        .commit("c", commit(Expected::Any, "", 0, &["b"]))
+        .await
+        .unwrap_err();
     let error = store_error(&error);
-    assert_eq!((error.kind(), error.conversation()), (StoreErrorKind::UnknownOutcome, Some("c")));
+    assert_eq!(
+        (error.kind(), error.conversation()),
+        (StoreErrorKind::UnknownOutcome, Some("c"))
+    );
     let advice = "load the conversation to see if it was stored, and try again if it was not";
     assert!(error.to_string().ends_with(advice), "{error}");
     assert_eq!(texts(&store, "c").await, [(0, "b".into())]);
     let at = head(&store, "c").await.revision;
     proxy.lose_next_answer();
-    let error = store.commit("c", commit(Expected::At(at), "", 0, &["c"])).await.unwrap_err();
+    let error = store
+        .commit("c", commit(Expected::At(at), "", 0, &["c"]))
+        .await
+        .unwrap_err();
     assert_eq!(store_error(&error).kind(), StoreErrorKind::UnknownOutcome);
 }
 
@@ -193,11 +264,21 @@ async fn a_server_that_falls_silent_is_given_up_and_used_again_later() {
     let first = committed(&store, "c", commit(Expected::New, "r", 1, &["a"])).await;
     proxy.fall_silent();
     let error = store.head("c").await.unwrap_err();
-    assert_eq!(store_error(&error).kind(), StoreErrorKind::Unreachable, "{error}");
+    assert_eq!(
+        store_error(&error).kind(),
+        StoreErrorKind::Unreachable,
+        "{error}"
+    );
     let again = commit(Expected::At(first), "r", 2, &["b"]);
     let error = store.commit("c", again.clone()).await.unwrap_err();
     let kind = store_error(&error).kind();
-    assert!(matches!(kind, StoreErrorKind::Unreachable | StoreErrorKind::UnknownOutcome), "{error}");
+    assert!(
+        matches!(
+            kind,
+            StoreErrorKind::Unreachable | StoreErrorKind::UnknownOutcome
+        ),
+        "{error}"
+    );
     proxy.restore();
     committed(&store, "c", again).await;
     assert_eq!(texts(&store, "c").await, [(0, "a".into()), (1, "b".into())]);

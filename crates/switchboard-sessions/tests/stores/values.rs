@@ -24,9 +24,34 @@ fn odd_items() -> Vec<String> {
 /// Names that a store may take for something else.
 fn odd_names() -> Vec<String> {
     let names = [
-        "", " ", "  ", "a", "A", "a ", "a:b", "{a}", "a}b{", "a%_*?[b]^", "\\", "\\\\", "\\0", "\0", "\0\0",
-        "a\0b", "\n", "\r\n", "'; DROP TABLE entries; --", "\"", "\u{e9}", "e\u{301}", "\u{1f600}",
-        "\u{10ffff}", "\u{feff}", "null", "0", "-1",
+        "",
+        " ",
+        "  ",
+        "a",
+        "A",
+        "a ",
+        "a:b",
+        "{a}",
+        "a}b{",
+        "a%_*?[b]^",
+        "\\",
+        "\\\\",
+        "\\0",
+        "\0",
+        "\0\0",
+        "a\0b",
+        "\n",
+        "\r\n",
+        "'; DROP TABLE entries; --",
+        "\"",
+        "\u{e9}",
+        "e\u{301}",
+        "\u{1f600}",
+        "\u{10ffff}",
+        "\u{feff}",
+        "null",
+        "0",
+        "-1",
     ];
     let mut names: Vec<String> = names.map(String::from).into();
     names.push("long".repeat(400));

@@ -16,7 +16,13 @@ fn conversations() -> usize {
 }
 
 /// Commits until there is no conflict, as a run does that is tried again.
-async fn commit_at_head(store: &impl ConversationStore, id: &str, run: &str, number: u32, texts: &[&str]) {
+async fn commit_at_head(
+    store: &impl ConversationStore,
+    id: &str,
+    run: &str,
+    number: u32,
+    texts: &[&str],
+) {
     loop {
         let head = store.head(id).await.unwrap();
         let expected = head.map_or(Expected::New, |head| Expected::At(head.revision));
