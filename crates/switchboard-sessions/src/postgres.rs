@@ -98,12 +98,14 @@ enum Failure {
 }
 
 impl Inner {
-    /// Returns the rows of a statement, which is run again on another connection if one is lost.
+    /// Returns the rows of a statement about one conversation or all, which is run again on another
+    /// connection if one is lost.
     async fn rows<'q>(
         &self,
+        id: Option<&str>,
         query: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, StoreError> {
-        self.abandoned.settled().await;
+        self.abandoned.settled(id).await;
         let mut condition = Condition::Any;
         loop {
             let mut connection = self.pool.acquire(condition).await?;
@@ -189,7 +191,7 @@ impl ConversationStore for PostgresStore {
         let inner = &self.0;
         let name = inner.name(id)?;
         let query = || sqlx::query(inner.statements.head.sql()).bind(&*name);
-        let rows = inner.rows(query).await;
+        let rows = inner.rows(Some(id), query).await;
         let rows = rows.map_err(|error| error.in_conversation(id))?;
         let head = rows.first().map(rows::head).transpose();
         Ok(head.map_err(|error| convert(error, inner.pool.place()))?)
@@ -204,7 +206,7 @@ impl ConversationStore for PostgresStore {
                 .bind(stored_position(positions.start))
                 .bind(stored_position(positions.end))
         };
-        let rows = inner.rows(query).await;
+        let rows = inner.rows(Some(id), query).await;
         let rows = rows.map_err(|error| error.in_conversation(id))?;
         let entries = rows
             .iter()
@@ -213,9 +215,9 @@ impl ConversationStore for PostgresStore {
     }
 
     async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
-        self.0.abandoned.settled().await;
+        self.0.abandoned.settled(Some(id)).await;
         let (inner, name): (_, Arc<str>) = (self.0.clone(), id.into());
-        let (caller, running) = self.0.abandoned.begin();
+        let (caller, running) = self.0.abandoned.begin(&name);
         // A task of its own goes on when the caller does not: a statement that was sent is awaited.
         let task = tokio::spawn(async move {
             let committed = inner.commit(&name, &commit).await;
@@ -233,7 +235,7 @@ impl ConversationStore for PostgresStore {
     async fn clear(&self, id: &str) -> Result<(), BoxError> {
         let inner = &self.0;
         let name = inner.name(id)?;
-        inner.abandoned.settled().await;
+        inner.abandoned.settled(Some(id)).await;
         let mut condition = Condition::Any;
         loop {
             let mut connection = inner.pool.acquire(condition).await?;
@@ -255,7 +257,7 @@ impl ConversationStore for PostgresStore {
         let inner = &self.0;
         let name = inner.name(id)?;
         let query = || sqlx::query(inner.statements.delete.sql()).bind(&*name);
-        let deleted = inner.rows(query).await;
+        let deleted = inner.rows(Some(id), query).await;
         let deleted = deleted.map_err(|error| error.in_conversation(id))?;
         Ok(!deleted.is_empty())
     }
@@ -271,7 +273,7 @@ impl ConversationStore for PostgresStore {
                 .bind(query.expired_before.map(to_millis))
                 .bind(limit)
         };
-        let rows = inner.rows(query).await?;
+        let rows = inner.rows(None, query).await?;
         let heads: Result<_, _> = rows.iter().map(rows::head).collect();
         Ok(heads.map_err(|error| convert(error, inner.pool.place()))?)
     }
@@ -284,7 +286,7 @@ impl ConversationStore for PostgresStore {
                 .bind(&*pattern)
                 .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         };
-        let rows = inner.rows(query).await?;
+        let rows = inner.rows(None, query).await?;
         let place = inner.pool.place();
         let found = rows.iter().map(|row| {
             let id = rows::conversation(row).map_err(|error| convert(error, place))?;
@@ -302,7 +304,7 @@ impl ConversationStore for PostgresStore {
             let query = sqlx::query(inner.statements.lease.sql());
             query.bind(&*name).bind(&*owner).bind(millis)
         };
-        let taken = inner.rows(query).await;
+        let taken = inner.rows(Some(id), query).await;
         let taken = taken.map_err(|error| error.in_conversation(id))?;
         Ok(!taken.is_empty())
     }
@@ -314,13 +316,13 @@ impl ConversationStore for PostgresStore {
             let query = sqlx::query(inner.statements.release.sql());
             query.bind(&*name).bind(&*owner)
         };
-        let released = inner.rows(query).await;
+        let released = inner.rows(Some(id), query).await;
         released.map_err(|error| error.in_conversation(id))?;
         Ok(())
     }
 
     async fn close(&self) {
-        self.0.abandoned.settled().await;
+        self.0.abandoned.settled(None).await;
         self.0.pool.close().await;
     }
 }

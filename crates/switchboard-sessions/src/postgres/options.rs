@@ -127,7 +127,7 @@ impl PostgresOptions {
         Ok(PostgresStore(Arc::new(Inner {
             pool,
             statements: Statements::new(&self.schema),
-            abandoned: Abandoned::new(),
+            abandoned: Abandoned::default(),
         })))
     }
 }
