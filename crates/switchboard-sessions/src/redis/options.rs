@@ -39,7 +39,8 @@ pub struct RedisOptions {
 
 impl RedisOptions {
     /// Creates the options for a server, given as `redis://user:password@host:port/database`; with
-    /// `rediss`, the connection is encrypted.
+    /// `rediss`, the connection is encrypted. Certificates are checked against those that the system
+    /// trusts, or those of the file that `SSL_CERT_FILE` names.
     ///
     /// # Errors
     /// Returns an error if the address is invalid.
