@@ -30,10 +30,16 @@
 //!
 //! [`Conversation`]: switchboard_core::conversation::Conversation
 
+#[cfg(feature = "postgres")]
+mod abandoned;
 mod error;
 mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod python;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -42,5 +48,9 @@ use switchboard_core::conversation::Conversations;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use open::open;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};

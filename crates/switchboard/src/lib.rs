@@ -18,7 +18,7 @@ pub use switchboard_core::{
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "redis"))]
 #[doc(inline)]
 pub use switchboard_sessions as sessions;
 #[cfg(feature = "team-files")]
