@@ -32,6 +32,8 @@
 
 #[cfg(feature = "postgres")]
 mod abandoned;
+#[cfg(feature = "encryption")]
+mod encrypted;
 mod error;
 mod open;
 #[cfg(feature = "postgres")]
@@ -46,6 +48,8 @@ mod sqlite;
 #[cfg(doc)]
 use switchboard_core::conversation::Conversations;
 
+#[cfg(feature = "encryption")]
+pub use encrypted::{EncryptedStore, EncryptionError, EncryptionErrorKind, Key, Keys, Rotation};
 pub use error::{StoreError, StoreErrorKind};
 pub use open::open;
 #[cfg(feature = "postgres")]
