@@ -7,6 +7,8 @@ mod keys;
 mod plain;
 mod properties;
 mod runs;
+#[cfg(feature = "sqlite")]
+mod sqlite_file;
 mod storage;
 mod tampering;
 mod writers;
