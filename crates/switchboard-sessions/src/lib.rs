@@ -32,6 +32,13 @@
 
 #[cfg(feature = "postgres")]
 mod abandoned;
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "redis")),
+    allow(
+        dead_code,
+        reason = "only stores in files and on servers have these errors"
+    )
+)]
 mod error;
 mod open;
 #[cfg(feature = "postgres")]
