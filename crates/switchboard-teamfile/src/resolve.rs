@@ -24,7 +24,8 @@ use crate::models;
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::ResolvedTool;
 use crate::types::{
-    AgentSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec, TeamSpec,
+    AgentSpec, ConversationsSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec,
+    TeamSpec,
 };
 
 /// A team whose references are resolved.
@@ -40,6 +41,8 @@ pub(crate) struct ResolvedTeam {
     pub(crate) guardrails: IndexMap<String, Guardrail>,
     pub(crate) models: IndexMap<String, ModelSpec>,
     pub(crate) run: RunSpec,
+    pub(crate) name: Option<String>,
+    pub(crate) conversations: ConversationsSpec,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,8 @@ impl ResolvedTeam {
             settings: spec.settings,
             models: spec.models,
             run: spec.run,
+            name: spec.name,
+            conversations: spec.conversations,
         }
     }
 
