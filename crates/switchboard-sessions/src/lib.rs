@@ -34,6 +34,13 @@
 mod abandoned;
 #[cfg(feature = "encryption")]
 mod encrypted;
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres", feature = "redis")),
+    allow(
+        dead_code,
+        reason = "only stores in files and on servers have these errors"
+    )
+)]
 mod error;
 mod open;
 #[cfg(feature = "postgres")]
