@@ -1,5 +1,6 @@
 //! Agents.
 
+pub(crate) mod knowledge;
 mod tool_use_behavior;
 
 use std::any::TypeId;
@@ -12,7 +13,7 @@ pub(crate) use tool_use_behavior::ToolUseBehaviorKind;
 pub use tool_use_behavior::{ToolResult, ToolUseBehavior};
 
 pub use crate::agent_tool::AgentTool;
-pub use crate::knowledge::Knowledge;
+pub use knowledge::Knowledge;
 
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
@@ -21,7 +22,7 @@ use crate::handle::IntoHandle;
 use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
 use crate::hooks::AgentHooksHandle;
 use crate::model::{ModelHandle, ModelSettings, Prompt};
-use crate::offer::Offer;
+use crate::offered_tools::Offer;
 use crate::output::OutputType;
 use crate::team::Registry;
 use crate::tool::Tool;

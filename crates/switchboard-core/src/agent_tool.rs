@@ -20,10 +20,10 @@ use crate::handoff::function_name;
 use crate::hooks::HooksHandle;
 use crate::items::{Input, RunItem, RunItemKind};
 use crate::output::FinalOutput;
-use crate::run::stream::StreamEvent;
 use crate::run::{RunConfig, RunResult, Runner, ServerHistory};
 use crate::schema;
 use crate::session::SessionHandle;
+use crate::stream::StreamEvent;
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, tool};
 
 /// The arguments of an agent used as a tool, unless it has others.

@@ -228,6 +228,11 @@ impl std::error::Error for Error {
     }
 }
 
+/// The error for a response that breaks the rules.
+pub(crate) fn model_error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::ModelBehavior, message)
+}
+
 /// The start of a text that a model or a provider chose, for messages: they must stay readable,
 /// however long it is.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {

@@ -1,21 +1,21 @@
 //! The items of a conversation, and those that a run makes.
 
-mod builder;
-mod fields;
+mod field_positions;
 mod item;
+mod item_builder;
 mod item_cache;
+mod item_kind;
 pub(crate) mod item_table;
-mod kind;
 mod pairing;
 mod run_item;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use builder::ItemBuilder;
 pub use item::{InvalidItem, Item};
+pub use item_builder::ItemBuilder;
 pub(crate) use item_cache::{Search, Summary};
-pub use kind::ItemKind;
+pub use item_kind::ItemKind;
 pub(crate) use pairing::Pairing;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 

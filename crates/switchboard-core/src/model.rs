@@ -2,9 +2,9 @@
 
 mod cache_key;
 mod fingerprint;
-mod prompt;
 mod retry;
 mod settings;
+mod stored_prompt;
 mod usage;
 
 use std::borrow::Cow;
@@ -21,19 +21,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub(crate) use cache_key::CacheGroup;
-pub use prompt::Prompt;
 pub use retry::{
     Backoff, ModelFailure, ModelTimeout, Replay, RetryAdvice, RetryDecision, RetryPolicy,
     RetrySettings,
 };
 pub use settings::{ModelSettings, Reasoning, ToolChoice};
+pub use stored_prompt::Prompt;
 pub use usage::{RequestUsage, Usage};
 
+use crate::agent::knowledge::{self, Knowledge};
 use crate::callback::{BoxError, BoxFuture};
 use crate::context::AddedUsage;
 use crate::handle::into_handle;
 use crate::items::{Item, Items};
-use crate::knowledge::{self, Knowledge};
 use crate::output::OutputType;
 use crate::tool::HostedTool;
 

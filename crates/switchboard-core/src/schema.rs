@@ -2,7 +2,7 @@
 
 mod coerce;
 mod strict;
-mod work;
+mod work_limit;
 
 use std::any::Any;
 use std::fmt;
@@ -132,7 +132,7 @@ impl Payload {
 
     fn validate(&self, value: &Value) -> Result<(), InvalidPayload> {
         let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
-        work::check_work(&self.0.schema, value).map_err(InvalidPayload)?;
+        work_limit::check_work(&self.0.schema, value).map_err(InvalidPayload)?;
         let problems = validator.iter_errors(value).take(MAX_PROBLEMS);
         let problems: Vec<String> = problems.map(|error| describe(&error)).collect();
         if problems.is_empty() {
@@ -163,7 +163,7 @@ impl Payload {
 
     fn validator(&self) -> Result<&jsonschema::Validator, &str> {
         let validator = self.0.validator.get_or_init(|| {
-            work::check_schema_work(&self.0.schema)
+            work_limit::check_schema_work(&self.0.schema)
                 .and_then(|()| {
                     let validator = jsonschema::validator_for(&self.0.schema);
                     validator.map_err(|error| error.to_string())

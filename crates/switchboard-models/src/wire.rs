@@ -1,33 +1,33 @@
 //! Models over HTTP.
 
+mod answer_stream;
 mod chat;
 mod client;
 mod endpoint;
-mod error;
-mod error_body;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod lenient_json;
+mod model_error;
 mod payload;
+mod request_body;
 mod request_cache;
-mod request_object;
 mod responses;
-mod retry;
+mod retry_advice;
 mod secret;
+mod server_errors;
 mod sse;
-mod stream_reader;
 
 use std::borrow::Cow;
 
+use answer_stream::{EventReader, answer_stream};
 pub use chat::ChatModel;
 use client::{Call, request_secrets};
 pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
-pub use error::{ModelError, ModelErrorKind, RateLimits};
 use futures_core::Stream;
+pub use model_error::{ModelError, ModelErrorKind, RateLimits};
 use payload::Payload;
 pub use responses::ResponsesModel;
-use stream_reader::{EventReader, answer_stream};
 use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
@@ -123,7 +123,7 @@ fn retry_advice(
     request: &ModelRequest,
 ) -> RetryAdvice {
     match error.downcast_ref::<ModelError>() {
-        Some(error) => retry::advice(error, request.server.as_ref()),
+        Some(error) => retry_advice::advice(error, request.server.as_ref()),
         None => RetryAdvice::of_error(error),
     }
 }

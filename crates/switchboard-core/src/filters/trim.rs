@@ -1,7 +1,6 @@
 //! Filters that drop items.
 
-use super::Filter;
-use super::visible_items;
+use super::{Filter, visible_items};
 use crate::handoff::HandoffInputData;
 use crate::items::{Input, Item, ItemKind, RunItem, RunItems};
 

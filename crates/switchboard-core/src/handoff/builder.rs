@@ -13,8 +13,8 @@ use super::{
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
+use crate::condition::Enabled;
 use crate::context::RunContext;
-use crate::enabled::Enabled;
 use crate::filters::{Filter, IntoFilter};
 use crate::guardrail::HandoffGuardrail;
 use crate::model::HandoffSpec;

@@ -1,21 +1,21 @@
 //! One entry of a conversation.
 
-pub(super) mod content;
 mod edit;
+pub(super) mod text_parts;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use content::{Part, join_parts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use text_parts::{Part, join_parts};
 
-use super::builder::ItemBuilder;
-use super::fields::{Field, ItemFields};
+use super::field_positions::{Field, ItemFields};
+use super::item_builder::ItemBuilder;
 use super::item_cache::{CleanSearches, Search, Summary};
+use super::item_kind::ItemKind;
 use super::item_table;
-use super::kind::ItemKind;
 use crate::json;
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
@@ -259,7 +259,7 @@ impl Item {
     pub fn output_text(&self) -> Option<Cow<'_, str>> {
         let json = self.field("output")?;
         if json.starts_with('[') {
-            return Some(content::lines(json));
+            return Some(text_parts::lines(json));
         }
         self.output()
     }

@@ -3,18 +3,17 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::machine::AgentRef;
-use crate::agent::Agent;
-use crate::handoff::{Handoff, Target};
+use serde::{Deserialize, Serialize};
 
-/// The agent a handoff of `from` leads to; `None` if code picks it or the name is unknown.
-pub(super) fn target<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Option<Agent<C>> {
-    match handoff.target() {
-        Target::Agent(agent) => Some(agent.reached_from(from)),
-        Target::Member(index) => from.team()?.member(*index),
-        Target::Name(name) => from.team()?.by_name(name),
-        Target::Custom(_) => None,
-    }
+use crate::agent::Agent;
+use crate::handoff::{Target, targets};
+
+/// An agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AgentRef {
+    /// The name that is unique among the agents of the run: `name`, `name#2`.
+    pub(crate) key: Arc<str>,
+    pub(crate) name: Arc<str>,
 }
 
 /// `start` and all agents reachable from it, nearest first.
@@ -38,7 +37,7 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
 }
 
 /// The names of `start` and all agents reachable from it.
-pub(super) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
+pub(crate) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
     let agents = reachable(start);
     agents
         .iter()
@@ -46,27 +45,16 @@ pub(super) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
         .collect()
 }
 
-/// All agents a handoff of `from` can lead to.
-pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
-    match handoff.target() {
-        Target::Custom(custom) => {
-            let candidates = custom.candidates().iter();
-            candidates.map(|agent| agent.reached_from(from)).collect()
-        }
-        _ => target(from, handoff).into_iter().collect(),
-    }
-}
-
 /// The agent with its key among those reachable from `start`: its name, or `name#2` for the second
 /// agent of that name.
-pub(super) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
+pub(crate) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
     AgentRef {
         key: key(start, agent),
         name: agent.name_arc().clone(),
     }
 }
 
-pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
+pub(crate) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
     let unique = start.def().caches.names_are_unique.get_or_init(|| {
         let mut names = HashSet::new();
         reachable(start)
@@ -95,7 +83,7 @@ fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
 }
 
 /// The agent with this key.
-pub(super) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
+pub(crate) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
     let mut all = with_keys(start).into_iter();
     all.find_map(|(known, agent)| (*known == *key).then_some(agent))
 }

@@ -22,10 +22,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::guardrail_results::GuardrailState;
-use super::handoff_log::HandoffRecord;
-use super::machine::{AgentRef, Conversation, Phase, Position, Run, RunTrace};
+use super::handoff::HandoffRecord;
 use super::server_history::Delivered;
-use super::session_items::SessionState;
+use super::session_state::SessionState;
+use super::{AgentRef, Conversation, Phase, Position, Run, RunTrace};
 use crate::items::Item;
 use crate::items::item_table::{ItemReader, ItemWriter, StoredRunItem};
 use crate::model::{ModelResponse, RequestUsage, Usage};

@@ -5,78 +5,78 @@ use std::sync::{Arc, LazyLock};
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
-use super::blocked_output;
-use super::calls::CallRole;
+use super::call_log::CallRole;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
+use crate::runner::DEFAULT_BLOCKED_OUTPUT;
 use crate::tool::ToolError;
 
 /// The turn in progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Turn {
-    pub(super) items: Vec<RunItem>,
-    pub(super) handoffs: Vec<HandoffCall>,
+pub(crate) struct Turn {
+    pub(crate) items: Vec<RunItem>,
+    pub(crate) handoffs: Vec<HandoffCall>,
     /// Boxed: most turns hand off or answer, and every run has room for one.
-    pub(super) tools: Option<Box<ToolTurn>>,
+    pub(crate) tools: Option<Box<ToolTurn>>,
     /// Set if the response used any tool, also one that the provider runs.
-    pub(super) used_tools: bool,
-    pub(super) progress: HandoffProgress,
+    pub(crate) used_tools: bool,
+    pub(crate) progress: HandoffProgress,
     /// The key of the agent that a custom handoff picked, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) picked: Option<Arc<str>>,
+    pub(crate) picked: Option<Arc<str>>,
     /// Set if the final output is the result of a tool.
-    pub(super) ends_at_tool: bool,
+    pub(crate) ends_at_tool: bool,
     /// Set once hooks were notified of the agent's end.
     #[serde(alias = "end_told")]
-    pub(super) end_reported: bool,
+    pub(crate) end_reported: bool,
     /// Set if the final output is a fallback of the application.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_fallback: bool,
+    pub(crate) is_fallback: bool,
     /// Set if a guardrail rejected the final output, which is then withheld.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_withheld: bool,
+    pub(crate) is_withheld: bool,
 }
 
 /// The tool calls of a turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ToolTurn {
-    pub(super) calls: Vec<ToolCall>,
+pub(crate) struct ToolTurn {
+    pub(crate) calls: Vec<ToolCall>,
     /// Calls of tools that do not exist.
-    pub(super) unknown: Vec<ToolCall>,
-    pub(super) results: Vec<ToolResult>,
+    pub(crate) unknown: Vec<ToolCall>,
+    pub(crate) results: Vec<ToolResult>,
     /// Tools that ran before the turn failed.
-    pub(super) done: Vec<RanTool>,
+    pub(crate) done: Vec<RanTool>,
     /// Indexes of the calls whose start was reported to hooks before the turn failed.
-    pub(super) started: Vec<usize>,
+    pub(crate) started: Vec<usize>,
     /// Indexes of the calls that guardrails allowed before the turn failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) allowed: Vec<usize>,
+    pub(crate) allowed: Vec<usize>,
 }
 
 static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
 
 /// A tool that ran in a turn that failed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RanTool {
+pub(crate) struct RanTool {
     /// The index of its call.
-    pub(super) at: usize,
-    pub(super) result: ToolResult,
+    pub(crate) at: usize,
+    pub(crate) result: ToolResult,
     /// The failure, where the result is the text for the model about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<ToolError>,
+    pub(crate) error: Option<ToolError>,
     /// Set if the tool's code was called, and hooks are notified of its end.
     #[serde(default = "was_invoked")]
-    pub(super) was_invoked: bool,
+    pub(crate) was_invoked: bool,
     /// The item of the output, once it was saved before the end of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<RunItem>,
-    pub(super) stage: ToolStage,
+    pub(crate) output: Option<RunItem>,
+    pub(crate) stage: ToolStage,
 }
 
 impl RanTool {
     /// A tool whose code was called.
-    pub(super) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
+    pub(crate) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
         Self {
             at,
             result,
@@ -88,7 +88,7 @@ impl RanTool {
     }
 
     /// A call that a guardrail answered instead of the tool.
-    pub(super) fn rejected(at: usize, result: ToolResult) -> Self {
+    pub(crate) fn rejected(at: usize, result: ToolResult) -> Self {
         Self {
             was_invoked: false,
             stage: ToolStage::Checked,
@@ -105,7 +105,7 @@ fn was_invoked() -> bool {
 /// The progress of a tool. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ToolStage {
+pub(crate) enum ToolStage {
     Ran,
     /// Guardrails have passed its output.
     Checked,
@@ -117,7 +117,7 @@ pub(super) enum ToolStage {
 /// The progress of a handoff. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum HandoffProgress {
+pub(crate) enum HandoffProgress {
     #[default]
     #[serde(alias = "nothing")]
     NotStarted,
@@ -149,16 +149,16 @@ pub struct HandoffCall {
 }
 
 impl Turn {
-    pub(super) fn tools(&self) -> &ToolTurn {
+    pub(crate) fn tools(&self) -> &ToolTurn {
         self.tools.as_deref().unwrap_or_else(|| &NO_TOOLS)
     }
 
-    pub(super) fn tools_mut(&mut self) -> &mut ToolTurn {
+    pub(crate) fn tools_mut(&mut self) -> &mut ToolTurn {
         self.tools.get_or_insert_default()
     }
 
     /// All calls and their roles, tools before handoffs.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
         let tools = self.tools();
         let tools = tools.calls.iter().chain(&tools.unknown);
         let tools = tools.map(|call| (&call.call, CallRole::Tool));
@@ -170,13 +170,13 @@ impl Turn {
     }
 
     /// Returns `true` if the model called anything, also a tool that the provider runs.
-    pub(super) fn made_calls(&self) -> bool {
+    pub(crate) fn made_calls(&self) -> bool {
         let mut kinds = self.items.iter().map(RunItem::kind);
         kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
     }
 
     /// Removes calls, and the reasoning that led to them.
-    pub(super) fn remove_calls(&mut self, removed: &FxHashSet<usize>) {
+    pub(crate) fn remove_calls(&mut self, removed: &FxHashSet<usize>) {
         let is_removed = |item: &Item| removed.contains(&item.address());
         if let Some(tools) = &mut self.tools {
             tools.calls.retain(|call| !is_removed(&call.call));
@@ -187,7 +187,7 @@ impl Turn {
     }
 
     /// Removes messages, and the reasoning that led to them or came after them.
-    pub(super) fn remove_messages(&mut self) {
+    pub(crate) fn remove_messages(&mut self) {
         remove_last_reasoning(&mut self.items);
         remove_items(&mut self.items, |made| {
             *made.kind() == RunItemKind::MessageOutput
@@ -196,7 +196,7 @@ impl Turn {
 
     /// The items to keep when the turn fails after some of its tools ran: calls with their outputs,
     /// calls that the provider completed, and the reasoning before each.
-    pub(super) fn completed_tools(&self) -> Vec<RunItem> {
+    pub(crate) fn completed_tools(&self) -> Vec<RunItem> {
         let done = self.tools().done.iter();
         let items: Vec<&RunItem> = self
             .items
@@ -238,7 +238,7 @@ impl Turn {
 
     /// Replaces the tool output that the run ends with. If it is not known which tool returned it,
     /// the outputs of all of them are withheld.
-    pub(super) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
+    pub(crate) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
         let was = was.text();
         let is_final = |made: &RunItem| {
             made.kind().is_tool_output() && made.item().output().is_some_and(|output| output == was)
@@ -251,10 +251,7 @@ impl Turn {
             let (text, value) = if is_known {
                 (output.text(), output.to_value())
             } else {
-                (
-                    blocked_output::DEFAULT.into(),
-                    blocked_output::DEFAULT.into(),
-                )
+                (DEFAULT_BLOCKED_OUTPUT.into(), DEFAULT_BLOCKED_OUTPUT.into())
             };
             let kind = RunItemKind::ToolCallOutput { output: value };
             let item = made.item().with_field("output", &text);
@@ -263,7 +260,7 @@ impl Turn {
     }
 
     /// Replaces the outputs of the tools, and returns the final output in place of theirs.
-    pub(super) fn withhold_outputs(&mut self, text: &str) -> FinalOutput {
+    pub(crate) fn withhold_outputs(&mut self, text: &str) -> FinalOutput {
         self.is_withheld = true;
         for made in &mut self.items {
             if made.kind().is_tool_output() {
@@ -285,7 +282,7 @@ impl Turn {
 
     /// The calls of the turn with their outputs withheld. Empty if the turn holds more than calls
     /// of functions and their outputs, since other items might repeat an output.
-    pub(super) fn with_outputs_withheld(&self, text: &str) -> Vec<Item> {
+    pub(crate) fn with_outputs_withheld(&self, text: &str) -> Vec<Item> {
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {
@@ -309,7 +306,7 @@ impl Turn {
 }
 
 /// The identities of the tool outputs among the items.
-pub(super) fn tool_outputs<'a>(items: impl IntoIterator<Item = &'a RunItem>) -> FxHashSet<u64> {
+pub(crate) fn tool_outputs<'a>(items: impl IntoIterator<Item = &'a RunItem>) -> FxHashSet<u64> {
     let items = items.into_iter();
     let outputs = items.filter(|made| made.kind().is_tool_output());
     outputs.map(|made| made.item().identity()).collect()

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::agent::{Agent, Definition};
-use crate::enabled::Enabled;
-use crate::handoff::Target;
-use crate::run::targets;
+use crate::condition::Enabled;
+use crate::handoff::{Target, targets};
 
 /// The agents of a team, the agents they use as tools, and the connections between them.
 ///

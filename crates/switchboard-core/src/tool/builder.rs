@@ -14,8 +14,8 @@ use super::{
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
+use crate::condition::Enabled;
 use crate::context::RunContext;
-use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::{ToolInput, ToolSpec};
 use crate::schema::{self, InvalidPayload, Payload};

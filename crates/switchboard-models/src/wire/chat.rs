@@ -1,25 +1,25 @@
 //! The Chat Completions API.
 
 #[cfg(any(test, fuzzing))]
-pub(super) use answer::read;
-mod answer;
+pub(super) use reply::read;
 mod call_outputs;
+mod chunk_reader;
 mod chunk_template;
 mod completion;
-mod fast_path;
+mod content_parts;
+mod copied_message;
 mod messages;
-mod parts;
+mod reply;
 mod request;
-mod stream;
 
 use std::sync::Arc;
 
-use stream::ChunkReader;
+use chunk_reader::ChunkReader;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
-use super::error::ModelError;
 use super::lenient_json::{field, raw_usage};
+use super::model_error::ModelError;
 use super::payload::Payload;
 use super::{Protocol, impl_model};
 
@@ -73,7 +73,7 @@ impl Protocol for ChatModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        let mut answer = answer::read(&self.name, body)?;
+        let mut answer = reply::read(&self.name, body)?;
         if self.keeps_raw_usage {
             answer.raw_usage = raw_usage(field(body, "usage"));
         }

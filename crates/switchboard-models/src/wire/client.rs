@@ -1,9 +1,9 @@
 //! The HTTP client: sends requests and reads their responses.
 
-mod events;
+mod connection_settings;
+mod event_stream;
 mod response_body;
 mod response_headers;
-mod setup;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -11,23 +11,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use events::Events;
+pub(crate) use connection_settings::{display_address, is_openai, request_secrets};
+pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response};
 use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
-pub(crate) use setup::{display_address, is_openai, request_secrets};
 use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
 
-use crate::wire::Protocol;
 use crate::wire::endpoint::Endpoint;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::error_body;
+use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::payload::{Payload, WrongLength};
-use crate::wire::retry;
 use crate::wire::secret::Secret;
+use crate::wire::{Protocol, retry_advice, server_errors};
 
 /// The number of bytes read of the body of a non-2xx response.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -109,7 +107,8 @@ impl Client {
         let server = display_address(&endpoint.base_url);
         let configuration =
             |message: String| ModelError::configuration(message).with_server(&server);
-        let base = setup::parse_address(&endpoint.base_url).map_err(ModelError::configuration)?;
+        let base = connection_settings::parse_address(&endpoint.base_url)
+            .map_err(ModelError::configuration)?;
         let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
             .read_timeout(endpoint.read_timeout);
@@ -117,16 +116,17 @@ impl Client {
             builder = builder.timeout(total);
         }
         if let Some(proxy) = &endpoint.proxy {
-            builder = builder.proxy(setup::proxy(proxy.expose()).map_err(configuration)?);
+            builder =
+                builder.proxy(connection_settings::proxy(proxy.expose()).map_err(configuration)?);
         }
         let cannot_set_up = |error: reqwest::Error| {
             let error = error_chain(&error.without_url());
             configuration(format!("the HTTP client cannot be set up: {error}"))
         };
         let http = builder.build().map_err(cannot_set_up)?;
-        let headers = setup::headers(endpoint).map_err(configuration)?;
+        let headers = connection_settings::headers(endpoint).map_err(configuration)?;
         let is_openai = is_openai(&base);
-        let secrets = setup::endpoint_secrets(endpoint, &base);
+        let secrets = connection_settings::endpoint_secrets(endpoint, &base);
         // The builder, unlike `Request::new`, moves a password in the address to a header.
         let template = http.post(base).headers(headers).build();
         Ok(Self(Arc::new(Inner {
@@ -199,7 +199,7 @@ impl Client {
     ) -> Result<ModelRetry, ModelError> {
         let error = self.complete_error(error, &call.secrets);
         let server = call.server.as_ref();
-        let mut failure = ModelFailure::new(&error, retry::advice(&error, server));
+        let mut failure = ModelFailure::new(&error, retry_advice::advice(&error, server));
         failure.attempt = attempt;
         failure.is_streamed = call.is_streamed;
         failure.server = server;
@@ -229,7 +229,7 @@ impl Client {
         });
         request.headers_mut().insert(ACCEPT, accept);
         for (name, value) in &call.settings.extra_headers {
-            setup::add_header(request.headers_mut(), name, value)
+            connection_settings::add_header(request.headers_mut(), name, value)
                 .map_err(ModelError::configuration)?;
         }
         *request.body_mut() = Some(call.body.body());
@@ -268,7 +268,7 @@ impl Client {
         let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
         body.truncate(MAX_ERROR_BODY);
         let secrets = [&*call.secrets, &*self.0.secrets].concat();
-        error_body::from_status(status.as_u16(), &body, &secrets)
+        server_errors::from_status(status.as_u16(), &body, &secrets)
     }
 
     /// Adds the server to an error and removes secrets from it.

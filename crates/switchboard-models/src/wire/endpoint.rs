@@ -10,8 +10,8 @@ use serde_json::Value;
 use switchboard_core::model::RetrySettings;
 
 use crate::wire::client::{Client, display_address, is_openai};
-use crate::wire::error::ModelError;
-use crate::wire::retry;
+use crate::wire::model_error::ModelError;
+use crate::wire::retry_advice;
 use crate::wire::secret::Secret;
 
 /// The address of OpenAI's API.
@@ -78,7 +78,7 @@ impl Endpoint {
             project: None,
             headers: Vec::new(),
             body: BTreeMap::new(),
-            retries: retry::default_settings(),
+            retries: retry_advice::default_settings(),
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(120),
             total_timeout: Some(Duration::from_secs(600)),
@@ -162,7 +162,7 @@ impl Endpoint {
     /// ```
     #[must_use]
     pub fn retries(mut self, retries: impl Into<RetrySettings>) -> Self {
-        self.retries = retry::default_settings().overridden_by(&retries.into());
+        self.retries = retry_advice::default_settings().overridden_by(&retries.into());
         self
     }
 

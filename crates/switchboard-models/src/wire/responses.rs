@@ -3,22 +3,22 @@
 #[cfg(any(test, fuzzing))]
 pub(super) use answer::read;
 mod answer;
-mod input;
+mod event_reader;
+mod input_sanitizer;
 mod request;
-mod stream;
 
 use std::sync::Arc;
 
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
-use super::error::ModelError;
 use super::lenient_json::{field, raw_usage};
+use super::model_error::ModelError;
 use super::payload::Payload;
 use super::{Protocol, impl_model};
-use input::OPENAI;
-pub(super) use input::UnchangedItems;
-use stream::ResponseReader;
+use event_reader::ResponseReader;
+use input_sanitizer::OPENAI;
+pub(super) use input_sanitizer::UnchangedItems;
 
 /// A model over the Responses API, at OpenAI or at a compatible server.
 ///

@@ -6,9 +6,9 @@ use reqwest::header::CONTENT_TYPE;
 use switchboard_core::ModelResponse;
 
 use super::{Events, Opened, ResponseHeaders, transport_error};
-use crate::wire::error::{ModelError, ModelErrorKind};
 use crate::wire::lenient_json::bad;
-use crate::wire::{Protocol, error_body};
+use crate::wire::model_error::{ModelError, ModelErrorKind};
+use crate::wire::{Protocol, server_errors};
 
 /// The most white space before an answer.
 const MAX_WHITE_SPACE: usize = 64 << 10;
@@ -90,7 +90,7 @@ impl ResponseBody {
             let message = "the stream ended before its first event";
             ModelError::new(ModelErrorKind::Interrupted, message)
         })?;
-        if let Some(error) = error_body::from_event(&first) {
+        if let Some(error) = server_errors::from_event(&first) {
             return Err(error);
         }
         events.put_back(first);

@@ -1,0 +1,107 @@
+//! The transitions of tools: their results, and the decision about them.
+
+use super::turn::{RanTool, ToolStage, ToolTurn};
+use super::{Phase, Run};
+use crate::agent::{Agent, ToolResult, ToolUseBehaviorKind};
+use crate::items::{Item, RunItem, RunItemKind};
+use crate::output::FinalOutput;
+
+impl Run {
+    /// Accepts the results of the tools, in the order of their calls, and the texts for the calls of
+    /// tools that do not exist.
+    pub(crate) fn tools_ran<C>(
+        &mut self,
+        ran: Vec<RanTool>,
+        not_found: Vec<String>,
+        agent: &Agent<C>,
+    ) {
+        let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
+            return;
+        };
+        let tools = std::mem::take(turn.tools_mut());
+        let mut results = Vec::with_capacity(ran.len());
+        for (call, ran) in tools.calls.iter().zip(ran) {
+            let output = match ran.output {
+                Some(saved) => saved,
+                None => self.tool_output(&call.call, &ran.result),
+            };
+            turn.items.push(output);
+            results.push(ran.result);
+        }
+        for (call, text) in tools.unknown.iter().zip(not_found) {
+            let result = ToolResult {
+                tool: call.tool.clone(),
+                output: text.into(),
+                data: None,
+            };
+            turn.items.push(self.tool_output(&call.call, &result));
+        }
+        *turn.tools_mut() = ToolTurn {
+            results,
+            done: Vec::new(),
+            ..tools
+        };
+        if !turn.handoffs.is_empty() {
+            self.position.phase = Phase::Handoff(turn);
+            return;
+        }
+        let results = &turn.tools().results;
+        let last = match agent.tool_use_kind() {
+            ToolUseBehaviorKind::Function(_) if !results.is_empty() => {
+                self.position.phase = Phase::ToolUse(turn);
+                return;
+            }
+            ToolUseBehaviorKind::RunModelAgain | ToolUseBehaviorKind::Function(_) => None,
+            ToolUseBehaviorKind::StopOnFirstTool => results.first(),
+            ToolUseBehaviorKind::StopAtTools(names) => results
+                .iter()
+                .find(|result| names.iter().any(|name| **name == *result.tool)),
+        };
+        let output = last.map(|result| match agent.output_type() {
+            None => FinalOutput::Text(result.output.text().as_ref().into()),
+            Some(_) => FinalOutput::Json(result.output.clone().into_value()),
+        });
+        self.end_turn(turn, output);
+    }
+
+    /// Records the tools that finished before one of them failed, so that they do not run again, the
+    /// calls whose start hooks were notified of, and those that guardrails allowed.
+    pub(crate) fn tools_failed(
+        &mut self,
+        mut finished: Vec<RanTool>,
+        started: Vec<usize>,
+        allowed: Vec<usize>,
+    ) {
+        let Phase::Tools(mut turn) = std::mem::take(&mut self.position.phase) else {
+            return;
+        };
+        let tools = turn.tools_mut();
+        finished.sort_by_key(|ran| ran.at);
+        for ran in &mut finished {
+            if ran.output.is_none() && ran.stage != ToolStage::Ran {
+                let call = &tools.calls[ran.at].call;
+                ran.output = Some(self.tool_output(call, &ran.result));
+            }
+        }
+        tools.done = finished;
+        tools.started = started;
+        tools.allowed = allowed;
+        self.position.phase = Phase::Tools(turn);
+    }
+
+    /// Accepts the agent's decision on whether the tools' results are the final output.
+    pub(crate) fn tool_use_decided(&mut self, output: Option<FinalOutput>) {
+        if let Phase::ToolUse(turn) = std::mem::take(&mut self.position.phase) {
+            self.end_turn(turn, output);
+        }
+    }
+
+    /// Makes the output item of a call.
+    fn tool_output(&mut self, call: &Item, result: &ToolResult) -> RunItem {
+        let item = result.output.to_item(call);
+        let output = result.output.clone().into_value();
+        let kind = RunItemKind::ToolCallOutput { output };
+        let number = self.next_item();
+        RunItem::made(kind, self.agent.name.clone(), item, number).with_data(result.data.clone())
+    }
+}
