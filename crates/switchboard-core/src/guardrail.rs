@@ -97,8 +97,8 @@ type OutputCheck<C> =
 /// ```
 pub struct InputGuardrail<C = ()> {
     name: Arc<str>,
-    mode: InputMode,
-    check: Arc<InputCheck<C>>,
+    pub(crate) mode: InputMode,
+    pub(crate) check: Arc<InputCheck<C>>,
 }
 
 /// The time at which an input guardrail runs.
@@ -151,19 +151,6 @@ impl<C> InputGuardrail<C> {
             ..Self::new(name, check)
         }
     }
-
-    pub(crate) fn mode(&self) -> InputMode {
-        self.mode
-    }
-
-    pub(crate) fn check(
-        &self,
-        ctx: RunContext<C>,
-        agent: Agent<C>,
-        input: Input,
-    ) -> Outcome<InputVerdict> {
-        (self.check)(ctx, agent, input)
-    }
 }
 
 named_guardrail!(InputGuardrail { mode, check });
@@ -188,8 +175,8 @@ named_guardrail!(InputGuardrail { mode, check });
 /// ```
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
-    may_replace: bool,
-    check: Arc<OutputCheck<C>>,
+    pub(crate) may_replace: bool,
+    pub(crate) check: Arc<OutputCheck<C>>,
 }
 
 impl<C> OutputGuardrail<C> {
@@ -234,19 +221,6 @@ impl<C> OutputGuardrail<C> {
             may_replace: true,
             ..Self::new(name, check)
         }
-    }
-
-    pub(crate) fn may_replace(&self) -> bool {
-        self.may_replace
-    }
-
-    pub(crate) fn check(
-        &self,
-        ctx: RunContext<C>,
-        agent: Agent<C>,
-        output: FinalOutput,
-    ) -> Outcome<OutputVerdict> {
-        (self.check)(ctx, agent, output)
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) enum Target<C> {
 /// Code that picks an agent, and the agents it may pick.
 pub(crate) struct CustomTarget<C> {
     pick: Arc<Pick<C>>,
-    candidates: Vec<Agent<C>>,
+    pub(crate) candidates: Vec<Agent<C>>,
 }
 
 type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
@@ -89,10 +89,6 @@ type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
 impl<C> CustomTarget<C> {
     pub(crate) fn pick(&self, ctx: RunContext<C>, arguments: String) -> Outcome<Agent<C>> {
         (self.pick)(ctx, arguments)
-    }
-
-    pub(crate) fn candidates(&self) -> &[Agent<C>] {
-        &self.candidates
     }
 }
 
@@ -332,7 +328,7 @@ pub(crate) fn target<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Option<Agent<C
 pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
     match handoff.target() {
         Target::Custom(custom) => {
-            let candidates = custom.candidates().iter();
+            let candidates = custom.candidates.iter();
             candidates.map(|agent| agent.reached_from(from)).collect()
         }
         _ => target(from, handoff).into_iter().collect(),

@@ -53,7 +53,7 @@ impl Offer {
         if !always || agent.handoffs().iter().any(by_name) {
             return None;
         }
-        let offer = agent.cached_offer(names).get_or_init(|| {
+        let offer = agent.def.caches.offers[names as usize].get_or_init(|| {
             let tools = 0..agent.tools().len();
             let handoffs = 0..agent.handoffs().len();
             Self::new(agent, names, tools.collect(), handoffs.collect())

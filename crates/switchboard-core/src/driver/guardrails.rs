@@ -67,7 +67,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
-        let own = self.agent.output_guardrails().iter();
+        let own = self.agent.def.output_guardrails.iter();
         own.chain(&self.config.output_guardrails)
     }
 
@@ -81,9 +81,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let mut is_replaced = false;
         let mut results = Vec::new();
         let all: Vec<_> = self.output_guardrails().cloned().collect();
-        for guardrail in all.iter().filter(|guardrail| guardrail.may_replace()) {
+        for guardrail in all.iter().filter(|guardrail| guardrail.may_replace) {
             let (ctx, agent, current) = (self.ctx(), self.agent.clone(), output.clone());
-            let check = || guardrail.check(ctx, agent, current);
+            let check = || (guardrail.check)(ctx, agent, current);
             let mut replacement = None;
             let replace = |output: FinalOutput| Ok(replacement.insert(output).text().into_owned());
             let asked = self.ask(GuardrailKind::Output, guardrail.name_arc(), check, replace);
@@ -104,10 +104,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         }
         if !has_tripped(&results) {
-            let checks = all.iter().filter(|guardrail| !guardrail.may_replace());
+            let checks = all.iter().filter(|guardrail| !guardrail.may_replace);
             let checks = checks.map(|guardrail| {
                 let (ctx, agent, output) = (self.ctx(), self.agent.clone(), output.clone());
-                let check = move || guardrail.check(ctx, agent, output);
+                let check = move || (guardrail.check)(ctx, agent, output);
                 let name = guardrail.name_arc();
                 self.ask(GuardrailKind::Output, name, check, refuse_replacement)
             });
@@ -195,7 +195,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         for guardrail in replacing.iter().skip(asked) {
             let input = self.run.conversation.input.clone();
             let (ctx, agent, name) = (self.ctx(), self.agent.clone(), guardrail.name_arc());
-            let check = || guardrail.check(ctx, agent, input);
+            let check = || (guardrail.check)(ctx, agent, input);
             let result = [self.ask(GuardrailKind::Input, name, check, Ok).await?];
             let passed = self.check_trip(GuardrailKind::Input, &result).await;
             if let Some(text) = &result[0].replaced_by
@@ -216,7 +216,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     pub(super) fn has_input_guardrails_before_model(&self) -> bool {
         self.input_guardrails()
-            .any(|guardrail| guardrail.mode() != InputMode::BesideModel)
+            .any(|guardrail| guardrail.mode != InputMode::BesideModel)
     }
 
     /// Returns `true` if input guardrails are to run beside the next model call.
@@ -229,20 +229,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
-        let own = self.agent.input_guardrails().iter();
+        let own = self.agent.def.input_guardrails.iter();
         own.chain(&self.config.input_guardrails)
     }
 
     fn input_guardrails_of(&self, mode: InputMode) -> impl Iterator<Item = &InputGuardrail<C>> {
         self.input_guardrails()
-            .filter(move |guardrail| guardrail.mode() == mode)
+            .filter(move |guardrail| guardrail.mode == mode)
     }
 
     /// Asks the input guardrails of a mode that only check, concurrently.
     pub(super) async fn ask_input_guardrails(&self, mode: InputMode) -> CheckResults {
         let checks = self.input_guardrails_of(mode).map(|guardrail| {
             let (ctx, agent, input) = (self.ctx(), self.agent.clone(), self.run.input().clone());
-            let check = move || guardrail.check(ctx, agent, input);
+            let check = move || (guardrail.check)(ctx, agent, input);
             let name = guardrail.name_arc();
             self.ask(GuardrailKind::Input, name, check, refuse_replacement)
         });

@@ -59,7 +59,7 @@ macro_rules! call_each {
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn has_hooks(&self) -> bool {
-        !self.config.hooks.is_empty() || !self.agent.agent_hooks().is_empty()
+        !self.config.hooks.is_empty() || !self.agent.def.hooks.is_empty()
     }
 
     /// Calls the run's hooks and then the agent's; at a model's end the other way round, as the
@@ -87,7 +87,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn call_agent_hooks(&self, occasion: &HookCall<'_, C>) -> HookResult {
-        call_each!(self.agent.agent_hooks(), self, occasion)
+        call_each!(&self.agent.def.hooks, self, occasion)
     }
 
     /// The context of a hook; at the start and the end of an agent with the input of the turn.

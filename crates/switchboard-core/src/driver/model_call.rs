@@ -53,7 +53,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             )
         })?;
         // Boxed, and before the request is made, to keep this future small.
-        let prompt = if self.agent.has_prompt() {
+        let prompt = if self.agent.def.prompt.is_some() {
             Box::pin(self.prompt()).await?
         } else {
             None
@@ -71,7 +71,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// The model of the current agent: the run's, or its own.
     pub(super) fn model(&self) -> Option<&ModelHandle> {
         let run = self.config.model.as_ref();
-        run.or_else(|| self.agent.own_model())
+        run.or_else(|| self.agent.def.model.as_ref())
     }
 
     /// Evaluates the conditions of the tools, makes the instructions, and evaluates the conditions of
@@ -270,7 +270,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         offer: &Offer,
         instructions: Option<Arc<str>>,
     ) -> ModelRequest {
-        let instructions = if self.agent.explains_handoffs() {
+        let instructions = if self.agent.def.explains_handoffs {
             Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into())
         } else {
             instructions
@@ -279,11 +279,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None => (self.run_mut().model_input(), None),
             Some(history) => self.run.undelivered(history),
         };
-        let own_settings = self.agent.settings().cloned();
+        let own_settings = self.agent.def.settings.clone();
         let settings = self.run.model_settings(
             own_settings.unwrap_or_else(|| model.defaults().clone()),
             self.config.model_settings.as_ref(),
-            self.agent.keeps_tool_choice(),
+            self.agent.def.keeps_tool_choice,
         );
         ModelRequest {
             agent: Some(self.agent.name_arc().clone()),
@@ -295,7 +295,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             hosted_tools: offer.hosted.clone(),
             handoffs: offer.handoffs.clone(),
             output: self.agent.output_type().cloned(),
-            knowledge: self.agent.known().clone(),
+            knowledge: self.agent.def.knowledge.clone(),
             server,
             added: self.added_usage.clone(),
         }

@@ -61,7 +61,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// An output that a guardrail rejects would stay with the provider.
     pub(super) fn check_output_guardrails(&self, agent: &Agent<C>) -> Result<(), Error> {
         let has_guardrails =
-            !agent.output_guardrails().is_empty() || !self.config.output_guardrails.is_empty();
+            !agent.def.output_guardrails.is_empty() || !self.config.output_guardrails.is_empty();
         if self.config.server_history.is_none() || !has_guardrails {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         // An output that guardrails have not passed yet must not get out this way.
         let may_end = matches!(self.run.step(), Step::Conclude(_))
             || !matches!(
-                self.agent.tool_use_kind(),
+                self.agent.def.tool_use.0,
                 ToolUseBehaviorKind::RunModelAgain
             );
         if may_end && self.has_output_guardrails() {

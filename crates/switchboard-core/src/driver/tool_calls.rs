@@ -304,7 +304,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// The guardrails on a tool: its own, the agent's, the run's.
     fn tool_guardrails(&self, tool: &Tool<C>) -> Vec<ToolGuardrail<C>> {
         let own = tool.guardrails().iter();
-        own.chain(self.agent.tool_guardrails())
+        own.chain(&self.agent.def.tool_guardrails)
             .chain(&self.config.tool_guardrails)
             .cloned()
             .collect()
@@ -318,7 +318,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         results: &mut Vec<GuardrailResult>,
     ) -> Result<Option<ToolOutput>, Error> {
         for guardrail in self.tool_guardrails(tool) {
-            if let ToolCheck::Call(check) = guardrail.tool_check() {
+            if let ToolCheck::Call(check) = &guardrail.check {
                 let asked = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), results);
                 if let Some(output) = asked.await? {
                     return Ok(Some(output));
@@ -337,7 +337,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         results: &mut Vec<GuardrailResult>,
     ) -> Result<(), Error> {
         for guardrail in self.tool_guardrails(tool) {
-            if let ToolCheck::Output(check) = guardrail.tool_check() {
+            if let ToolCheck::Output(check) = &guardrail.check {
                 let check = || check(ctx.clone(), result.output.clone());
                 let asked = self.ask_tool_guardrail(&guardrail, check, results);
                 if let Some(replacement) = asked.await? {
@@ -474,7 +474,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let mut output = None;
-        if let ToolUseBehaviorKind::Function(decide) = self.agent.tool_use_kind() {
+        if let ToolUseBehaviorKind::Function(decide) = &self.agent.def.tool_use.0 {
             let what = "the function that decides after tools";
             let ask = call(|| decide(self.ctx(), results.to_vec()));
             output = self.run_code(self.parent_span(), what, ask).await?;

@@ -71,6 +71,7 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 /// # Ok::<(), switchboard_core::filters::InvalidPattern>(())
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct Redaction {
     rules: Vec<Rule>,
     /// Identifies these rules to the items in which they found nothing.
@@ -133,7 +134,6 @@ impl Redaction {
     }
 
     /// Replaces card numbers by `[CARD]`.
-    #[must_use]
     pub fn card_numbers(self) -> Self {
         self.detector(
             0,
@@ -144,20 +144,17 @@ impl Redaction {
     }
 
     /// Replaces social security numbers of the United States by `[SSN]`.
-    #[must_use]
     pub fn social_security_numbers(self) -> Self {
         let digits = Requirement::Digits(9);
         self.detector(1, detectors::social_security_numbers, digits, "[SSN]")
     }
 
     /// Replaces e-mail addresses by `[EMAIL]`.
-    #[must_use]
     pub fn emails(self) -> Self {
         self.detector(2, detectors::emails, Requirement::AtSign, "[EMAIL]")
     }
 
     /// Replaces phone numbers by `[PHONE]`.
-    #[must_use]
     pub fn phone_numbers(self) -> Self {
         self.detector(
             3,

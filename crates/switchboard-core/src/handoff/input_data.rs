@@ -25,6 +25,7 @@ use crate::items::{Input, Item, Items, RunItem, RunItems};
 ///     data.with_input_items([])
 /// }
 /// ```
+#[must_use]
 pub struct HandoffInputData<C = ()> {
     pub(crate) parts: Parts,
     run_context: RunContext<C>,
@@ -114,33 +115,28 @@ impl<C> HandoffInputData<C> {
     }
 
     /// Sets the payload; useful for testing a filter.
-    #[must_use]
     pub fn with_payload(mut self, payload: Option<Value>) -> Self {
         self.payload = payload;
         self
     }
 
     /// Replaces the history.
-    #[must_use]
     pub fn with_input_history(self, history: impl Into<Input>) -> Self {
         self.with(|parts| parts.input_history = history.into())
     }
 
     /// Replaces the items from before this turn.
-    #[must_use]
     pub fn with_pre_handoff_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.with(|parts| parts.pre_handoff_items = items.into_iter().collect())
     }
 
     /// Replaces the items of this turn, which the session gets.
-    #[must_use]
     pub fn with_new_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.with(|parts| parts.new_items = items.into_iter().collect())
     }
 
     /// Sets what the next agent gets instead of the new items. The session gets the new items all
     /// the same.
-    #[must_use]
     pub fn with_input_items(self, items: impl IntoIterator<Item = RunItem>) -> Self {
         self.with(|parts| parts.input_items = Some(items.into_iter().collect()))
     }

@@ -21,6 +21,7 @@ use crate::json::{Quoted, quote_into};
 /// assert_eq!(item.as_json(), r#"{"type":"reasoning","summary":[]}"#);
 /// ```
 #[derive(Debug)]
+#[must_use]
 pub struct ItemBuilder {
     json: String,
     fields: ItemFields,
@@ -35,21 +36,18 @@ impl ItemBuilder {
     }
 
     /// Reserves room for this many more bytes of JSON.
-    #[must_use]
     pub fn reserve(mut self, additional: usize) -> Self {
         self.json.reserve(additional);
         self
     }
 
     /// Adds a field that is a string.
-    #[must_use]
     pub fn string(mut self, name: &str, text: &str) -> Self {
         self.add_string(name, |quoted| quoted.push(text));
         self
     }
 
     /// Adds a field of any value. One that has no JSON form (a map whose keys are not text) is null.
-    #[must_use]
     pub fn value(mut self, name: &str, value: &impl Serialize) -> Self {
         let value = serde_json::to_string(value);
         self.add(name, |json| {
@@ -59,7 +57,6 @@ impl ItemBuilder {
     }
 
     /// Adds the content of a model's message that consists of one text.
-    #[must_use]
     pub fn output_text(mut self, text: &str) -> Self {
         let mut span = Span::default();
         self.add("content", |json| {

@@ -18,7 +18,7 @@ pub(crate) struct AgentRef {
 
 /// `start` and all agents reachable from it, nearest first.
 fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
-    let mut seen = HashSet::from([Arc::as_ptr(start.def())]);
+    let mut seen = HashSet::from([Arc::as_ptr(&start.def)]);
     let mut found = Vec::new();
     let mut waiting = VecDeque::from([start.clone()]);
     while let Some(agent) = waiting.pop_front() {
@@ -27,7 +27,7 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
             .iter()
             .flat_map(|edge| targets(&agent, edge))
         {
-            if seen.insert(Arc::as_ptr(next.def())) {
+            if seen.insert(Arc::as_ptr(&next.def)) {
                 waiting.push_back(next);
             }
         }
@@ -55,7 +55,7 @@ pub(crate) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
 }
 
 pub(crate) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
-    let unique = start.def().caches.names_are_unique.get_or_init(|| {
+    let unique = start.def.caches.names_are_unique.get_or_init(|| {
         let mut names = HashSet::new();
         reachable(start)
             .iter()
@@ -75,7 +75,7 @@ pub(crate) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
 
 /// Returns `true` if code picks any of the reachable agents.
 fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
-    *start.def().caches.picks_agents.get_or_init(|| {
+    *start.def.caches.picks_agents.get_or_init(|| {
         let agents = reachable(start);
         let mut handoffs = agents.iter().flat_map(|agent| agent.handoffs());
         handoffs.any(|handoff| matches!(handoff.target(), Target::Custom(_)))

@@ -46,7 +46,7 @@ impl Run {
             return;
         }
         let results = &turn.tools().results;
-        let last = match agent.tool_use_kind() {
+        let last = match &agent.def.tool_use.0 {
             ToolUseBehaviorKind::Function(_) if !results.is_empty() => {
                 self.position.phase = Phase::ToolUse(turn);
                 return;

@@ -32,6 +32,7 @@ use crate::model::{Model, ModelEvent, ModelRequest, ModelResponse, ToolKind, Usa
 /// # }).unwrap().unwrap();
 /// ```
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct ScriptedModel(Arc<Mutex<Script>>);
 
 #[derive(Debug, Default)]
@@ -95,7 +96,6 @@ impl ScriptedModel {
     }
 
     /// Adds an answer with these items.
-    #[must_use]
     pub fn reply(self, items: impl IntoIterator<Item = Item>) -> Self {
         self.respond_with(ModelResponse::new(items).usage(Usage {
             requests: 1,
@@ -104,7 +104,6 @@ impl ScriptedModel {
     }
 
     /// Adds this response.
-    #[must_use]
     pub fn respond_with(self, response: ModelResponse) -> Self {
         self.add(Reply::Response(response))
     }
@@ -120,7 +119,6 @@ impl ScriptedModel {
     ///     Ok(ModelResponse::new([Item::output_message("msg_1", &count)]))
     /// });
     /// ```
-    #[must_use]
     pub fn respond_by(
         self,
         respond: impl FnOnce(&ModelRequest) -> Result<ModelResponse, BoxError> + Send + 'static,
@@ -130,20 +128,17 @@ impl ScriptedModel {
 
     /// Adds an answer of exactly these events to a streamed call. A plain call gets the response of
     /// the [`ModelEvent::Completed`] among them.
-    #[must_use]
     pub fn stream_events(self, events: impl IntoIterator<Item = ModelEvent>) -> Self {
         self.add(Reply::Events(events.into_iter().collect()))
     }
 
     /// Sets a pause before the next answer.
-    #[must_use]
     pub fn delay(self, delay: Duration) -> Self {
         lock(&self.0).next.delay = Some(delay);
         self
     }
 
     /// Gives the next answer only to the request with this fingerprint.
-    #[must_use]
     pub(super) fn only_for(self, fingerprint: &str) -> Self {
         lock(&self.0).next.fingerprint = Some(fingerprint.to_owned());
         self
@@ -161,7 +156,6 @@ impl ScriptedModel {
     ///     })
     ///     .call("transfer_to_billing", "{}");
     /// ```
-    #[must_use]
     pub fn expect(
         self,
         what: impl Into<String>,
@@ -183,7 +177,6 @@ impl ScriptedModel {
     }
 
     /// Adds an answer with a message.
-    #[must_use]
     pub fn say(self, text: &str) -> Self {
         let id = {
             let mut script = lock(&self.0);
@@ -194,13 +187,11 @@ impl ScriptedModel {
     }
 
     /// Adds an answer that calls this tool or handoff.
-    #[must_use]
     pub fn call(self, name: &str, arguments: &str) -> Self {
         self.calls([(name, arguments)])
     }
 
     /// Adds an answer that calls these tools or handoffs.
-    #[must_use]
     pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut items = Vec::new();
         for (name, arguments) in calls {
@@ -213,7 +204,6 @@ impl ScriptedModel {
     }
 
     /// Adds a failure.
-    #[must_use]
     pub fn fail(self, message: &str) -> Self {
         self.add(Reply::Error(message.to_owned()))
     }
