@@ -146,9 +146,8 @@ impl<C> AgentTool<C> {
     }
 
     /// Ends the calling run when this agent fails, with the kind of the inner run's error.
-    pub fn fail_run(mut self) -> Self {
-        self.builder = self.builder.fail_run();
-        self
+    pub fn fail_run(self) -> Self {
+        self.with(ToolBuilder::fail_run)
     }
 
     /// Limits the time of each call.
@@ -167,26 +166,25 @@ impl<C> AgentTool<C> {
     /// Sets the type of the tool's arguments. The agent gets the fields that the type has as JSON; with
     /// a summary of them if the type or a field has a description, and no field is a list, an object or
     /// optional.
-    pub fn parameters<P: JsonSchema>(mut self) -> Self {
+    pub fn parameters<P: JsonSchema>(self) -> Self {
         let schema = schema::of::<P>();
-        let described = schema.clone();
-        self.input = Arc::new(move |_ctx, arguments| {
-            let text = structured_input::input_text(&arguments, &described, false);
-            Outcome::Ready(Ok(text.into()))
-        });
-        self.parameters = schema;
-        self
+        self.structured_input(schema.clone(), schema, false)
     }
 
     /// Like [`parameters`](Self::parameters), and the agent gets the JSON schema of the arguments.
-    pub fn parameters_with_schema<P: JsonSchema>(mut self) -> Self {
+    pub fn parameters_with_schema<P: JsonSchema>(self) -> Self {
         let schema = schema::of::<P>();
-        let described = schema::strict(schema.clone()).unwrap_or_else(|_| schema.clone());
+        let shown = schema::strict(schema.clone()).unwrap_or_else(|_| schema.clone());
+        self.structured_input(schema, shown, true)
+    }
+
+    /// Sets the schema of the arguments, and the one by which the agent is shown them.
+    fn structured_input(mut self, schema: Value, shown: Value, includes_schema: bool) -> Self {
+        self.parameters = schema;
         self.input = Arc::new(move |_ctx, arguments| {
-            let text = structured_input::input_text(&arguments, &described, true);
+            let text = structured_input::input_text(&arguments, &shown, includes_schema);
             Outcome::Ready(Ok(text.into()))
         });
-        self.parameters = schema;
         self
     }
 

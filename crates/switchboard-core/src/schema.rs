@@ -73,32 +73,26 @@ pub(crate) struct ParsedPayload {
 impl Payload {
     /// A payload that deserializes to a `T`.
     pub(crate) fn typed<T: JsonSchema + DeserializeOwned + Send + 'static>() -> Self {
-        Self::new(of::<T>(), |value| {
-            Ok(Some(Box::new(T::deserialize(value)?)))
-        })
+        let deserialize: Deserialize = |value| Ok(Some(Box::new(T::deserialize(value)?)));
+        Self::new(of::<T>(), false, deserialize)
     }
 
     /// A payload that only has to match a schema.
     pub(crate) fn described_by(schema: Value) -> Self {
-        Self::new(schema, |_| Ok(None))
-    }
-
-    pub(crate) fn new(schema: Value, deserialize: Deserialize) -> Self {
-        Self(Arc::new(Inner {
-            schema,
-            validator: OnceLock::new(),
-            deserialize,
-            coerces: false,
-        }))
+        Self::arguments(schema, false)
     }
 
     /// The arguments of a tool, which have to match a schema. With `coerces`, a number or a boolean
     /// may be sent as the text that spells it.
     pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
+        Self::new(schema, coerces, |_| Ok(None))
+    }
+
+    fn new(schema: Value, coerces: bool, deserialize: Deserialize) -> Self {
         Self(Arc::new(Inner {
             schema,
             validator: OnceLock::new(),
-            deserialize: |_| Ok(None),
+            deserialize,
             coerces,
         }))
     }

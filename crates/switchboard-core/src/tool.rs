@@ -60,8 +60,6 @@ type FailureText<C> = dyn Fn(ToolContext<C>, ToolError) -> Outcome<String> + Sen
 struct Inner<C> {
     settings: Settings<C>,
     info: Arc<ToolInfo>,
-    /// Set if the provider runs the tool.
-    hosted: Option<HostedTool>,
     invoke: Box<Invoke<C>>,
     problem: Option<String>,
 }
@@ -85,6 +83,8 @@ struct Settings<C> {
     arguments: Option<Payload>,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
+    /// Set if the provider runs the tool.
+    hosted: Option<HostedTool>,
 }
 
 /// The consequence of a failure.

@@ -87,7 +87,12 @@ impl Tracing {
     pub(crate) fn add(&mut self, tracer: Arc<dyn Tracer>) {
         *self = match std::mem::take(self) {
             Self::Subscriber | Self::Off => Self::To(tracer),
-            Self::To(others) => Self::To(Arc::new(tracers::Both(others, tracer))),
+            Self::To(others) => {
+                let both = Tracers::new();
+                both.add_arc(others);
+                both.add_arc(tracer);
+                Self::To(Arc::new(both))
+            }
         };
     }
 }

@@ -522,10 +522,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 #[derive(Debug)]
 struct IncompleteStream;
 
-impl std::fmt::Display for IncompleteStream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the model's stream ended without a complete answer")
-    }
-}
-
-impl std::error::Error for IncompleteStream {}
+impl_error!(
+    IncompleteStream,
+    |_error| "the model's stream ended without a complete answer"
+);

@@ -38,18 +38,19 @@ impl Usage {
     }
 
     /// The usage since an earlier time.
-    pub(crate) const fn since(self, earlier: Self) -> Self {
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub)
+    }
+
+    /// Combines each count with that of `other`.
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            requests: self.requests.saturating_sub(earlier.requests),
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
-            cache_write_tokens: self
-                .cache_write_tokens
-                .saturating_sub(earlier.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-            reasoning_tokens: self
-                .reasoning_tokens
-                .saturating_sub(earlier.reasoning_tokens),
+            requests: combine(self.requests, other.requests),
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            cached_tokens: combine(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens: combine(self.cache_write_tokens, other.cache_write_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            reasoning_tokens: combine(self.reasoning_tokens, other.reasoning_tokens),
         }
     }
 }
@@ -58,16 +59,7 @@ impl Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            requests: self.requests.saturating_add(other.requests),
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
-            cache_write_tokens: self
-                .cache_write_tokens
-                .saturating_add(other.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-        }
+        self.zip(other, u64::saturating_add)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::call_log::CallRole;
 use crate::agent::ToolResult;
@@ -253,9 +254,7 @@ impl Turn {
             } else {
                 (DEFAULT_BLOCKED_OUTPUT.into(), DEFAULT_BLOCKED_OUTPUT.into())
             };
-            let kind = RunItemKind::ToolCallOutput { output: value };
-            let item = made.item().with_field("output", &text);
-            *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+            *made = with_output(made, &text, value);
         }
     }
 
@@ -264,11 +263,7 @@ impl Turn {
         self.is_withheld = true;
         for made in &mut self.items {
             if made.kind().is_tool_output() {
-                let kind = RunItemKind::ToolCallOutput {
-                    output: text.into(),
-                };
-                let item = made.item().with_field("output", text);
-                *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+                *made = with_output(made, text, text.into());
             }
         }
         let tools = self.tools_mut();
@@ -303,6 +298,13 @@ impl Turn {
         }
         withheld
     }
+}
+
+/// The output of a tool with another text and value, without the data that the tool attached.
+fn with_output(made: &RunItem, text: &str, output: Value) -> RunItem {
+    let kind = RunItemKind::ToolCallOutput { output };
+    let item = made.item().with_field("output", text);
+    RunItem::made(kind, made.agent_name().clone(), item, made.occurrence())
 }
 
 /// The identities of the tool outputs among the items.

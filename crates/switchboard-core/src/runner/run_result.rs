@@ -207,14 +207,7 @@ impl<C> RunResult<C> {
     }
 }
 
-impl<C> Clone for RunResult<C> {
-    fn clone(&self) -> Self {
-        Self {
-            run: self.run.clone(),
-            agent: self.agent.clone(),
-        }
-    }
-}
+impl_clone! { struct RunResult<C> { run, agent } }
 
 impl<C> fmt::Debug for RunResult<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

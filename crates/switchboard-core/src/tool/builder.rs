@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    HostedTool, Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin,
-    ToolOutput,
+    Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin, ToolOutput,
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
@@ -44,12 +43,13 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         arguments: None,
         enabled: Enabled::Always,
         agent: None,
+        hosted: None,
     })
 }
 
 /// Builds a tool; see [`tool`].
 #[must_use]
-pub struct ToolBuilder<C = ()>(Settings<C>);
+pub struct ToolBuilder<C = ()>(pub(super) Settings<C>);
 
 impl<C> ToolBuilder<C> {
     /// Sets the description, by which the model decides when to call the tool.
@@ -262,15 +262,10 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let expected = Payload::arguments(parameters.clone(), self.0.coerces);
-        let problem = schema_problem(&expected);
-        let arguments = expected.clone();
-        let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
-            Ok(arguments) => code(ctx, arguments).into_outcome(),
-            Err(error) => Outcome::Ready(Err(error.into())),
-        };
-        self.with(|settings| settings.arguments = Some(arguments))
-            .finish(&parameters, false, problem, invoke)
+        self.strict(false)
+            .run_described(parameters, move |ctx, arguments| {
+                code(ctx, arguments).into_outcome()
+            })
     }
 
     /// Sets the format that the input of a free-form tool must have, as the provider describes it, for
@@ -319,26 +314,11 @@ impl<C> ToolBuilder<C> {
         self.finish(&Value::Null, false, None, invoke)
     }
 
-    fn finish(
-        self,
-        parameters: &Value,
-        strict: bool,
-        problem: Option<String>,
-        invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
-    ) -> Tool<C> {
-        self.finish_as(parameters, strict, problem, None, invoke)
-    }
-
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.0.spec.name
-    }
-
-    pub(super) fn finish_as(
+    pub(super) fn finish(
         mut self,
         parameters: &Value,
         strict: bool,
         problem: Option<String>,
-        hosted: Option<HostedTool>,
         invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
     ) -> Tool<C> {
         self.0.spec.parameters = schema::raw(parameters);
@@ -347,20 +327,19 @@ impl<C> ToolBuilder<C> {
             Some(agent) => ToolOrigin::Agent {
                 name: agent.name_arc().clone(),
             },
-            None if hosted.is_some() => ToolOrigin::Provider,
+            None if self.0.hosted.is_some() => ToolOrigin::Provider,
             None => ToolOrigin::Function,
         };
         let info = ToolInfo::new(origin, self.0.title.clone(), &self.0.spec.description);
         Tool(Arc::new(Inner {
             info: Arc::new(info),
-            hosted,
             settings: self.0,
             invoke: Box::new(invoke),
             problem,
         }))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings<C>)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Settings<C>)) -> Self {
         change(&mut self.0);
         self
     }

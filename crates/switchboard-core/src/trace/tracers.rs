@@ -38,10 +38,13 @@ impl Tracers {
 
     /// Adds a tracer at the end.
     pub fn add(&self, tracer: impl Tracer) -> TracerKey {
+        self.add_arc(Arc::new(tracer))
+    }
+
+    pub(super) fn add_arc(&self, tracer: Arc<dyn Tracer>) -> TracerKey {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let key = TracerKey(NEXT.fetch_add(1, Ordering::Relaxed));
-        let added = (key, Arc::new(tracer) as Arc<dyn Tracer>);
-        self.change(|members| members.iter().cloned().chain([added]).collect());
+        self.change(|members| members.iter().cloned().chain([(key, tracer)]).collect());
         key
     }
 
@@ -120,28 +123,3 @@ impl Tracer for Tracers {
 }
 
 impl_debug!(Tracers, |tracers| tracers.len());
-
-/// Two tracers of a run.
-pub(super) struct Both(pub(super) Arc<dyn Tracer>, pub(super) Arc<dyn Tracer>);
-
-impl Tracer for Both {
-    fn trace_start(&self, trace: &TraceInfo) {
-        ignore_panic(|| self.0.trace_start(trace));
-        ignore_panic(|| self.1.trace_start(trace));
-    }
-
-    fn trace_end(&self, trace: &TraceInfo) {
-        ignore_panic(|| self.0.trace_end(trace));
-        ignore_panic(|| self.1.trace_end(trace));
-    }
-
-    fn start(&self, span: &Span) {
-        ignore_panic(|| self.0.start(span));
-        ignore_panic(|| self.1.start(span));
-    }
-
-    fn end(&self, span: Span) {
-        ignore_panic(|| self.0.end(span.clone()));
-        ignore_panic(|| self.1.end(span));
-    }
-}
