@@ -48,24 +48,11 @@ trait Protocol: Clone + Send + Sync + 'static {
     /// Parses the body of an answer that is not streamed.
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError>;
 
-    fn reader(&self) -> Self::Reader;
-
-    /// This model, with answers that keep the usage as the server sent it.
-    fn with_raw_usage(self) -> Self;
-
-    /// This model with the settings of a request that the reading of its answer depends on.
-    fn for_request(&self, request: &ModelRequest) -> Self {
-        let model = self.clone();
-        if request.settings.preserve_raw_usage == Some(true) {
-            model.with_raw_usage()
-        } else {
-            model
-        }
-    }
+    /// A reader of one answer, which keeps the usage as the server sent it where that is wanted.
+    fn reader(&self, keeps_raw_usage: bool) -> Self::Reader;
 }
 
 async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-    let model = &model.for_request(&request);
     let answer = match Call::new(model, &request, false) {
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),

@@ -61,10 +61,9 @@ pub(super) fn answer_stream<P: Protocol>(
     model: &P,
     request: ModelRequest,
 ) -> impl Stream<Item = Result<ModelEvent, BoxError>> + Send + use<P> {
-    let model = model.for_request(&request);
     let state = AnswerStream {
-        reader: model.reader(),
-        model,
+        reader: model.reader(request.settings.preserve_raw_usage == Some(true)),
+        model: model.clone(),
         request,
         ready: VecDeque::new(),
         attempt: 1,
@@ -148,7 +147,9 @@ impl<P: Protocol> AnswerStream<P> {
                 };
                 let read = event.and_then(|event| self.reader.read_event(event, &mut self.ready));
                 let headers = &events.body.headers;
-                if let Some(answer) = read.map_err(|error| error.with_headers(headers))? {
+                if let Some(answer) =
+                    read.map_err(|error| error.with(|error| error.headers = headers.clone()))?
+                {
                     let answer = ModelEvent::Completed(headers.identify(answer));
                     self.ready.push_back(answer);
                     let state = mem::replace(&mut self.state, State::Finished);

@@ -105,8 +105,9 @@ fn builder_with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
         let server = display_address(&endpoint.base_url);
-        let configuration =
-            |message: String| ModelError::configuration(message).with_server(&server);
+        let configuration = |message: String| {
+            ModelError::configuration(message).with(|error| error.server = server.clone())
+        };
         let base = connection_settings::parse_address(&endpoint.base_url)
             .map_err(ModelError::configuration)?;
         let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
@@ -165,7 +166,7 @@ impl Client {
             let answer = async {
                 let mut body = self.send(call).await?;
                 let answer = body.read_whole(model, Vec::new()).await;
-                answer.map_err(|error| error.with_headers(&body.headers))
+                answer.map_err(|error| error.with(|error| error.headers = body.headers.clone()))
             };
             let retry = match answer.await {
                 Ok(answer) => return Ok(answer),
@@ -186,7 +187,7 @@ impl Client {
         let body = self.send(call).await?;
         let headers = body.headers.clone();
         let opened = body.read_first(model).await;
-        opened.map_err(|error| error.with_headers(&headers))
+        opened.map_err(|error| error.with(|error| error.headers = headers.clone()))
     }
 
     /// The retry after a failed attempt, or the error if the request is not to be retried. Where the
@@ -208,7 +209,7 @@ impl Client {
             Some(_) => None,
         };
         let Some(delay) = delay else {
-            return Err(error.with_attempts(attempt));
+            return Err(error.with(|error| error.attempts = attempt));
         };
         tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
         Ok(ModelRetry::new(attempt + 1, delay, error.to_string()))
@@ -238,10 +239,11 @@ impl Client {
         let headers = ResponseHeaders::parse(response.headers());
         if response.status().is_success() {
             let limit = self.0.endpoint.max_response_bytes;
-            return Ok(ResponseBody::new(response, headers, limit));
+            let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
+            return Ok(ResponseBody::new(response, headers, limit, keeps_raw_usage));
         }
         let error = self.status_error(response, call).await;
-        Err(error.with_headers(&headers))
+        Err(error.with(|error| error.headers = headers.clone()))
     }
 
     /// The error for a non-2xx response.
@@ -254,7 +256,8 @@ impl Client {
         {
             let target = display_address(target.as_str());
             let message = format!("the server redirects to {target}, which is not followed");
-            return ModelError::new(ModelErrorKind::Request, message).with_status(status.as_u16());
+            return ModelError::new(ModelErrorKind::Request, message)
+                .with(|error| error.status = Some(status.as_u16()));
         }
         // Read errors and the timeout are ignored: the bytes that have come are quoted.
         let mut body = Vec::new();
@@ -276,7 +279,7 @@ impl Client {
         error
             .scrubbed(&self.0.secrets)
             .scrubbed(secrets)
-            .with_server(&self.0.server)
+            .with(|error| error.server = self.0.server.clone())
     }
 }
 
@@ -293,7 +296,8 @@ fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
     let details = error_chain(&error);
     if causes(&error).any(|cause| cause.is::<WrongLength>()) {
         let message = format!("the request cannot be sent: {WrongLength}");
-        return ModelError::unsupported(message).with_source(error);
+        return ModelError::unsupported(message)
+            .with(|details| details.source = Some(error.into()));
     }
     // The server's address was checked before, so the scheme is that of the environment's proxy.
     if error.is_connect()
@@ -316,8 +320,9 @@ fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
         (Connection, message)
     };
     let is_unsent = !has_begun && error.is_connect();
-    let error = ModelError::new(kind, format!("{message}: {details}")).with_source(error);
-    if is_unsent { error.unsent() } else { error }
+    let error = ModelError::new(kind, format!("{message}: {details}"))
+        .with(|details| details.source = Some(error.into()));
+    error.with(|error| error.is_unsent = is_unsent)
 }
 
 /// An error and its causes, in one line.

@@ -22,20 +22,21 @@ use crate::wire::secret::{Secret, scrub};
 ///     error.cause()?.downcast_ref::<ModelError>()?.retry_after()
 /// }
 /// ```
-pub struct ModelError(Box<Inner>);
+pub struct ModelError(Box<Details>);
 
-struct Inner {
-    kind: ModelErrorKind,
-    message: String,
-    server: String,
-    status: Option<u16>,
-    code: Option<String>,
-    headers: ResponseHeaders,
-    attempts: u32,
-    usage: Option<Usage>,
+/// The details of an error.
+pub(crate) struct Details {
+    pub(crate) kind: ModelErrorKind,
+    pub(crate) message: String,
+    pub(crate) server: String,
+    pub(crate) status: Option<u16>,
+    pub(crate) code: Option<String>,
+    pub(crate) headers: ResponseHeaders,
+    pub(crate) attempts: u32,
+    pub(crate) usage: Option<Usage>,
     /// Set if no part of the request reached the server.
-    is_unsent: bool,
-    source: Option<BoxError>,
+    pub(crate) is_unsent: bool,
+    pub(crate) source: Option<BoxError>,
 }
 
 /// The kind of a [`ModelError`].
@@ -86,7 +87,7 @@ pub struct RateLimits {
 
 impl ModelError {
     pub(crate) fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(Details {
             kind,
             message: message.into(),
             server: String::new(),
@@ -150,11 +151,6 @@ impl ModelError {
         self.0.attempts
     }
 
-    pub(crate) fn with_usage(mut self, usage: Usage) -> Self {
-        self.0.usage = Some(usage);
-        self
-    }
-
     /// Returns `true` if the account's quota is used up.
     pub(crate) fn is_out_of_quota(&self) -> bool {
         let code = self.code();
@@ -164,18 +160,14 @@ impl ModelError {
         )
     }
 
-    pub(crate) fn should_retry(&self) -> Option<bool> {
-        self.0.headers.should_retry
-    }
-
-    /// Returns `true` if no part of the request reached the server.
-    pub(crate) fn is_unsent(&self) -> bool {
-        self.0.is_unsent
-    }
-
-    pub(crate) fn unsent(mut self) -> Self {
-        self.0.is_unsent = true;
+    /// Changes the details.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Details)) -> Self {
+        change(&mut self.0);
         self
+    }
+
+    pub(crate) fn details(&self) -> &Details {
+        &self.0
     }
 
     /// Removes secrets that the server may have quoted.
@@ -192,36 +184,6 @@ impl ModelError {
             let shown = format!("{source} {source:?}");
             matches!(scrub(&shown, secrets), Cow::Owned(_))
         });
-        self
-    }
-
-    pub(crate) fn with_server(mut self, server: &str) -> Self {
-        server.clone_into(&mut self.0.server);
-        self
-    }
-
-    pub(crate) fn with_status(mut self, status: u16) -> Self {
-        self.0.status = Some(status);
-        self
-    }
-
-    pub(crate) fn with_code(mut self, code: Option<String>) -> Self {
-        self.0.code = code;
-        self
-    }
-
-    pub(crate) fn with_headers(mut self, headers: &ResponseHeaders) -> Self {
-        self.0.headers = headers.clone();
-        self
-    }
-
-    pub(crate) fn with_attempts(mut self, attempts: u32) -> Self {
-        self.0.attempts = attempts;
-        self
-    }
-
-    pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
         self
     }
 

@@ -22,15 +22,16 @@ pub(crate) fn default_settings() -> RetrySettings {
 pub(crate) fn advice(error: &ModelError, server: Option<&ServerState>) -> RetryAdvice {
     let is_stateful = matches!(server, Some(ServerState::Conversation(_)));
     let is_unprocessed = was_not_processed(error);
-    let (suggested, replay) = if error.is_out_of_quota() || error.should_retry() == Some(false) {
-        (Some(false), Replay::Unknown)
-    } else if is_stateful && is_unprocessed {
-        (Some(true), Replay::Safe)
-    } else if is_stateful {
-        (may_help(error).then_some(false), Replay::Unsafe)
-    } else {
-        (may_help(error).then_some(true), Replay::Unknown)
-    };
+    let (suggested, replay) =
+        if error.is_out_of_quota() || error.details().headers.should_retry == Some(false) {
+            (Some(false), Replay::Unknown)
+        } else if is_stateful && is_unprocessed {
+            (Some(true), Replay::Safe)
+        } else if is_stateful {
+            (may_help(error).then_some(false), Replay::Unsafe)
+        } else {
+            (may_help(error).then_some(true), Replay::Unknown)
+        };
     RetryAdvice {
         suggested,
         replay,
@@ -52,7 +53,7 @@ fn may_help(error: &ModelError) -> bool {
     };
     match error.kind() {
         Configuration => false,
-        _ if error.should_retry() == Some(true) => true,
+        _ if error.details().headers.should_retry == Some(true) => true,
         Request => matches!(error.status(), Some(408 | 409)) || is_conversation_locked(error),
         RateLimit | Server | Connection | BadAnswer | Interrupted | Timeout => true,
         _ => false,
@@ -69,8 +70,10 @@ fn is_conversation_locked(error: &ModelError) -> bool {
 fn was_not_processed(error: &ModelError) -> bool {
     match error.status() {
         Some(409 | 429) => true,
-        Some(503) => error.retry_after().is_some() || error.should_retry() == Some(true),
-        _ => error.is_unsent() || is_conversation_locked(error),
+        Some(503) => {
+            error.retry_after().is_some() || error.details().headers.should_retry == Some(true)
+        }
+        _ => error.details().is_unsent || is_conversation_locked(error),
     }
 }
 
@@ -90,8 +93,8 @@ mod tests {
 
     fn failed(kind: ModelErrorKind, status: u16, code: &str) -> ModelError {
         ModelError::new(kind, "")
-            .with_status(status)
-            .with_code(Some(code.to_owned()))
+            .with(|error| error.status = Some(status))
+            .with(|error| error.code = Some(code.to_owned()))
     }
 
     fn asks(status: u16, after: Option<u64>, should_retry: Option<bool>) -> ModelError {
@@ -100,7 +103,7 @@ mod tests {
             should_retry,
             ..ResponseHeaders::default()
         };
-        failed(ModelErrorKind::Server, status, "").with_headers(&headers)
+        failed(ModelErrorKind::Server, status, "").with(|error| error.headers = headers.clone())
     }
 
     #[test]
@@ -126,7 +129,11 @@ mod tests {
             (failed(Request, 400, "conversation_locked"), true, true),
             (failed(Authentication, 401, ""), false, false),
             (bare(Connection), true, false),
-            (bare(Connection).unsent(), true, true),
+            (
+                bare(Connection).with(|error| error.is_unsent = true),
+                true,
+                true,
+            ),
             (bare(RateLimit), true, false),
             (bare(Configuration), false, false),
             (bare(BadAnswer), true, false),

@@ -19,8 +19,8 @@ pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> Model
         .and_then(message_and_code)
         .unwrap_or_else(|| (quote(body, secrets), None));
     ModelError::new(kind_of_status(status), message)
-        .with_status(status)
-        .with_code(code)
+        .with(|error| error.status = Some(status))
+        .with(|error| error.code = code)
 }
 
 /// The start of a body that is not JSON.
@@ -45,7 +45,7 @@ pub(crate) fn failure(reported: &Value) -> ModelError {
 }
 
 fn failed((message, code): (String, Option<String>)) -> ModelError {
-    ModelError::new(kind_of_code(code.as_deref()), message).with_code(code)
+    ModelError::new(kind_of_code(code.as_deref()), message).with(|error| error.code = code)
 }
 
 /// Fails if the `error` field of an answer or of a part of one reports an error.
@@ -71,7 +71,8 @@ pub(crate) fn incomplete(reason: Option<&str>) -> ModelError {
         Some("max_tokens") => "max_output_tokens",
         reason => reason.unwrap_or("incomplete"),
     };
-    ModelError::new(ModelErrorKind::Incomplete, message).with_code(Some(code.to_owned()))
+    ModelError::new(ModelErrorKind::Incomplete, message)
+        .with(|error| error.code = Some(code.to_owned()))
 }
 
 /// The error for a stream that ended before its answer did.

@@ -26,7 +26,8 @@ pub(in crate::wire) struct ChunkReader {
     /// The names that deltas give the message and the reasoning.
     message: Arc<str>,
     reasoning: Arc<str>,
-    pub(super) keeps_raw_usage: bool,
+    /// Set if the answer keeps the usage as the server sent it.
+    keeps_raw_usage: bool,
     raw_usage: Option<Box<Value>>,
 }
 
@@ -80,14 +81,14 @@ impl EventReader for ChunkReader {
 }
 
 impl ChunkReader {
-    pub(super) fn new(model: Arc<str>) -> Self {
+    pub(super) fn new(model: Arc<str>, keeps_raw_usage: bool) -> Self {
         Self {
             model,
             answer: Reply::default(),
             template: None,
             message: "message".into(),
             reasoning: "reasoning".into(),
-            keeps_raw_usage: false,
+            keeps_raw_usage,
             raw_usage: None,
         }
     }
@@ -205,7 +206,7 @@ mod tests {
 
     /// The names and arguments of the calls that these pieces form.
     fn calls(pieces: &[Call<'static>]) -> Vec<(String, String)> {
-        let mut reader = ChunkReader::new("m".into());
+        let mut reader = ChunkReader::new("m".into(), false);
         for piece in pieces {
             reader.add_call(piece);
         }
@@ -272,7 +273,7 @@ mod tests {
     fn events(chunks: &[String]) -> Vec<Result<String, String>> {
         // The same identifiers each time for calls that have none.
         fastrand::seed(7);
-        let (mut reader, mut ready) = (ChunkReader::new("m".into()), VecDeque::new());
+        let (mut reader, mut ready) = (ChunkReader::new("m".into(), false), VecDeque::new());
         let mut events = Vec::new();
         for chunk in chunks {
             let read = reader.read(chunk.as_str().into(), &mut ready);

@@ -64,13 +64,15 @@ impl Reply<'_> {
         let has_begun = !self.text.is_empty() || !self.calls.is_empty();
         match self.finish_reason.as_deref() {
             Some("content_filter") if has_begun => {
-                return Err(incomplete(Some("content_filter")).with_usage(usage));
+                return Err(
+                    incomplete(Some("content_filter")).with(|error| error.usage = Some(usage))
+                );
             }
             Some("content_filter") if self.refusal.is_empty() => {
                 self.refusal = WITHHELD.into();
             }
             Some("length" | "max_tokens") => {
-                return Err(incomplete(Some("length")).with_usage(usage));
+                return Err(incomplete(Some("length")).with(|error| error.usage = Some(usage)));
             }
             Some("error") => return Err(server_errors::failure(&Value::Null)),
             None if self.calls.iter().any(has_incomplete_arguments) => return Err(broke_off()),

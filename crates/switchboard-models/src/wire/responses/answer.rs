@@ -87,12 +87,12 @@ pub(super) fn settle(
     match response.outcome(ended) {
         Ended::Failed => {
             let error = value_or_null(response.error);
-            return Err(server_errors::failure(&error).with_usage(usage));
+            return Err(server_errors::failure(&error).with(|error| error.usage = Some(usage)));
         }
         Ended::Incomplete => {
             let details = response.incomplete_details;
             let reason = details.and_then(|details| unquote(field(details, "reason")?));
-            return Err(incomplete(reason.as_deref()).with_usage(usage));
+            return Err(incomplete(reason.as_deref()).with(|error| error.usage = Some(usage)));
         }
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}

@@ -44,7 +44,8 @@ pub(in crate::wire) struct ResponseReader {
     named: Vec<NamedItem>,
     /// The finished items, for servers whose last event leaves them out.
     finished: BTreeMap<u64, Item>,
-    pub(super) keeps_raw_usage: bool,
+    /// Set if the answer keeps the usage as the server sent it.
+    keeps_raw_usage: bool,
 }
 
 impl EventReader for ResponseReader {
@@ -82,12 +83,12 @@ impl EventReader for ResponseReader {
 }
 
 impl ResponseReader {
-    pub(super) fn new(origin: Arc<str>) -> Self {
+    pub(super) fn new(origin: Arc<str>, keeps_raw_usage: bool) -> Self {
         Self {
             origin,
             named: Vec::new(),
             finished: BTreeMap::new(),
-            keeps_raw_usage: false,
+            keeps_raw_usage,
         }
     }
 
@@ -196,7 +197,7 @@ mod tests {
 
     /// The events that a reader makes of some data, without raw events; `None` for an error.
     fn events<'d>(data: impl IntoIterator<Item = &'d str>) -> Option<Vec<ModelEvent>> {
-        let mut reader = ResponseReader::new("http://localhost:1/m".into());
+        let mut reader = ResponseReader::new("http://localhost:1/m".into(), false);
         let mut ready = VecDeque::new();
         for data in data {
             let read = reader.read(data.into(), &mut ready);
