@@ -147,9 +147,7 @@ impl<P: Protocol> AnswerStream<P> {
                 };
                 let read = event.and_then(|event| self.reader.read_event(event, &mut self.ready));
                 let headers = &events.body.headers;
-                if let Some(answer) =
-                    read.map_err(|error| error.with(|error| error.headers = headers.clone()))?
-                {
+                if let Some(answer) = read.map_err(|error| error.with_headers(headers))? {
                     let answer = ModelEvent::Completed(headers.identify(answer));
                     self.ready.push_back(answer);
                     let state = mem::replace(&mut self.state, State::Finished);

@@ -166,7 +166,7 @@ impl Client {
             let answer = async {
                 let mut body = self.send(call).await?;
                 let answer = body.read_whole(model, Vec::new()).await;
-                answer.map_err(|error| error.with(|error| error.headers = body.headers.clone()))
+                answer.map_err(|error| error.with_headers(&body.headers))
             };
             let retry = match answer.await {
                 Ok(answer) => return Ok(answer),
@@ -187,7 +187,7 @@ impl Client {
         let body = self.send(call).await?;
         let headers = body.headers.clone();
         let opened = body.read_first(model).await;
-        opened.map_err(|error| error.with(|error| error.headers = headers.clone()))
+        opened.map_err(|error| error.with_headers(&headers))
     }
 
     /// The retry after a failed attempt, or the error if the request is not to be retried. Where the
@@ -243,7 +243,7 @@ impl Client {
             return Ok(ResponseBody::new(response, headers, limit, keeps_raw_usage));
         }
         let error = self.status_error(response, call).await;
-        Err(error.with(|error| error.headers = headers.clone()))
+        Err(error.with_headers(&headers))
     }
 
     /// The error for a non-2xx response.

@@ -166,8 +166,17 @@ impl ModelError {
         self
     }
 
-    pub(crate) fn details(&self) -> &Details {
-        &self.0
+    pub(crate) fn with_headers(self, headers: &ResponseHeaders) -> Self {
+        self.with(|error| error.headers = headers.clone())
+    }
+
+    pub(crate) fn should_retry(&self) -> Option<bool> {
+        self.0.headers.should_retry
+    }
+
+    /// Returns `true` if no part of the request reached the server.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.0.is_unsent
     }
 
     /// Removes secrets that the server may have quoted.

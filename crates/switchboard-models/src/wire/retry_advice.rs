@@ -22,16 +22,15 @@ pub(crate) fn default_settings() -> RetrySettings {
 pub(crate) fn advice(error: &ModelError, server: Option<&ServerState>) -> RetryAdvice {
     let is_stateful = matches!(server, Some(ServerState::Conversation(_)));
     let is_unprocessed = was_not_processed(error);
-    let (suggested, replay) =
-        if error.is_out_of_quota() || error.details().headers.should_retry == Some(false) {
-            (Some(false), Replay::Unknown)
-        } else if is_stateful && is_unprocessed {
-            (Some(true), Replay::Safe)
-        } else if is_stateful {
-            (may_help(error).then_some(false), Replay::Unsafe)
-        } else {
-            (may_help(error).then_some(true), Replay::Unknown)
-        };
+    let (suggested, replay) = if error.is_out_of_quota() || error.should_retry() == Some(false) {
+        (Some(false), Replay::Unknown)
+    } else if is_stateful && is_unprocessed {
+        (Some(true), Replay::Safe)
+    } else if is_stateful {
+        (may_help(error).then_some(false), Replay::Unsafe)
+    } else {
+        (may_help(error).then_some(true), Replay::Unknown)
+    };
     RetryAdvice {
         suggested,
         replay,
@@ -53,7 +52,7 @@ fn may_help(error: &ModelError) -> bool {
     };
     match error.kind() {
         Configuration => false,
-        _ if error.details().headers.should_retry == Some(true) => true,
+        _ if error.should_retry() == Some(true) => true,
         Request => matches!(error.status(), Some(408 | 409)) || is_conversation_locked(error),
         RateLimit | Server | Connection | BadAnswer | Interrupted | Timeout => true,
         _ => false,
@@ -70,10 +69,8 @@ fn is_conversation_locked(error: &ModelError) -> bool {
 fn was_not_processed(error: &ModelError) -> bool {
     match error.status() {
         Some(409 | 429) => true,
-        Some(503) => {
-            error.retry_after().is_some() || error.details().headers.should_retry == Some(true)
-        }
-        _ => error.details().is_unsent || is_conversation_locked(error),
+        Some(503) => error.retry_after().is_some() || error.should_retry() == Some(true),
+        _ => error.is_unsent() || is_conversation_locked(error),
     }
 }
 
@@ -103,7 +100,7 @@ mod tests {
             should_retry,
             ..ResponseHeaders::default()
         };
-        failed(ModelErrorKind::Server, status, "").with(|error| error.headers = headers.clone())
+        failed(ModelErrorKind::Server, status, "").with_headers(&headers)
     }
 
     #[test]
