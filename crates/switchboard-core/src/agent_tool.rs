@@ -325,15 +325,13 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
                 let mut stream = runner.stream(input);
                 while let Some(event) = stream.next().await {
                     if let Err(error) = call(|| listen(ctx.clone(), event)).await {
+                        let error = environment().logs_tool_data.then(|| error.to_string());
                         let tool = ctx.tool();
-                        if environment().logs_tool_data {
-                            tracing::warn!(tool, %error, "a listener of an agent tool failed; the run continues");
-                        } else {
-                            tracing::warn!(
-                                tool,
-                                "a listener of an agent tool failed; the run continues"
-                            );
-                        }
+                        tracing::warn!(
+                            tool,
+                            error,
+                            "a listener of an agent tool failed; the run continues"
+                        );
                     }
                 }
                 stream.finish().await?

@@ -1,6 +1,7 @@
 //! JSON schemas of payloads and final outputs: derived from types, made strict, validated against.
 
 mod coerce;
+mod references;
 mod strict;
 mod work_limit;
 

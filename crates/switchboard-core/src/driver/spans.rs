@@ -149,12 +149,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let data = || json!({"max_turns": max});
                 self.agent_span.fail_with("Max turns exceeded", data);
             }
-            ErrorKind::InputGuardrail
-            | ErrorKind::OutputGuardrail
-            | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail
-                if !is_of_inner_run =>
-            {
+            _ if error.is_guardrail() && !is_of_inner_run => {
                 let name = || error.guardrail().map(|result| &*result.guardrail);
                 let data = || json!({"guardrail": name()});
                 // The agent has done nothing yet when an input guardrail trips.
@@ -164,21 +159,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 };
                 span.fail_with("Guardrail tripwire triggered", data);
             }
-            ErrorKind::UserCode
-            | ErrorKind::Model
-            | ErrorKind::Tool
-            | ErrorKind::ModelRefusal
-            | ErrorKind::Session
-            | ErrorKind::MaxTurns
-            | ErrorKind::InputGuardrail
-            | ErrorKind::OutputGuardrail
-            | ErrorKind::HandoffGuardrail
-            | ErrorKind::ToolGuardrail => {
+            ErrorKind::ModelBehavior => self.turn_span.fail("The model broke the rules"),
+            ErrorKind::Configuration => self.turn_span.fail("The run is not configured to work"),
+            _ => {
                 let data = self.error_data(error);
                 self.agent_span.fail_with("Error in agent run", || data);
             }
-            ErrorKind::ModelBehavior => self.turn_span.fail("The model broke the rules"),
-            ErrorKind::Configuration => self.turn_span.fail("The run is not configured to work"),
         }
     }
 }

@@ -385,12 +385,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let data = || self.tool_error_data(tool, &error);
         span.fail_with("Error running tool (non-fatal)", data);
-        let name = tool.name();
-        if self.config.trace_sensitive_data && environment().logs_tool_data {
-            tracing::warn!(tool = name, %error, "a tool failed; the model is told");
-        } else {
-            tracing::warn!(tool = name, "a tool failed; the model is told");
-        }
+        let is_logged = self.config.trace_sensitive_data && environment().logs_tool_data;
+        let logged = is_logged.then(|| error.to_string());
+        tracing::warn!(
+            tool = tool.name(),
+            error = logged,
+            "a tool failed; the model is told"
+        );
         let text = match tool.failure_text(ctx.clone(), &error).await {
             Some(text) => text,
             None => {

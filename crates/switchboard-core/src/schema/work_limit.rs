@@ -5,11 +5,10 @@
 //! before the validator runs: once per pair of a subschema and a value, however often the validator
 //! would visit the pair.
 
-use std::borrow::Cow;
-
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use super::references::resolve;
 use crate::error::excerpt;
 
 /// The limit of subschemas that are applied in one check.
@@ -179,44 +178,6 @@ fn too_many_steps() -> String {
         "checking it takes more than {MAX_STEPS} steps; use fewer alternatives inside each other \
          (anyOf, oneOf, allOf)"
     )
-}
-
-/// The schema that a reference within the same document leads to.
-pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let fragment = reference.strip_prefix('#')?;
-    let fragment = &*percent_decoded(fragment);
-    if fragment.is_empty() || fragment.starts_with('/') {
-        return root.pointer(fragment);
-    }
-    let definitions = root.get("$defs").or_else(|| root.get("definitions"))?;
-    let is_named = |schema: &&Value| {
-        let anchor = schema
-            .get("$anchor")
-            .or_else(|| schema.get("$dynamicAnchor"));
-        anchor.and_then(Value::as_str) == Some(fragment)
-    };
-    definitions.as_object()?.values().find(is_named)
-}
-
-/// A fragment with `%24` and the like decoded.
-fn percent_decoded(fragment: &str) -> Cow<'_, str> {
-    if !fragment.contains('%') {
-        return Cow::Borrowed(fragment);
-    }
-    let mut bytes = fragment.as_bytes().iter();
-    let mut decoded = Vec::with_capacity(fragment.len());
-    while let Some(&byte) = bytes.next() {
-        let digits = bytes.as_slice().get(..2).filter(|_| byte == b'%');
-        let code = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(code) => {
-                decoded.push(code);
-                bytes.nth(1);
-            }
-            None => decoded.push(byte),
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 #[cfg(test)]

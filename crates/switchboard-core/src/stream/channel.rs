@@ -5,12 +5,12 @@
 //! limited in number.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::event::{EventKind, StreamEvent};
+use crate::lock::lock;
 use crate::run::Run;
 
 /// The largest number of progress reports that wait in the queue.
@@ -52,21 +52,16 @@ enum Stop {
 }
 
 impl EventChannel {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends an event with the current state of the run, and waits until it is taken.
     pub(crate) async fn send(&self, event: StreamEvent, run: &Arc<Run>) {
         let number = {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             state.queue.push_back((event, Arc::downgrade(run)));
             state.sent += 1;
             state.sent
         };
         poll_fn(|cx| {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             if state.taken >= number {
                 return Poll::Ready(());
             }
@@ -78,7 +73,7 @@ impl EventChannel {
 
     /// Queues a progress report without waiting. If too many wait already, it is dropped and counted.
     pub(crate) fn report_progress(&self, mut event: StreamEvent, run: &Weak<Run>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.is_closed {
             return;
         }
@@ -97,7 +92,7 @@ impl EventChannel {
 
     /// Wakes the task that polls the stream.
     fn wake_listener(&self) {
-        let listener = self.lock().listener.take();
+        let listener = lock(&self.0).listener.take();
         if let Some(listener) = listener {
             listener.wake();
         }
@@ -106,7 +101,7 @@ impl EventChannel {
     /// Takes the oldest event.
     pub(super) fn take(&self) -> Option<StreamEvent> {
         let (event, senders) = {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             let (event, run) = state.queue.pop_front()?;
             state.run = run.upgrade().or(state.run.take());
             if let EventKind::ToolProgress { .. } = event.kind {
@@ -122,14 +117,14 @@ impl EventChannel {
 
     /// Returns `true` if the oldest event is a progress report.
     pub(super) fn has_progress_first(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.0);
         matches!(state.queue.front(), Some((event, _)) if matches!(event.kind, EventKind::ToolProgress { .. }))
     }
 
     /// Drops everything: nobody reads the events any more.
     pub(super) fn abandon(&self) {
         let dropped = {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             state.is_closed = true;
             let queue = std::mem::take(&mut state.queue);
             (queue, state.run.take(), state.listener.take())
@@ -140,30 +135,30 @@ impl EventChannel {
 
     /// Drops all later progress reports: the last event follows.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.0).is_closed = true;
     }
 
     /// The run at the time of the last event.
     pub(super) fn run(&self) -> Option<Arc<Run>> {
-        self.lock().run.clone()
+        lock(&self.0).run.clone()
     }
 
     /// Prepares for polling the run: it changes without a copy only if it has a single owner.
     pub(super) fn before_poll(&self, cx: &Context<'_>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.run = None;
         state.listener = Some(cx.waker().clone());
     }
 
     /// Requests a stop at the next await.
     pub(super) fn stop_now(&self) {
-        self.lock().stop = Stop::Now;
+        lock(&self.0).stop = Stop::Now;
         self.wake_listener();
     }
 
     /// Requests a stop after the current turn.
     pub(super) fn stop_after_turn(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.stop == Stop::None {
             state.stop = Stop::AfterTurn;
         }
@@ -171,13 +166,13 @@ impl EventChannel {
 
     /// Returns `true` if the run is to stop before its next turn.
     pub(crate) fn stops_before_next_turn(&self) -> bool {
-        self.lock().stop != Stop::None
+        lock(&self.0).stop != Stop::None
     }
 
     /// Completes when the run must stop at once. The listener is woken for it.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Unpin + '_ {
         poll_fn(|_cx| {
-            let state = self.lock();
+            let state = lock(&self.0);
             match state.stop {
                 Stop::Now if !state.is_saving => Poll::Ready(()),
                 _ => Poll::Pending,
@@ -187,25 +182,21 @@ impl EventChannel {
 
     /// Delays a stop until the guard is dropped.
     pub(crate) fn saving(&self) -> SavingGuard {
-        self.lock().is_saving = true;
+        lock(&self.0).is_saving = true;
         SavingGuard(self.clone())
     }
 }
 
-impl fmt::Debug for EventChannel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventChannel")
-    }
-}
+impl_debug!(EventChannel);
 
 /// Delays a stop while the session is written.
 pub(crate) struct SavingGuard(EventChannel);
 
 impl Drop for SavingGuard {
     fn drop(&mut self) {
-        self.0.lock().is_saving = false;
+        lock(&self.0.0).is_saving = false;
         // A stop that was delayed.
-        if self.0.lock().stop == Stop::Now {
+        if lock(&self.0.0).stop == Stop::Now {
             self.0.wake_listener();
         }
     }
