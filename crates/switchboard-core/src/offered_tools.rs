@@ -124,19 +124,14 @@ impl Offer {
             tool_name: names[*at].clone(),
             ..spec_of(agent, &agent.handoffs()[*at])
         };
+        let offered = || tools.iter().map(|at| &agent.tools()[*at]);
         Self(Arc::new(Inner {
-            tools: tools
-                .iter()
-                .map(|at| agent.tools()[*at].spec().clone())
-                .collect(),
+            tools: offered().map(|tool| tool.spec().clone()).collect(),
             hosted_info: hosted.clone().map(|tool| tool.info().clone()).collect(),
             hosted: hosted
                 .filter_map(|tool| tool.as_hosted().cloned())
                 .collect(),
-            tool_info: tools
-                .iter()
-                .map(|at| agent.tools()[*at].info().clone())
-                .collect(),
+            tool_info: offered().map(|tool| tool.info().clone()).collect(),
             handoffs: handoffs.iter().map(spec).collect(),
             tool_at: tools,
             handoff_at: handoffs,

@@ -28,7 +28,7 @@ use futures_core::Stream;
 pub use model_error::{ModelError, ModelErrorKind, RateLimits};
 use payload::Payload;
 pub use responses::ResponsesModel;
-use switchboard_core::callback::BoxError;
+use switchboard_core::callback::{BoxError, DynError};
 use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
@@ -80,7 +80,7 @@ macro_rules! impl_model {
 
             fn retry_advice(
                 &self,
-                error: &(dyn std::error::Error + Send + Sync + 'static),
+                error: &super::DynError,
                 request: &super::ModelRequest,
             ) -> super::RetryAdvice {
                 super::retry_advice(error, request)
@@ -105,10 +105,7 @@ macro_rules! impl_model {
 }
 use impl_model;
 
-fn retry_advice(
-    error: &(dyn std::error::Error + Send + Sync + 'static),
-    request: &ModelRequest,
-) -> RetryAdvice {
+fn retry_advice(error: &DynError, request: &ModelRequest) -> RetryAdvice {
     match error.downcast_ref::<ModelError>() {
         Some(error) => retry_advice::advice(error, request.server.as_ref()),
         None => RetryAdvice::of_error(error),

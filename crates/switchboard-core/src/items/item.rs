@@ -259,7 +259,7 @@ impl Item {
     pub fn output_text(&self) -> Option<Cow<'_, str>> {
         let json = self.field("output")?;
         if json.starts_with('[') {
-            return Some(text_parts::lines(json));
+            return Some(join_parts(json, "\n", Part::text).unwrap_or_default());
         }
         self.output()
     }
@@ -281,7 +281,7 @@ impl Item {
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self.text_json() {
             Some(token) => json::unquote(token),
-            None => join_parts(self.field("content")?, Part::text),
+            None => join_parts(self.field("content")?, "", Part::text),
         }
     }
 
@@ -306,7 +306,7 @@ impl Item {
         if self.text_json().is_some() || !content.contains("refusal") {
             return None;
         }
-        join_parts(content, Part::refusal)
+        join_parts(content, "", Part::refusal)
     }
 
     /// Returns `true` if the search is known to find nothing in this item.

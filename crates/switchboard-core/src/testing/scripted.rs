@@ -1,7 +1,6 @@
 //! A model that answers from a script.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -45,10 +44,9 @@ struct Script {
     calls: usize,
 }
 
-#[derive(Debug)]
 struct Answer {
     conditions: Conditions,
-    reply: Reply,
+    reply: Box<Reply>,
 }
 
 /// The conditions under which an answer is given.
@@ -60,26 +58,8 @@ struct Conditions {
     delay: Option<Duration>,
 }
 
-/// The content of an answer.
-enum Reply {
-    Response(ModelResponse),
-    Events(Vec<ModelEvent>),
-    Function(Box<ReplyFunction>),
-    Error(String),
-}
-
-type ReplyFunction = dyn FnOnce(&ModelRequest) -> Result<ModelResponse, BoxError> + Send;
-
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Response(response) => response.fmt(f),
-            Self::Events(events) => events.fmt(f),
-            Self::Function(_) => f.write_str("Function"),
-            Self::Error(error) => write!(f, "Error({error})"),
-        }
-    }
-}
+/// Makes the events of an answer.
+type Reply = dyn FnOnce(&ModelRequest) -> Result<Vec<ModelEvent>, BoxError> + Send;
 
 /// A condition on a request.
 struct Expectation {
@@ -88,6 +68,8 @@ struct Expectation {
 }
 
 impl_debug!(Expectation, |expectation| expectation.what);
+
+impl_debug!(Answer, |answer| format_args!("{:?}", answer.conditions));
 
 impl ScriptedModel {
     /// Creates a model with an empty script.
@@ -105,7 +87,7 @@ impl ScriptedModel {
 
     /// Adds this response.
     pub fn respond_with(self, response: ModelResponse) -> Self {
-        self.add(Reply::Response(response))
+        self.add(move |_request| Ok(in_words(response)))
     }
 
     /// Adds an answer that a function makes of the request.
@@ -123,13 +105,14 @@ impl ScriptedModel {
         self,
         respond: impl FnOnce(&ModelRequest) -> Result<ModelResponse, BoxError> + Send + 'static,
     ) -> Self {
-        self.add(Reply::Function(Box::new(respond)))
+        self.add(move |request| Ok(in_words(respond(request)?)))
     }
 
     /// Adds an answer of exactly these events to a streamed call. A plain call gets the response of
     /// the [`ModelEvent::Completed`] among them.
     pub fn stream_events(self, events: impl IntoIterator<Item = ModelEvent>) -> Self {
-        self.add(Reply::Events(events.into_iter().collect()))
+        let events = events.into_iter().collect();
+        self.add(move |_request| Ok(events))
     }
 
     /// Sets a pause before the next answer.
@@ -168,9 +151,13 @@ impl ScriptedModel {
         self
     }
 
-    fn add(self, reply: Reply) -> Self {
+    fn add(
+        self,
+        reply: impl FnOnce(&ModelRequest) -> Result<Vec<ModelEvent>, BoxError> + Send + 'static,
+    ) -> Self {
         let mut script = lock(&self.0);
         let conditions = std::mem::take(&mut script.next);
+        let reply = Box::new(reply);
         script.answers.push_back(Answer { conditions, reply });
         drop(script);
         self
@@ -205,7 +192,8 @@ impl ScriptedModel {
 
     /// Adds a failure.
     pub fn fail(self, message: &str) -> Self {
-        self.add(Reply::Error(message.to_owned()))
+        let message = message.to_owned();
+        self.add(move |_request| Err(message.into()))
     }
 
     /// Returns the requests so far.
@@ -257,12 +245,7 @@ impl ScriptedModel {
         if let Some(delay) = answer.conditions.delay {
             Delay::new(delay).await;
         }
-        match answer.reply {
-            Reply::Response(response) => Ok(in_words(response)),
-            Reply::Events(events) => Ok(events),
-            Reply::Function(respond) => Ok(in_words(respond(&request)?)),
-            Reply::Error(error) => Err(error.into()),
-        }
+        (answer.reply)(&request)
     }
 }
 

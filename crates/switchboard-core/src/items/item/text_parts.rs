@@ -36,24 +36,13 @@ impl<'a> Part<'a> {
 /// Joins the strings that `select` returns for the parts of a content. `None` if that is no text.
 pub(super) fn join_parts<'a>(
     content: &'a str,
+    separator: &'a str,
     select: impl Fn(&Part<'a>) -> Option<&'a str>,
 ) -> Option<Cow<'a, str>> {
     let parts: Vec<Part<'a>> = serde_json::from_str(content).ok()?;
-    let mut texts = parts.iter().filter_map(select).filter_map(json::unquote);
-    let first = texts.next()?;
-    let joined = texts.fold(first, |joined, text| joined + text);
-    (!joined.is_empty()).then_some(joined)
-}
-
-/// The text parts of an output, each on a line. Empty if there are none.
-pub(super) fn lines(parts: &str) -> Cow<'_, str> {
-    let parts: Vec<Part<'_>> = serde_json::from_str(parts).unwrap_or_default();
-    let texts = parts
-        .iter()
-        .filter_map(Part::text)
-        .filter_map(json::unquote);
-    let joined = texts.reduce(|joined, text| joined + "\n" + text);
-    joined.unwrap_or_default()
+    let texts = parts.iter().filter_map(select).filter_map(json::unquote);
+    let joined = texts.reduce(|joined, text| joined + separator + text);
+    joined.filter(|joined| !joined.is_empty())
 }
 
 /// The JSON of the string that is the whole text of a message: its content, or the text of the only
