@@ -42,7 +42,6 @@ mod environment;
 mod json;
 mod lock;
 mod offered_tools;
-mod reference_json;
 mod runner;
 mod seq;
 

@@ -27,11 +27,11 @@ pub use retry::{
 };
 pub use settings::{ModelSettings, Reasoning, ToolChoice};
 pub use stored_prompt::Prompt;
+pub(crate) use usage::AddedUsage;
 pub use usage::{RequestUsage, Usage};
 
 use crate::agent::knowledge::{self, Knowledge};
 use crate::callback::{BoxError, BoxFuture, DynError};
-use crate::context::AddedUsage;
 use crate::handle::into_handle;
 use crate::items::{Item, Items};
 use crate::output::OutputType;

@@ -18,7 +18,7 @@ pub(crate) mod server_history;
 mod session_state;
 mod small_map;
 mod snapshot;
-mod tool_results;
+pub(crate) mod tool_results;
 pub(crate) mod turn;
 mod user_input;
 
@@ -402,11 +402,6 @@ impl Run {
 /// The number of the item after this one. It is never 0, which stands for no number.
 pub(crate) fn number_after(last: u32) -> u32 {
     last.checked_add(1).unwrap_or(1)
-}
-
-/// The output item of a call.
-pub(crate) fn output_item(call: &Item, text: &str) -> Item {
-    Item::function_call_output(&call.call_id().unwrap_or_default(), text)
 }
 
 /// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.

@@ -24,9 +24,9 @@ pub use run_config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, 
 pub use run_result::{RunResult, RunStatus};
 
 use crate::agent::Agent;
-use crate::context::AddedUsage;
 use crate::error::{Error, ErrorKind};
 use crate::items::Input;
+use crate::model::AddedUsage;
 use crate::tool::{OuterToolCall, ToolContext};
 use crate::trace::TraceParent;
 

@@ -22,6 +22,7 @@ mod custom_span;
 mod id;
 mod json_exporter;
 mod memory_tracer;
+mod reference_json;
 mod subscriber_tracer;
 pub(crate) mod trace_handle;
 mod trace_info;

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 use answer_stream::{EventReader, answer_stream};
 pub use chat::ChatModel;
-use client::{Call, request_secrets};
+use client::Call;
 pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
 use futures_core::Stream;
@@ -57,7 +57,7 @@ async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelRe
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
     };
-    answer.map_err(|error| report(model, &request, error))
+    answer.map_err(|error| model.client().report(error, &request))
 }
 
 /// Implements a model with the fields `client` and `name` over its [`Protocol`].
@@ -110,17 +110,6 @@ fn retry_advice(error: &DynError, request: &ModelRequest) -> RetryAdvice {
         Some(error) => retry_advice::advice(error, request.server.as_ref()),
         None => RetryAdvice::of_error(error),
     }
-}
-
-/// Completes the error of a request and adds its usage to that of the run.
-fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> BoxError {
-    if let Some(usage) = error.usage() {
-        request.add_usage(usage);
-    }
-    let client = model.client();
-    client
-        .complete_error(error, &request_secrets(request))
-        .into()
 }
 
 /// The `id` of items whose provider gave none.

@@ -7,11 +7,10 @@ use futures_util::future::{Either, select};
 
 use super::Driver;
 use crate::callback::BoxError;
-use crate::context::AddedUsage;
 use crate::environment::environment;
 use crate::model::{
-    ModelEvent, ModelFailure, ModelHandle, ModelRequest, ModelResponse, ModelRetry, ModelTimeout,
-    RetryAdvice,
+    AddedUsage, ModelEvent, ModelFailure, ModelHandle, ModelRequest, ModelResponse, ModelRetry,
+    ModelTimeout, RetryAdvice,
 };
 use crate::stream::EventKind;
 

@@ -19,7 +19,8 @@ use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail,
 use crate::hooks::ToolEnd;
 use crate::offered_tools::Offer;
 use crate::run::Step;
-use crate::run::turn::{RanTool, ToolCall, ToolStage};
+use crate::run::tool_results::{RanTool, ToolStage};
+use crate::run::turn::ToolCall;
 use crate::runner::ToolErrorMessage;
 use crate::stream::EventKind;
 use crate::tool::{

@@ -1,6 +1,6 @@
 //! The data of a handoff, as filters see it.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::history_links::HistoryLink;
@@ -212,5 +212,11 @@ impl_debug! {
         pre_handoff_items: parts.pre_handoff_items,
         new_items: parts.new_items,
         input_items: parts.input_items,
+    }
+}
+
+impl<C> Serialize for HandoffInputData<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.parts.serialize(serializer)
     }
 }

@@ -158,6 +158,11 @@ impl Item {
         ])
     }
 
+    /// The output of this call of a function.
+    pub(crate) fn output_of(call: &Self, output: &str) -> Self {
+        Self::function_call_output(&call.call_id().unwrap_or_default(), output)
+    }
+
     /// A model's message as the Responses API returns it.
     pub fn output_message(id: &str, text: &str) -> Self {
         ItemBuilder::new(text.len() + id.len() + 128)

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::agent_keys::AgentRef;
 use super::turn::{HandoffCall, HandoffProgress, Turn};
-use super::{Phase, Run, number_after, output_item};
+use super::{Phase, Run, number_after};
 use crate::handoff::{Parts, history_links};
-use crate::items::{Input, RunItem, RunItemKind};
+use crate::items::{Input, Item, RunItem, RunItemKind};
 use crate::json;
 
 /// The output of a handoff call that was not the first of its response.
@@ -151,7 +151,7 @@ impl Run {
         let mut number = self.position.last_item;
         ignored.chain(first).map(move |(call, kind, text)| {
             number = number_after(number);
-            let item = output_item(&call.call, text);
+            let item = Item::output_of(&call.call, text);
             RunItem::made(kind, self.agent.name.clone(), item, number)
         })
     }

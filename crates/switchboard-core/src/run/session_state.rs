@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::turn::{Turn, tool_outputs};
-use super::{Run, model_input, output_item};
+use super::{Run, model_input};
 use crate::handoff::Parts;
 use crate::items::{Input, Item, Items, Pairing, RunItem};
 
@@ -126,7 +126,9 @@ fn drop_orphans(kept: &mut Vec<&RunItem>, turn: &Turn) {
 /// The keys of the turn's items that have no counterpart once its handoffs are answered.
 fn unanswered(turn: &Turn) -> FxHashSet<usize> {
     let handoffs = turn.handoffs.iter();
-    let answers: Vec<Item> = handoffs.map(|call| output_item(&call.call, "")).collect();
+    let answers: Vec<Item> = handoffs
+        .map(|call| Item::output_of(&call.call, ""))
+        .collect();
     let items = turn.items.iter().map(RunItem::item);
     let items: Vec<&Item> = items.chain(&answers).collect();
     let made = turn.items.iter().zip(Pairing::of(&items).paired());

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call_log::CallRole;
+use super::tool_results::RanTool;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
 use crate::runner::DEFAULT_BLOCKED_OUTPUT;
-use crate::tool::ToolError;
 
 /// The turn in progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -56,64 +56,6 @@ pub(crate) struct ToolTurn {
 }
 
 static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
-
-/// A tool that ran in a turn that failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct RanTool {
-    /// The index of its call.
-    pub(crate) at: usize,
-    pub(crate) result: ToolResult,
-    /// The failure, where the result is the text for the model about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<ToolError>,
-    /// Set if the tool's code was called, and hooks are notified of its end.
-    #[serde(default = "was_invoked")]
-    pub(crate) was_invoked: bool,
-    /// The item of the output, once it was saved before the end of the turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) output: Option<RunItem>,
-    pub(crate) stage: ToolStage,
-}
-
-impl RanTool {
-    /// A tool whose code was called.
-    pub(crate) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
-        Self {
-            at,
-            result,
-            error,
-            was_invoked: true,
-            output: None,
-            stage: ToolStage::Ran,
-        }
-    }
-
-    /// A call that a guardrail answered instead of the tool.
-    pub(crate) fn rejected(at: usize, result: ToolResult) -> Self {
-        Self {
-            was_invoked: false,
-            stage: ToolStage::Checked,
-            ..Self::invoked(at, result, None)
-        }
-    }
-}
-
-/// The value in stored runs that do not have the field.
-fn was_invoked() -> bool {
-    true
-}
-
-/// The progress of a tool. Finished stages are not repeated when the run is resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ToolStage {
-    Ran,
-    /// Guardrails have passed its output.
-    Checked,
-    /// Hooks were notified.
-    #[serde(alias = "told")]
-    Reported,
-}
 
 /// The progress of a handoff. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use crate::agent::Agent;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
@@ -217,5 +220,19 @@ impl<C> fmt::Debug for RunResult<C> {
             .field("last_agent", &self.agent.name())
             .field("new_items", &self.run.new_items())
             .finish_non_exhaustive()
+    }
+}
+
+impl<C> Serialize for RunResult<C> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut result = serializer.serialize_struct("RunResult", 6)?;
+        result.serialize_field("input", self.input())?;
+        result.serialize_field("new_items", self.new_items())?;
+        result.serialize_field("raw_responses", self.raw_responses())?;
+        let output = self.final_output().map(FinalOutput::to_value);
+        result.serialize_field("final_output", &output)?;
+        result.serialize_field("last_agent", &json!({"name": self.agent.name()}))?;
+        result.serialize_field("usage", self.usage())?;
+        result.end()
     }
 }

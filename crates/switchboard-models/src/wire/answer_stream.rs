@@ -18,7 +18,7 @@ use super::client::{Call, Events, Opened};
 use super::lenient_json::value;
 use super::model_error::ModelError;
 use super::sse::Event;
-use super::{Protocol, has_role, own_id, report, server_errors};
+use super::{Protocol, has_role, own_id, server_errors};
 
 /// The longest wait for an answer's usage once the answer is complete. Then errors are ignored.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -106,7 +106,7 @@ impl<P: Protocol> AnswerStream<P> {
             if let Err(error) = self.advance().await {
                 self.state = State::Finished;
                 self.ready.clear();
-                return Some(Err(report(&self.model, &self.request, error)));
+                return Some(Err(self.model.client().report(error, &self.request)));
             }
         }
     }

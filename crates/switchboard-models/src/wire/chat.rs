@@ -1,15 +1,15 @@
 //! The Chat Completions API.
 
 #[cfg(any(test, fuzzing))]
-pub(super) use reply::read;
+pub(super) use answer::read;
+mod answer;
 mod call_outputs;
 mod chunk_reader;
 mod chunk_template;
-mod completion;
+mod completion_fields;
 mod content_parts;
 mod copied_message;
 mod messages;
-mod reply;
 mod request;
 
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Protocol for ChatModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        reply::read(&self.name, body)
+        answer::read(&self.name, body)
     }
 
     fn reader(&self, keeps_raw_usage: bool) -> ChunkReader {

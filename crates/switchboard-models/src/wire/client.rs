@@ -5,26 +5,29 @@ mod event_stream;
 mod response_body;
 mod response_headers;
 mod tls;
+mod transport_error;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use connection_settings::{display_address, is_openai, request_secrets};
+pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response};
 use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
+use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
+use transport_error::{error_chain, transport_error};
 
 use crate::wire::endpoint::Endpoint;
 use crate::wire::model_error::{ModelError, ModelErrorKind};
-use crate::wire::payload::{Payload, WrongLength};
-use crate::wire::secret::Secret;
+use crate::wire::payload::Payload;
+use crate::wire::secret::{Secret, endpoint_secrets, request_secrets};
 use crate::wire::{Protocol, retry_advice, server_errors};
 
 /// The number of bytes read of the body of a non-2xx response.
@@ -127,7 +130,7 @@ impl Client {
         let http = builder.build().map_err(cannot_set_up)?;
         let headers = connection_settings::headers(endpoint).map_err(configuration)?;
         let is_openai = is_openai(&base);
-        let secrets = connection_settings::endpoint_secrets(endpoint, &base);
+        let secrets = endpoint_secrets(endpoint, &base);
         // The builder, unlike `Request::new`, moves a password in the address to a header.
         let template = http.post(base).headers(headers).build();
         Ok(Self(Arc::new(Inner {
@@ -274,8 +277,16 @@ impl Client {
         server_errors::from_status(status.as_u16(), &body, &secrets)
     }
 
+    /// Completes the error of a request and adds its usage to that of the run.
+    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest) -> BoxError {
+        if let Some(usage) = error.usage() {
+            request.add_usage(usage);
+        }
+        self.complete_error(error, &request_secrets(request)).into()
+    }
+
     /// Adds the server to an error and removes secrets from it.
-    pub(crate) fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
+    fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
         error
             .scrubbed(&self.0.secrets)
             .scrubbed(secrets)
@@ -287,60 +298,6 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.0.server)
     }
-}
-
-/// The error for a failed connection. Without the URL, which may hold a key.
-fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
-    use ModelErrorKind::{Connection, Interrupted, Timeout};
-    let error = error.without_url();
-    let details = error_chain(&error);
-    if causes(&error).any(|cause| cause.is::<WrongLength>()) {
-        let message = format!("the request cannot be sent: {WrongLength}");
-        return ModelError::unsupported(message)
-            .with(|details| details.source = Some(error.into()));
-    }
-    // The server's address was checked before, so the scheme is that of the environment's proxy.
-    if error.is_connect()
-        && (details.contains("unsupported scheme") || details.contains("scheme is not http"))
-    {
-        return ModelError::configuration(
-            "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
-             proxies at http:// and https:// are supported; name another with Endpoint::proxy, or \
-             leave this server out with NO_PROXY",
-        );
-    }
-    let (kind, message) = if error.is_timeout() {
-        (Timeout, "the server took too long")
-    } else if has_begun {
-        (Interrupted, "the answer broke off")
-    } else if error.is_connect() {
-        (Connection, "the server cannot be reached")
-    } else {
-        let message = "the server closed the connection before it answered";
-        (Connection, message)
-    };
-    let is_unsent = !has_begun && error.is_connect();
-    let error = ModelError::new(kind, format!("{message}: {details}"))
-        .with(|details| details.source = Some(error.into()));
-    error.with(|error| error.is_unsent = is_unsent)
-}
-
-/// An error and its causes, in one line.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    for cause in causes(error).map(ToString::to_string) {
-        if !chain.contains(&cause) {
-            chain.push_str(": ");
-            chain.push_str(&cause);
-        }
-    }
-    chain
-}
-
-fn causes<'a>(
-    error: &'a dyn std::error::Error,
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(error.source(), |cause| cause.source())
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use serde_json::Value;
 use switchboard_core::ModelResponse;
 use switchboard_core::model::ModelEvent;
 
+use super::answer::Reply;
 use super::chunk_template::ChunkTemplate;
-use super::completion::{Call, Completion, Message};
-use super::reply::Reply;
+use super::completion_fields::{Call, Completion, Message};
 use crate::wire::answer_stream::EventReader;
 use crate::wire::lenient_json::{no_object, non_empty, raw, raw_usage, text};
 use crate::wire::model_error::ModelError;

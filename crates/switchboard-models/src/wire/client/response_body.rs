@@ -5,7 +5,8 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use switchboard_core::ModelResponse;
 
-use super::{Events, Opened, ResponseHeaders, transport_error};
+use super::transport_error::transport_error;
+use super::{Events, Opened, ResponseHeaders};
 use crate::wire::lenient_json::{bad, field, raw_usage};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::{Protocol, server_errors};

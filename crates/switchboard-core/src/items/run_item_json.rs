@@ -1,4 +1,4 @@
-//! Run items, handoff data and results in the JSON form of the reference (the OpenAI Agents SDK),
+//! Run items and inputs in the JSON form of the reference (the OpenAI Agents SDK),
 //! for programs that exchange data with it.
 //!
 //! A run item has the form that it has in the reference's stored runs:
@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as ValueError, StrDeserializer};
-use serde::ser::{SerializeMap as _, SerializeStruct as _};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::handoff::HandoffInputData;
 use crate::items::{Input, Item, RunItem, RunItemKind, item_table};
-use crate::output::FinalOutput;
-use crate::run::RunResult;
 use crate::tool::{ToolInfo, ToolOrigin};
 
 /// The JSON form of an agent.
@@ -133,31 +130,12 @@ impl Serialize for Input {
     }
 }
 
-impl<C> Serialize for HandoffInputData<C> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.parts.serialize(serializer)
-    }
-}
-
-impl<C> Serialize for RunResult<C> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut result = serializer.serialize_struct("RunResult", 6)?;
-        result.serialize_field("input", self.input())?;
-        result.serialize_field("new_items", self.new_items())?;
-        result.serialize_field("raw_responses", self.raw_responses())?;
-        let output = self.final_output().map(FinalOutput::to_value);
-        result.serialize_field("final_output", &output)?;
-        result.serialize_field("last_agent", &AgentJson::of(self.last_agent().name()))?;
-        result.serialize_field("usage", self.usage())?;
-        result.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::handoff::HandoffInputData;
 
     #[test]
     fn run_items_have_the_references_form_and_round_trip() {

@@ -9,7 +9,7 @@ use switchboard_core::items::ItemBuilder;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::completion::{Call, Completion, Message};
+use super::completion_fields::{Call, Completion, Message};
 use crate::wire::PLACEHOLDER_ID;
 use crate::wire::lenient_json::{bad, text};
 use crate::wire::model_error::ModelError;
