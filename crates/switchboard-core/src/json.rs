@@ -251,18 +251,11 @@ pub(crate) mod on_its_own {
     }
 }
 
-/// Formats a value like Python's `json.dumps(.., ensure_ascii=False)`: with a space after each comma
-/// and colon.
-pub(crate) fn as_python_writes(value: &Value) -> String {
+/// Formats a value like Python's `json.dumps`: with a space after each comma and colon. `quote` writes
+/// its strings: [`quote_ascii_into`], or [`quote_into`] as with `ensure_ascii=False`.
+pub(crate) fn as_python_writes(value: &Value, quote: fn(&mut String, &str)) -> String {
     let mut out = String::new();
-    write_as_python(&mut out, value, quote_into);
-    out
-}
-
-/// Formats a value like Python's `json.dumps`: also with everything outside ASCII escaped.
-pub(crate) fn as_python_writes_ascii(value: &Value) -> String {
-    let mut out = String::new();
-    write_as_python(&mut out, value, quote_ascii_into);
+    write_as_python(&mut out, value, quote);
     out
 }
 
