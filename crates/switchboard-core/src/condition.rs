@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+
 use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
@@ -51,3 +53,16 @@ impl<C> Enabled<C> {
 }
 
 impl_clone! { enum Enabled<C> { Always, Never, When(condition) } }
+
+/// The indexes of the conditions that hold. They are evaluated concurrently; an error cancels the
+/// others.
+pub(crate) async fn enabled_at<'a, C: 'a>(
+    conditions: impl Iterator<Item = &'a Enabled<C>>,
+    agent: &Agent<C>,
+    ctx: &RunContext<C>,
+) -> Result<Vec<usize>, BoxError> {
+    let checks = conditions.map(|condition| condition.check(ctx, agent));
+    let hold = try_join_all(checks).await?;
+    let hold = hold.into_iter().enumerate();
+    Ok(hold.filter_map(|(at, holds)| holds.then_some(at)).collect())
+}

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use futures_util::future::try_join_all;
-
 use crate::agent::Agent;
 use crate::callback::BoxError;
-use crate::condition::Enabled;
+use crate::condition::{Enabled, enabled_at};
 use crate::context::RunContext;
 use crate::handoff::{Handoff, Target, ToolNames, default_tool_description, targets};
 use crate::model::{HandoffSpec, ToolSpec};
@@ -81,7 +79,7 @@ impl Offer {
     ) -> Result<Self, BoxError> {
         let handoffs = agent.handoffs().iter();
         let conditions = handoffs.map(|handoff| handoff.enabled());
-        let handoffs = enabled(conditions, agent, &ctx).await?;
+        let handoffs = enabled_at(conditions, agent, &ctx).await?;
         Ok(Self::new(agent, names, tools, handoffs))
     }
 
@@ -211,20 +209,7 @@ pub(crate) async fn enabled_tools<C>(
     ctx: &RunContext<C>,
 ) -> Result<Vec<usize>, BoxError> {
     let conditions = agent.tools().iter().map(|tool| tool.enabled());
-    enabled(conditions, agent, ctx).await
-}
-
-/// The indexes of the conditions that hold. They are evaluated concurrently; an error cancels the
-/// others.
-async fn enabled<'a, C: 'a>(
-    conditions: impl Iterator<Item = &'a Enabled<C>>,
-    agent: &Agent<C>,
-    ctx: &RunContext<C>,
-) -> Result<Vec<usize>, BoxError> {
-    let checks = conditions.map(|condition| condition.check(ctx, agent));
-    let hold = try_join_all(checks).await?;
-    let hold = hold.into_iter().enumerate();
-    Ok(hold.filter_map(|(at, holds)| holds.then_some(at)).collect())
+    enabled_at(conditions, agent, ctx).await
 }
 
 /// A description of a handoff by name whose agent is in no team.

@@ -9,7 +9,7 @@ use super::agent_keys::AgentRef;
 use super::turn::{HandoffCall, HandoffProgress, Turn};
 use super::{Phase, Run, number_after};
 use crate::handoff::{Parts, history_links};
-use crate::items::{Input, Item, RunItem, RunItemKind};
+use crate::items::{Item, RunItem, RunItemKind};
 use crate::json;
 
 /// The output of a handoff call that was not the first of its response.
@@ -47,15 +47,6 @@ impl Run {
             .turn()
             .map_or(0, |turn| turn.items.len() + turn.handoffs.len());
         self.shown_items() + turn
-    }
-
-    /// The number of items the current agent's model sees.
-    pub(crate) fn shown_items(&self) -> usize {
-        let input = match &self.conversation.input {
-            Input::Text(_) => 1,
-            Input::Items(items) => items.len(),
-        };
-        input + self.conversation.generated.len()
     }
 
     /// Adds the outputs of handoff calls to the items of their turn, as they are once the conversation

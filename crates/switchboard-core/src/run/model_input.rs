@@ -38,6 +38,15 @@ enum Seen {
 }
 
 impl Run {
+    /// The number of items the current agent's model sees.
+    pub(crate) fn shown_items(&self) -> usize {
+        let input = match &self.conversation.input {
+            Input::Text(_) => 1,
+            Input::Items(items) => items.len(),
+        };
+        input + self.conversation.generated.len()
+    }
+
     /// The items to show the model: every call has its output, and no item appears twice.
     pub(crate) fn model_input(&mut self) -> Items {
         let conversation = &mut self.conversation;
