@@ -96,15 +96,18 @@ pub fn run(
         on_failure,
     };
     let mut is_corpus = false;
-    for path in case_files(folder)? {
+    for path in json_files(&folder.join("runs"))? {
         is_corpus = true;
         corpus.run_case(&read_json(&path)?, &path)?;
     }
-    let fuzz = folder.join("fuzz.json");
-    if fuzz.exists() {
+    let fuzz = Some(folder.join("fuzz.json")).filter(|path| path.exists());
+    for path in fuzz
+        .into_iter()
+        .chain(json_files(&folder.join("recorded"))?)
+    {
         is_corpus = true;
-        for case in read_list(&fuzz)? {
-            corpus.run_case(&case, &fuzz)?;
+        for case in read_list(&path)? {
+            corpus.run_case(&case, &path)?;
         }
     }
     if options.wire.is_none() {
@@ -113,7 +116,7 @@ pub fn run(
         is_corpus |= corpus.skip_realtime(folder)?;
     }
     if !is_corpus {
-        let reason = "no corpus here: there is no runs/, fuzz.json, agent_tools.json, approvals.json, \
+        let reason = "no corpus here: there is no runs/, recorded/, fuzz.json, agent_tools.json, approvals.json, \
                       tables/ or realtime.json";
         return Err(CorpusError::new(folder, reason));
     }
@@ -219,15 +222,16 @@ impl Corpus<'_> {
         let failed = |reason: String| case_error(path, name, &reason);
         let case = read_case(json, path)?;
         if let ModelSource::Wire(wire) = &self.models
-            && let Some(reason) = wire.skip_reason(&case.model, &json["expect"])
+            && let Some(reason) = wire.skip_reason(&case, &json["expect"])
         {
             self.skip(name, reason);
             return Ok(());
         }
+        let expected = compared_fields(json);
         for mode in [Mode::Plain, Mode::Streamed] {
             let name = format!("{name} ({mode})");
             if self.is_selected(&name) {
-                let result = self.run_scenario(&case, &json["expect"], mode);
+                let result = self.run_scenario(&case, &expected, mode);
                 let result = result.map_err(failed)?;
                 self.check(&name, || result);
             }
@@ -279,6 +283,20 @@ fn difference(expected: &Value, mode: Mode, got: &Value) -> Option<Difference> {
     compare::run_either(&plain, expected.get("streamed_differs"), got)
 }
 
+/// The `expect` of a case, without the fields that may differ.
+fn compared_fields(case: &Value) -> Value {
+    let entries = case["may_differ"].as_array().into_iter().flatten();
+    let fields = entries.flat_map(|entry| entry["fields"].as_array().into_iter().flatten());
+    let mut expected = case["expect"].clone();
+    for field in fields.filter_map(Value::as_str) {
+        for part in ["", "/streamed_differs"] {
+            let part = expected.pointer_mut(part).and_then(Value::as_object_mut);
+            part.and_then(|part| part.shift_remove(field));
+        }
+    }
+    expected
+}
+
 /// Returns the text of a difference as an error.
 pub(crate) fn check(difference: Option<Difference>) -> Result<(), String> {
     difference.map_or(Ok(()), |difference| Err(difference.to_string()))
@@ -296,15 +314,14 @@ fn case_name(case: &Value) -> &str {
     case["name"].as_str().unwrap_or("(no name)")
 }
 
-/// The files in `runs/`, sorted by name.
-fn case_files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
-    let runs = folder.join("runs");
-    if !runs.is_dir() {
+/// The JSON files in a folder, sorted by name. A folder that does not exist has none.
+fn json_files(folder: &Path) -> Result<Vec<PathBuf>, CorpusError> {
+    if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let failed = |error: std::io::Error| CorpusError::new(&runs, error);
+    let failed = |error: std::io::Error| CorpusError::new(folder, error);
     let mut files = Vec::new();
-    for entry in fs::read_dir(&runs).map_err(failed)? {
+    for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|it| it == "json") {
             files.push(path);

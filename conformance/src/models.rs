@@ -69,12 +69,16 @@ impl ScriptedReply {
             .map(Item::from_value)
             .collect::<Result<_, _>>();
         let items: Vec<Item> = items.map_err(|error| error.to_string())?;
-        Ok(Ok(ModelResponse::new(items).usage(Usage {
+        let mut response = ModelResponse::new(items).usage(Usage {
             requests: 1,
             input_tokens: self.usage.input,
+            cached_tokens: self.usage.cached,
             output_tokens: self.usage.output,
+            reasoning_tokens: self.usage.reasoning,
             ..Usage::default()
-        })))
+        });
+        response.response_id = self.response_id.as_deref().map(Into::into);
+        Ok(Ok(response))
     }
 }
 

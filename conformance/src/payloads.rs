@@ -1,5 +1,7 @@
 //! The types that cases name as handoff payloads, output types and parameters of agent tools.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,12 @@ pub(crate) enum TypeName {
     Order,
     Translation,
     Booking,
+}
+
+/// The name of a type whose schema cannot be strict.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) enum LenientTypeName {
+    Counts,
 }
 
 /// Calls a macro with the type that a [`TypeName`] names.
@@ -28,6 +36,11 @@ macro_rules! with_type {
     };
 }
 pub(crate) use with_type;
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Counts {
+    counts: BTreeMap<String, i64>,
+}
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Escalation {

@@ -2,10 +2,12 @@
 
 mod agents;
 mod filters;
+mod guardrails;
 mod hooks;
+mod settings;
 mod tools;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -15,9 +17,9 @@ use serde_json::{Map, Value, json};
 use switchboard_core::handoff::HistoryMarkers;
 use switchboard_core::hooks::HooksHandle;
 use switchboard_core::model::ModelHandle;
-use switchboard_core::run::{ModelFilter, ToolErrorMessage, ToolErrorText};
-use switchboard_core::tool::ToolErrorKind;
-use switchboard_core::trace::{MemoryTracer, Tracing};
+use switchboard_core::run::ModelFilter;
+use switchboard_core::session::Session as _;
+use switchboard_core::trace::{MemoryTracer, Span, SpanData, Tracing};
 use switchboard_core::{
     Agent, Error, EventKind, FinalOutput, Input, Item, MemorySession, RunConfig, RunContext,
     RunResult, Runner, StreamEvent, Team, ToolContext,
@@ -25,11 +27,11 @@ use switchboard_core::{
 
 pub(crate) use agents::{build_order, build_team, history_markers};
 
-use crate::case::{Case, ConfigCase};
+use crate::case::{Case, Record};
 use crate::compare;
 use crate::lock::lock;
 use crate::models::RecordingModel;
-use crate::payloads::{Escalation, Order, Query, Ticket};
+use crate::payloads::{Counts, Escalation, Order, Query, Ticket};
 use crate::serialize;
 
 /// The method of `Runner` that runs a scenario.
@@ -153,19 +155,6 @@ impl Environment {
         }
     }
 
-    /// The settings of a run.
-    pub(crate) fn run_config(&self, case: &ConfigCase) -> Result<RunConfig<CaseContext>, String> {
-        Ok(RunConfig {
-            nest_handoff_history: case.nest_handoff_history,
-            handoff_input_filter: filters::optional(&case.handoff_input_filter, &self.markers)?,
-            handoff_history_mapper: filters::mapper(case.handoff_history_mapper.as_deref())?,
-            history_markers: self.markers.clone(),
-            model_filter: self.model_filter.clone(),
-            tool_error_text: Some(ToolErrorText::new(reference_text)),
-            ..RunConfig::default()
-        })
-    }
-
     /// The settings of a run with hooks, a tracer, and the session if the case has one.
     pub(crate) fn observed_config(
         &self,
@@ -175,8 +164,10 @@ impl Environment {
         Ok(RunConfig {
             max_turns: Some(case.max_turns.unwrap_or(10)),
             hooks: vec![HooksHandle::new(hooks::LoggingHooks::default())],
-            tracing: Tracing::To(Arc::new(tracer.clone())),
+            tracing: Tracing::to(tracer.clone()),
             session: case.session.then(|| self.session.clone().into()),
+            server_history: settings::server_history(case),
+            recovery: settings::recovery(&case.error_handlers),
             ..self.run_config(&case.run_config)?
         })
     }
@@ -189,13 +180,6 @@ impl Environment {
             .map(|(tool, session)| (tool.clone(), serialize::items(&session.items())));
         items.collect()
     }
-}
-
-/// The text of the reference for arguments that do not fit. By default, the model is told what is
-/// wrong with them.
-fn reference_text(_ctx: RunContext<CaseContext>, message: ToolErrorMessage) -> Option<String> {
-    let is_invalid = message.error.kind() == ToolErrorKind::InvalidArguments;
-    is_invalid.then(|| "An error occurred while running the tool. Please try again.".to_owned())
 }
 
 /// Waits for a scenario.
@@ -221,6 +205,11 @@ pub(crate) async fn run(case: &Case, mode: Mode, model: &RecordingModel) -> Resu
     let context = Arc::new(CaseContext::new(&case.context));
     let tracer = MemoryTracer::new();
     let environment = Environment::new(case);
+    if !case.session_starts_with.is_empty() {
+        let items = parse_items(&case.session_starts_with)?;
+        let stored = environment.session.append(&items).await;
+        stored.map_err(|error| error.to_string())?;
+    }
     let config = Arc::new(RunConfig {
         model: Some(model.clone().into()),
         ..environment.observed_config(case, &tracer)?
@@ -241,18 +230,45 @@ pub(crate) async fn run(case: &Case, mode: Mode, model: &RecordingModel) -> Resu
             .context(context.clone());
         let outcome = run_input(&runner, parse_input(input)?, mode, &mut stream).await;
         got = serialize_outcome(&outcome);
+        if let Ok(result) = &outcome
+            && case.records.contains(&Record::Usage)
+        {
+            got["usage"] = serialize::usage(result.usage(), result.request_usage());
+        }
         match outcome {
             Ok(result) => agent = result.last_agent().clone(),
             Err(_) => break,
         }
     }
     let requests = model.requests();
-    got["model_calls"] = requests.iter().map(serialize::model_call).collect();
+    let model_calls = requests.iter();
+    got["model_calls"] = model_calls
+        .map(|request| serialize::recorded_call(request, &case.records))
+        .collect();
+    if case.records.contains(&Record::Context) {
+        got["context"] = context.value();
+    }
     got["log"] = context.take_log();
-    got["spans"] = serialize::spans(&tracer.spans());
+    got["spans"] = serialize::spans(&recorded_spans(case, &tracer));
     got["stream"] = stream.into();
     got["session_items"] = serialize::items(&environment.session.items());
     Ok(got)
+}
+
+/// The spans that the reference makes as well: it has none for guardrails on tools.
+pub(crate) fn recorded_spans(case: &Case, tracer: &MemoryTracer) -> Vec<Span> {
+    let tools = case.agents.iter().flat_map(|agent| &agent.tools);
+    let guardrails = tools.flat_map(|tool| {
+        let outputs = tool.output_guardrails.iter();
+        tool.input_guardrails.iter().chain(outputs)
+    });
+    let names: HashSet<&str> = guardrails.map(|it| it.name.as_str()).collect();
+    let mut spans = tracer.spans();
+    spans.retain(|span| match &span.data {
+        SpanData::Guardrail { name, .. } => !names.contains(&**name),
+        _ => true,
+    });
+    spans
 }
 
 /// The agent that a scenario begins at.
@@ -308,6 +324,7 @@ fn typed(agent: &Agent<CaseContext>, output: &FinalOutput) -> Value {
         Some("Query") => round_trip::<Query>(output),
         Some("Ticket") => round_trip::<Ticket>(output),
         Some("Order") => round_trip::<Order>(output),
+        Some("Counts") => round_trip::<Counts>(output),
         _ => None,
     };
     value.unwrap_or_else(|| output.to_value())

@@ -6,8 +6,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::{Items, RunItem, RunItemKind, RunItems};
+use switchboard_core::model::{ModelSettings, RequestUsage, ServerState, ToolChoice, Usage};
+use switchboard_core::output::OutputType;
 use switchboard_core::trace::{Span, SpanData, SpanId};
 use switchboard_core::{Error, ErrorKind, Input, Item, ModelRequest};
+
+use crate::case::Record;
 
 /// The reason that guardrails on the calls of tools give for tripping.
 pub(crate) const TOOL_INPUT: &str = "input";
@@ -75,6 +79,74 @@ pub(crate) fn model_call(request: &ModelRequest) -> Value {
             "input_json_schema": schema(&handoff.input_json_schema),
             "strict": handoff.strict,
         })).collect::<Value>(),
+    })
+}
+
+/// Serializes a model call with the parts that a case asks for.
+pub(crate) fn recorded_call(request: &ModelRequest, records: &[Record]) -> Value {
+    let mut json = model_call(request);
+    for record in records {
+        match record {
+            Record::Settings => json["settings"] = settings(&request.settings),
+            Record::OutputSchema => {
+                json["output"] = request.output.as_ref().map_or(Value::Null, output_type);
+            }
+            Record::Server => match &request.server {
+                Some(ServerState::Conversation(id)) => json["conversation_id"] = json!(&**id),
+                Some(ServerState::PreviousResponse(id)) => {
+                    json["previous_response_id"] = json!(&**id);
+                }
+                _ => {}
+            },
+            Record::ToolSchemas => {
+                for (index, tool) in request.tools.iter().enumerate() {
+                    json["tools"][index]["parameters"] = schema(&tool.parameters);
+                }
+            }
+            Record::Usage | Record::Context => {}
+        }
+    }
+    json
+}
+
+fn settings(settings: &ModelSettings) -> Value {
+    let tool_choice = settings.tool_choice.as_ref().map(|choice| match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::Required => "required",
+        ToolChoice::None => "none",
+        ToolChoice::Named(tool) => tool,
+    });
+    json!({
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "tool_choice": tool_choice,
+        "parallel_tool_calls": settings.parallel_tool_calls,
+        "max_tokens": settings.max_tokens,
+    })
+}
+
+fn output_type(output: &OutputType) -> Value {
+    json!({
+        "name": output.name(),
+        "strict": output.is_strict(),
+        "json_schema": schema(output.schema()),
+    })
+}
+
+/// The tokens of a run, and of each of its requests.
+pub(crate) fn usage(total: &Usage, requests: &[RequestUsage]) -> Value {
+    let mut json = tokens(total);
+    json["requests"] = total.requests.into();
+    json["entries"] = requests.iter().map(|entry| tokens(&entry.usage)).collect();
+    json
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input": usage.input_tokens,
+        "cached": usage.cached_tokens,
+        "output": usage.output_tokens,
+        "reasoning": usage.reasoning_tokens,
     })
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use switchboard_core::trace::{MemoryTracer, Span, SpanData};
+use switchboard_core::trace::MemoryTracer;
 use switchboard_core::{Agent, Run, RunConfig, RunResult, Runner, Team};
 
 use crate::case::{Case, StageCase};
@@ -127,29 +127,13 @@ impl Scenario<'_> {
         }
         got["model_calls"] = self.scripts.take_calls(&agent_tools(&self.team));
         got["log"] = context.take_log();
-        got["spans"] = serialize::spans(&self.recorded_spans(&tracer));
+        got["spans"] = serialize::spans(&scenario::recorded_spans(self.case, &tracer));
         got["stream"] = stream.into();
         got["context"] = context.value();
         got["on_stream"] = context.take_heard();
         got["session_items"] = serialize::items(&self.environment.session.items());
         got["tool_sessions"] = self.environment.tool_session_items();
         Ok((got, outcome.ok()))
-    }
-
-    /// The spans that the reference makes as well: it has none for guardrails on tools.
-    fn recorded_spans(&self, tracer: &MemoryTracer) -> Vec<Span> {
-        let tools = self.case.agents.iter().flat_map(|agent| &agent.tools);
-        let guardrails = tools.flat_map(|tool| {
-            let outputs = tool.output_guardrails.iter();
-            tool.input_guardrails.iter().chain(outputs)
-        });
-        let names: HashSet<&str> = guardrails.map(|it| it.name.as_str()).collect();
-        let mut spans = tracer.spans();
-        spans.retain(|span| match &span.data {
-            SpanData::Guardrail { name, .. } => !names.contains(&**name),
-            _ => true,
-        });
-        spans
     }
 
     /// Stores the state of a run and reads it with agents that are built anew. What the run holds is

@@ -5,12 +5,12 @@
 
 mod normalize;
 
-use fake_provider::{FakeProvider, Protocol, Reply, Rules, check};
+use fake_provider::{FakeProvider, Protocol, Reply, Rules, Usage, check};
 use serde_json::{Value, json};
 use switchboard_core::model::ModelHandle;
 use switchboard_models::{ChatModel, Endpoint, ResponsesModel};
 
-use crate::case::ScriptedReply;
+use crate::case::{Case, ScriptedReply, TokenCounts};
 
 /// A fake provider, and the protocol of its clients.
 pub(crate) struct Wire {
@@ -44,8 +44,11 @@ impl Wire {
     }
 
     /// The reason why a case cannot run over HTTP, or `None` if it can.
-    pub(crate) fn skip_reason(&self, script: &[ScriptedReply], expected: &Value) -> Option<String> {
-        rejected_request(expected).or_else(|| match (self.protocol, replies(script)) {
+    pub(crate) fn skip_reason(&self, case: &Case, expected: &Value) -> Option<String> {
+        if case.is_kept_by_the_provider() {
+            return Some("the provider of this program keeps no conversations".to_owned());
+        }
+        rejected_request(expected).or_else(|| match (self.protocol, replies(&case.model)) {
             (Protocol::Chat, Ok(replies)) => replies.iter().find_map(Reply::chat_problem),
             _ => None,
         })
@@ -65,11 +68,21 @@ fn replies(script: &[ScriptedReply]) -> Result<Vec<Reply>, String> {
     let replies = script.iter().map(|reply| {
         Ok(match reply.output()? {
             // Frames of this size cut through events and characters.
-            Ok(items) => Reply::items(items).frames(61),
+            Ok(items) => Reply::items(items).usage(usage(reply.usage)).frames(61),
             Err(message) => Reply::status(500, json!({"error": {"message": message}})),
         })
     });
     replies.collect()
+}
+
+fn usage(tokens: TokenCounts) -> Usage {
+    Usage {
+        input: tokens.input,
+        cached: tokens.cached,
+        output: tokens.output,
+        reasoning: tokens.reasoning,
+        ..Usage::default()
+    }
 }
 
 /// The reason why the API rejects a request of the reference, if it does. In some scenarios a filter
@@ -93,8 +106,9 @@ mod tests {
 
     use super::*;
 
-    fn script(items: Value) -> Vec<ScriptedReply> {
-        vec![ScriptedReply::deserialize(json!({"output": items})).unwrap()]
+    fn case(items: Value) -> Case {
+        let case = json!({"agents": [], "start": "A", "model": [{"output": items}]});
+        Case::deserialize(case).unwrap()
     }
 
     fn message() -> Value {
@@ -106,10 +120,10 @@ mod tests {
     fn a_script_that_chat_cannot_carry_is_skipped_in_chat_only() {
         let call = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
                           "arguments": "{}"});
-        let script = script(json!([call, message()]));
+        let case = case(json!([call, message()]));
         let skip_reason = |protocol| {
             let wire = Wire::new(protocol).unwrap();
-            wire.skip_reason(&script, &json!({"model_calls": []}))
+            wire.skip_reason(&case, &json!({"model_calls": []}))
         };
         assert_eq!(skip_reason(Protocol::Responses), None);
         assert_eq!(
@@ -119,12 +133,28 @@ mod tests {
     }
 
     #[test]
+    fn a_case_with_a_conversation_that_the_provider_keeps_is_skipped() {
+        let wire = Wire::new(Protocol::Responses).unwrap();
+        let plain = case(json!([message()]));
+        let kept = Case {
+            previous_response_id: Some("resp_1".to_owned()),
+            ..case(json!([message()]))
+        };
+        let expected = json!({"model_calls": []});
+        assert_eq!(wire.skip_reason(&plain, &expected), None);
+        assert_eq!(
+            wire.skip_reason(&kept, &expected).as_deref(),
+            Some("the provider of this program keeps no conversations")
+        );
+    }
+
+    #[test]
     fn a_case_with_a_request_that_the_api_rejects_is_skipped() {
         let output = json!({"type": "function_call_output", "call_id": "call_1", "output": "x"});
         let expected = json!({"model_calls": [{"input": [message()]}, {"input": [output]}]});
         let wire = Wire::new(Protocol::Responses).unwrap();
         assert_eq!(
-            wire.skip_reason(&script(json!([message()])), &expected)
+            wire.skip_reason(&case(json!([message()])), &expected)
                 .as_deref(),
             Some(
                 "the API refuses what the reference gives to model call 1: input: No tool call found \

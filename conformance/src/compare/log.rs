@@ -87,6 +87,11 @@ fn tool_stage(entry: &Value) -> Option<(&str, Stage)> {
             Stage::OutputExtractor,
         ),
         ("failure", "failure", Stage::Failure),
+        (
+            "tool_error_formatter",
+            "tool_error_formatter",
+            Stage::Failure,
+        ),
     ];
     for (key, tool, stage) in others {
         if entry[key].is_string() {
@@ -308,6 +313,7 @@ mod tests {
             json!({"input_builder": "a", "params": {}}),
             json!({"output_extractor": "a"}),
             json!({"failure": "a", "error": "RuntimeError"}),
+            json!({"tool_error_formatter": "a", "call_id": "c1"}),
         ] {
             let expected = json!([start, inside, end]);
             assert_eq!(log(&expected, &expected), Ok(()));

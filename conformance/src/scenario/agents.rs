@@ -1,18 +1,20 @@
 //! Builds the agents, tools and handoffs that a case describes.
 
 use serde_json::{Value, json};
-use switchboard_core::agent::ToolUseBehavior;
-use switchboard_core::guardrail::{InputGuardrail, InputVerdict, OutputGuardrail, OutputVerdict};
+use switchboard_core::agent::{ToolResult, ToolUseBehavior};
 use switchboard_core::handoff::{HistoryMarkers, IntoHandoff as _};
-use switchboard_core::{Agent, FinalOutput, Handoff, Input, RunContext, Team, handoff};
+use switchboard_core::output::OutputType;
+use switchboard_core::{Agent, FinalOutput, Handoff, RunContext, Team, handoff};
 
 use super::hooks::LoggingAgentHooks;
-use super::{CaseContext, Environment, Log as _, filters, tools};
-use crate::case::{AgentCase, Case, DetailedHandoff, EnabledCase, HandoffCase, ToolKind};
-use crate::payloads::{
-    Booking, Escalation, Order, Query, Ticket, Translation, TypeName, with_type,
+use super::{CaseContext, Environment, Log as _, filters, guardrails, settings, tools};
+use crate::case::{
+    AgentCase, Case, DetailedHandoff, EnabledCase, HandoffCase, OutputTypeCase, ToolKind,
 };
-use crate::serialize;
+use crate::payloads::{
+    Booking, Counts, Escalation, LenientTypeName, Order, Query, Ticket, Translation, TypeName,
+    with_type,
+};
 
 /// Builds all agents of a case.
 pub(crate) fn build_team(
@@ -88,32 +90,29 @@ fn build_agent(
     for handoff in &case.handoffs {
         agent = agent.handoff(build_handoff(handoff, &environment.markers)?);
     }
-    for guardrail in case.input_guardrails.iter().cloned() {
-        let name = guardrail.name.clone();
-        let check = move |ctx: RunContext<CaseContext>, agent: Agent<CaseContext>, input: Input| {
-            ctx.log(json!({"input_guardrail": guardrail.name, "agent": agent.name()}));
-            let input = serialize::input(&input).to_string();
-            InputVerdict::trip_if(input.contains(&guardrail.trips_on), Value::Null)
+    for guardrail in &case.input_guardrails {
+        agent = agent.input_guardrail(guardrails::input(guardrail));
+    }
+    for guardrail in &case.output_guardrails {
+        agent = agent.output_guardrail(guardrails::output(guardrail));
+    }
+    macro_rules! typed {
+        ($type:ty) => {
+            agent.output::<$type>()
         };
-        agent = agent.input_guardrail(InputGuardrail::new(name, check));
     }
-    for guardrail in case.output_guardrails.iter().cloned() {
-        let name = guardrail.name.clone();
-        let check =
-            move |ctx: RunContext<CaseContext>, agent: Agent<CaseContext>, output: FinalOutput| {
-                ctx.log(json!({"output_guardrail": guardrail.name, "agent": agent.name()}));
-                let trips = output.text().contains(&guardrail.trips_on);
-                OutputVerdict::trip_if(trips, Value::Null)
-            };
-        agent = agent.output_guardrail(OutputGuardrail::new(name, check));
+    agent = match case.output_type {
+        None => agent,
+        Some(OutputTypeCase::Strict(output_type)) => with_type!(output_type, typed),
+        Some(OutputTypeCase::Lenient { lenient }) => match lenient {
+            LenientTypeName::Counts => agent.output_as(OutputType::lenient::<Counts>()),
+        },
+    };
+    if let Some(settings) = &case.model_settings {
+        agent = agent.model_settings(settings::model_settings(settings));
     }
-    if let Some(output_type) = case.output_type {
-        macro_rules! typed {
-            ($type:ty) => {
-                agent.output::<$type>()
-            };
-        }
-        agent = with_type!(output_type, typed);
+    if case.reset_tool_choice == Some(false) {
+        agent = agent.keep_tool_choice();
     }
     Ok(match &case.tool_use_behavior {
         None | Some(Value::Null) => agent,
@@ -121,6 +120,7 @@ fn build_agent(
         Some(Value::String(rule)) if rule == "stop_on_first_tool" => {
             agent.tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
         }
+        Some(rule) if rule.get("final_when").is_some() => agent.tool_use_behavior(decide(rule)),
         Some(rule) => {
             let names = rule["stop_at_tool_names"]
                 .as_array()
@@ -129,6 +129,21 @@ fn build_agent(
             agent.tool_use_behavior(ToolUseBehavior::stop_at(names))
         }
     })
+}
+
+/// A behaviour whose function ends the run if the outputs of the tools contain a text.
+fn decide(rule: &Value) -> ToolUseBehavior<CaseContext> {
+    let text_of = |name: &str| rule[name].as_str().unwrap_or_default().to_owned();
+    let (final_when, says) = (text_of("final_when"), text_of("says"));
+    ToolUseBehavior::decide(
+        move |ctx: RunContext<CaseContext>, results: Vec<ToolResult>| {
+            let tools: Vec<&str> = results.iter().map(|result| &*result.tool).collect();
+            ctx.log(json!({"tool_use_behavior": tools}));
+            let mut outputs = results.iter().map(|result| result.output.text());
+            let is_final = outputs.any(|output| output.contains(&final_when));
+            is_final.then(|| FinalOutput::from(says.as_str()))
+        },
+    )
 }
 
 fn build_handoff(

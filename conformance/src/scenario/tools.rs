@@ -1,6 +1,7 @@
 //! Builds the tools that a case describes: functions, and agents used as tools.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 use switchboard_core::agent::AgentTool;
 use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
 use switchboard_core::items::RunItemKind;
-use switchboard_core::tool::{ToolError, ToolErrorKind, ToolOutput};
+use switchboard_core::tool::{ToolBuilder, ToolError, ToolErrorKind, ToolOutput};
 use switchboard_core::{
     Agent, Error, Input, Item, RunResult, StreamEvent, Tool, ToolContext, tool,
 };
@@ -51,13 +52,8 @@ pub(super) fn build_tool(
     match &case.kind {
         ToolKind::Function(function) => {
             let name = case.name.as_deref().ok_or("a tool without a name")?;
-            let mut builder = common!(tool::<CaseContext>(name));
-            if function.raises.is_some() {
-                builder = builder.fail_run();
-            }
-            let parameters = function.parameters.clone().unwrap_or_else(|| json!({}));
-            let body = function_body(function);
-            Ok(builder.run_raw(&parameters, body))
+            let builder = common!(tool::<CaseContext>(name));
+            Ok(function_tool(builder, function))
         }
         ToolKind::Agent(inner) => {
             let agent = agent_of(inner, built)?;
@@ -79,19 +75,74 @@ pub(super) fn agent_of<'a>(
     agent.ok_or_else(|| format!("there is no agent {:?}", case.agent_tool))
 }
 
-fn function_body(
+/// Makes a tool of a function that does what the case says.
+fn function_tool(
+    mut builder: ToolBuilder<CaseContext>,
     case: &FunctionToolCase,
-) -> impl Fn(ToolContext<CaseContext>) -> Result<Value, String> + use<> {
-    let (returns, sets) = (case.returns.clone(), case.sets.clone());
-    let failure = case.raises.clone().or_else(|| case.fails.clone());
-    move |ctx| {
-        ctx.log(json!({"tool": ctx.tool(), "arguments": ctx.arguments()}));
-        if let Some(failure) = &failure {
-            return Err(failure.clone());
-        }
-        ctx.set(&sets);
-        Ok(returns.clone())
+) -> Tool<CaseContext> {
+    if case.raises.is_some() || matches!(case.failure, FailureCase::Raise) {
+        builder = builder.fail_run();
     }
+    if let Some(timeout) = case.timeout_ms {
+        builder = builder.timeout(Duration::from_millis(timeout));
+    }
+    if matches!(case.on_timeout, FailureCase::Raise) {
+        builder = builder.fail_run_on_timeout();
+    }
+    let has_text = |case: &FailureCase| matches!(case, FailureCase::Says { .. });
+    if has_text(&case.failure) || has_text(&case.on_timeout) {
+        let (failure, on_timeout) = (case.failure.clone(), case.on_timeout.clone());
+        builder = builder.failure_text(move |_ctx, error| match error.kind() {
+            ToolErrorKind::TimedOut => failure_text(&on_timeout, &error),
+            _ => failure_text(&failure, &error),
+        });
+    }
+    let case = Arc::new(case.clone());
+    macro_rules! typed {
+        ($type:ty) => {
+            builder.run(move |ctx: ToolContext<CaseContext>, arguments: $type| {
+                run_body(case.clone(), ctx, serde_json::to_value(arguments).ok())
+            })
+        };
+    }
+    match case.arguments {
+        Some(arguments) => with_type!(arguments, typed),
+        None => {
+            let parameters = case.parameters.clone().unwrap_or_else(|| json!({}));
+            builder.run_raw(&parameters, move |ctx| run_body(case.clone(), ctx, None))
+        }
+    }
+}
+
+fn failure_text(case: &FailureCase, error: &ToolError) -> String {
+    match case {
+        FailureCase::Says { says } => says.replace("{error}", &error.to_string()),
+        FailureCase::Default | FailureCase::Raise => error.default_text(),
+    }
+}
+
+async fn run_body(
+    case: Arc<FunctionToolCase>,
+    ctx: ToolContext<CaseContext>,
+    payload: Option<Value>,
+) -> Result<ToolOutput, String> {
+    let entry = match payload {
+        None => json!({"tool": ctx.tool(), "arguments": ctx.arguments()}),
+        // The text of the arguments is the one that was read: numbers may have been texts before.
+        Some(payload) => json!({"tool": ctx.tool(), "payload": payload}),
+    };
+    ctx.log(entry);
+    if let Some(pause) = case.takes_ms {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    if let Some(failure) = case.raises.as_ref().or(case.fails.as_ref()) {
+        return Err(failure.clone());
+    }
+    ctx.set(&case.sets);
+    Ok(match &case.parts {
+        Some(parts) => ToolOutput::Parts(parts.clone()),
+        None => case.returns.clone().into(),
+    })
 }
 
 /// The guardrails on the calls and the outputs of a tool.

@@ -203,14 +203,8 @@ impl Conversation {
         sink: &mut dyn EventSink,
     ) -> Result<RunOutcome, Failure> {
         let (message, help) = failure.message_and_help();
+        let kind = EventKind::run_failed(ErrorKind::Session, message, result.run());
         let turns = result.run().turns();
-        let kind = EventKind::RunFailed {
-            error: ErrorKind::Session,
-            message,
-            guardrail: None,
-            turns,
-            usage: *result.run().usage(),
-        };
         self.write(StreamEvent::new(kind, self.agent.name(), turns), sink)?;
         if let Some(help) = help {
             sink.write_help(&help)?;

@@ -1,10 +1,11 @@
 //! The storage of a conversation: in memory, or with `--session NAME` in the user's data folder.
 
 use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::items::Items;
 use switchboard_core::session::SessionHandle;
 use switchboard_core::{Item, MemorySession};
-use switchboard_sessions::{SqliteSession, SqliteSessions};
+use switchboard_sessions::SqliteStore;
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
@@ -14,12 +15,7 @@ pub(crate) enum ConversationStore {
     /// As long as the program runs. The agent is not stored.
     Memory(MemorySession),
     /// In the database of the data folder.
-    Database {
-        /// The database.
-        database: SqliteSessions,
-        /// The conversation in it.
-        session: SqliteSession,
-    },
+    Database(Conversation),
 }
 
 impl ConversationStore {
@@ -40,16 +36,15 @@ impl ConversationStore {
             ));
         }
         let path = data_folder::open()?.join("sessions.db");
-        let database = SqliteSessions::open(path).await.map_err(failure)?;
-        let session = database.session(name);
-        Ok(Self::Database { database, session })
+        let store = SqliteStore::open(path).await.map_err(failure)?;
+        Ok(Self::Database(Conversations::new(store).get(name)))
     }
 
     /// The session for a run.
     pub(crate) fn handle(&self) -> SessionHandle {
         match self {
             Self::Memory(session) => session.clone().into(),
-            Self::Database { session, .. } => session.clone().into(),
+            Self::Database(conversation) => conversation.clone().into(),
         }
     }
 
@@ -57,7 +52,10 @@ impl ConversationStore {
     pub(crate) async fn agent(&self) -> Result<Option<String>, Failure> {
         match self {
             Self::Memory(_) => Ok(None),
-            Self::Database { session, .. } => session.agent().await.map_err(failure),
+            Self::Database(conversation) => {
+                let agent = conversation.agent().await.map_err(failure)?;
+                Ok(agent.map(|agent| agent.to_string()))
+            }
         }
     }
 
@@ -65,7 +63,10 @@ impl ConversationStore {
     pub(crate) async fn set_agent(&self, agent: &str) -> Result<(), Failure> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Database { session, .. } => session.set_agent(agent).await.map_err(failure),
+            Self::Database(conversation) => {
+                let set = conversation.set_agent(Some(agent)).await;
+                set.map_err(failure)
+            }
         }
     }
 
@@ -86,8 +87,8 @@ impl ConversationStore {
 
     /// Closes the database, if the conversation is in one.
     pub(crate) async fn close(&self) {
-        if let Self::Database { database, .. } = self {
-            database.close().await;
+        if let Self::Database(conversation) = self {
+            conversation.conversations().close().await;
         }
     }
 }

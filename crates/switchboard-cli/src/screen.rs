@@ -123,7 +123,7 @@ impl Screen {
                 self.agent = agent.clone();
                 Ok(())
             }
-            EventKind::TextDelta { item, text } => self.text_delta(agent, item, text),
+            EventKind::TextDelta { item, text, .. } => self.text_delta(agent, item, text),
             EventKind::Item {
                 name: ItemEvent::MessageOutputCreated,
                 text: Some(text),
@@ -138,6 +138,7 @@ impl Screen {
                 call_id,
                 tool,
                 arguments,
+                ..
             } => self.call(agent, call_id, tool, arguments),
             EventKind::ToolEnded {
                 call_id,
@@ -159,6 +160,7 @@ impl Screen {
                 output,
                 turns,
                 usage,
+                ..
             } => {
                 let text = plain(output);
                 // The output of a tool or a guardrail is not a message.
@@ -167,7 +169,7 @@ impl Screen {
                 }
                 self.cost(agent, *turns, usage, line.at)
             }
-            EventKind::RunStopped { turns, usage } => {
+            EventKind::RunStopped { turns, usage, .. } => {
                 self.detail(NOTICE, self.look.language.stopped())?;
                 self.cost(agent, *turns, usage, line.at)
             }

@@ -24,6 +24,7 @@ use crate::hooks::AgentHooksHandle;
 use crate::model::{ModelHandle, ModelSettings, Prompt};
 use crate::offered_tools::Offer;
 use crate::output::OutputType;
+use crate::run::ActiveAgent;
 use crate::team::Registry;
 use crate::tool::Tool;
 
@@ -69,6 +70,8 @@ pub(crate) struct Definition<C> {
     pub(crate) tool_use: ToolUseBehavior<C>,
     pub(crate) keeps_tool_choice: bool,
     pub(crate) explains_handoffs: bool,
+    /// The policy for the agent that gets the next message, where it has one of its own.
+    pub(crate) active_agent: Option<ActiveAgent>,
     pub(crate) caches: Caches,
 }
 
@@ -127,6 +130,7 @@ impl<C> Agent<C> {
                 tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
+                active_agent: None,
                 caches: Caches::default(),
             }),
             team: None,
@@ -276,6 +280,12 @@ impl<C> Agent<C> {
     /// the agent cannot call tools forever.
     pub fn keep_tool_choice(self) -> Self {
         self.with(|def| def.keeps_tool_choice = true)
+    }
+
+    /// Sets which agent gets the next message of a conversation once this one has answered, instead of
+    /// the runner's policy.
+    pub fn active_agent(self, policy: ActiveAgent) -> Self {
+        self.with(|def| def.active_agent = Some(policy))
     }
 
     /// The agent's name.
@@ -442,7 +452,7 @@ impl_clone! {
     struct Definition<C> {
         name, instructions, prompt, handoff_description, tools, handoffs, input_guardrails,
         output_guardrails, tool_guardrails, knowledge, hooks, output, model, settings, tool_use,
-        keeps_tool_choice, explains_handoffs, caches
+        keeps_tool_choice, explains_handoffs, active_agent, caches
     }
 }
 

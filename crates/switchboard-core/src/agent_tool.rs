@@ -355,6 +355,7 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
         let config = self.config.as_ref();
         let inherited = || RunConfig {
             recovery: None,
+            team_name: None,
             ..outer.clone()
         };
         Ok(RunConfig {
@@ -365,6 +366,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
             hooks: self.hooks.clone(),
             trace_sensitive_data: outer.trace_sensitive_data
                 && config.is_none_or(|config| config.trace_sensitive_data),
+            trace_tasks_and_turns: outer.trace_tasks_and_turns
+                && config.is_none_or(|config| config.trace_tasks_and_turns),
             ..config.cloned().unwrap_or_else(inherited)
         })
     }

@@ -14,8 +14,10 @@ macro_rules! update_span {
     };
 }
 
+mod conversation;
 mod guardrails;
 mod handoff;
+mod held_events;
 mod hooks;
 mod model_attempts;
 mod model_call;
@@ -30,6 +32,8 @@ use futures_util::future::OptionFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use rustc_hash::FxHashSet;
 
+use self::conversation::{AttachedConversation, Lease};
+use self::held_events::HeldEvents;
 use self::spans::TraceScope;
 use crate::agent::Agent;
 use crate::callback::{BoxError, BoxFuture};
@@ -40,7 +44,7 @@ use crate::model::{AddedUsage, CacheGroup};
 use crate::offered_tools::Offer;
 use crate::run::model_response::{EmptyOutput, ResponseRules};
 use crate::run::{Run, Step, agent_keys};
-use crate::runner::{RunConfig, RunProblem, RunResult, Surroundings};
+use crate::runner::{RunConfig, RunProblem, RunResult, Surroundings, blocked_output_text};
 use crate::stream::channel::EventChannel;
 use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::tool::OuterToolCall;
@@ -65,6 +69,8 @@ pub(super) struct Driver<C> {
     is_inside_trace: bool,
     /// The span that the run lies under: that of a tool, for a run inside one.
     root_span: Option<SpanId>,
+    /// Set while the run is in its trace.
+    is_traced: bool,
     /// Each span before the one it is part of: fields are dropped in this order.
     turn_span: OpenSpan,
     agent_span: OpenSpan,
@@ -76,6 +82,11 @@ pub(super) struct Driver<C> {
     /// keeps the conversation.
     left_out: Vec<Item>,
     events: Option<EventChannel>,
+    /// The stored conversation, once it is loaded.
+    conversation: Option<Box<AttachedConversation>>,
+    lease: Option<Lease>,
+    /// Events that wait for the verdict of output guardrails.
+    held: HeldEvents,
     /// Keys of the items of this turn that listeners were notified of.
     reported: FxHashSet<usize>,
     /// The number of the turn in progress.
@@ -103,7 +114,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let trace = TraceHandle::new(&config.tracing, &config.trace, stored);
             (trace, None)
         });
-        let cache_group = CacheGroup::new(config.session.clone(), run.cache_key.clone());
+        let cache_group = CacheGroup::new(
+            config.session.clone(),
+            config.trace.group.clone(),
+            run.cache_key.clone(),
+        );
         let added_usage = AddedUsage::of_run(cache_group, outer.usage.clone());
         Self {
             turn: run.turns(),
@@ -117,6 +132,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             outer_call: outer.call.clone(),
             config,
             context,
+            is_traced: false,
             turn_span: OpenSpan::default(),
             agent_span: OpenSpan::default(),
             task_span: OpenSpan::default(),
@@ -124,6 +140,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             offer: None,
             left_out: Vec::new(),
             events: None,
+            conversation: None,
+            lease: None,
+            held: HeldEvents::default(),
             reported: FxHashSet::default(),
         }
     }
@@ -169,8 +188,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_all_steps(&mut self) -> Result<(), Error> {
+        let prepared = self.prepare_input().await;
         self.report_start().await;
-        self.prepare_input().await?;
+        prepared?;
         let mut is_first = true;
         loop {
             self.save_unless_held_back().await?;
@@ -206,14 +226,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
-        match self.run.step() {
-            Step::CallModel => self.call_model().await,
-            Step::RunTools(_) => Box::pin(self.run_tools()).await,
-            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await,
-            Step::TakeHandoff(_) => self.take_handoff().await,
-            Step::Conclude(_) => self.conclude().await,
-            Step::Done(_) => Ok(()),
+        if self.lease.is_some() {
+            self.extend_lease().await;
         }
+        match self.run.step() {
+            Step::CallModel => self.call_model().await?,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await?,
+            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await?,
+            Step::TakeHandoff(_) => self.take_handoff().await?,
+            Step::Conclude(_) => self.conclude().await?,
+            Step::Done(_) => {}
+        }
+        if self.events.is_some() {
+            Box::pin(self.release_unless_output()).await;
+        }
+        Ok(())
     }
 
     fn count_added_usage(&mut self) {
@@ -230,7 +257,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
         if let Err(error) = &outcome {
             self.mark_failure(error);
+            if self.events.is_some() {
+                let text = blocked_output_text(None, error.guardrail());
+                Box::pin(self.release_without_output(&text)).await;
+            }
             Box::pin(self.save_completed_tools()).await;
+            if self.conversation.is_some() && error.guardrail().is_some() {
+                Box::pin(self.record_refusal(error)).await;
+            }
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(outcome.is_err());
         outcome
@@ -238,8 +275,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Cleans up after a stop: turns that were committed are saved.
     pub(super) async fn clean_up_after_stop(&mut self) {
+        self.release_without_output("").await;
         if !self.holds_input_back() {
             self.save_or_warn().await;
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
         }
         self.leave_trace(false);
     }
@@ -313,9 +354,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let sent: OptionFuture<BoxFuture<'a, ()>> = self
             .events
             .as_ref()
-            .map(|events| -> BoxFuture<'a, ()> {
+            .and_then(|events| -> Option<BoxFuture<'a, ()>> {
                 let event = StreamEvent::new(kind(), agent.clone(), self.turn);
-                Box::pin(events.send(event, &self.run))
+                let event = self.held.hold(event)?;
+                Some(Box::pin(events.send(event, &self.run)))
             })
             .into();
         sent.map(drop)

@@ -33,6 +33,7 @@ use std::sync::Arc;
 pub use note::note;
 pub use redact::{InvalidPattern, Redaction, redact_pii};
 pub use summarize::summarize;
+pub(crate) use summarize::write_summary;
 pub use trim::{
     drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, remove_all_tools,
     token_budget, token_budget_by,

@@ -51,7 +51,8 @@ type InputCheck<C> = dyn Fn(RunContext<C>, Agent<C>, Input) -> Outcome<InputVerd
 type OutputCheck<C> =
     dyn Fn(RunContext<C>, Agent<C>, FinalOutput) -> Outcome<OutputVerdict> + Send + Sync;
 
-/// A check on the user's input, for the first agent of a run.
+/// A check on the user's input, for the first agent of a run. In a stored conversation that another
+/// agent has, the guardrails of the runner's agent check each message as well.
 ///
 /// There are three modes. Guardrails that [replace](Self::replacing) run first, one after the other,
 /// each with the input as the one before it left it: the agent's, then the run's. Guardrails that
@@ -60,9 +61,11 @@ type OutputCheck<C> =
 /// which is faster, and which cancels the call when one trips.
 ///
 /// Each gets the whole input, including the session's history; [`Input::last_words`] is the message
-/// that has not been answered yet. The session gets the message once all guardrails that may replace
-/// it have run, even if one that only checks then trips. A guardrail that has replaced the input is
-/// not asked again when the run is resumed.
+/// that has not been answered yet. A message that is refused is not stored: the conversation's record
+/// gets a mark with the guardrail's name. With [`HistoryPolicy::Reference`](crate::run::HistoryPolicy)
+/// the session gets the message once all guardrails that may replace it have run, even if one that only
+/// checks then trips. A guardrail that has replaced the input is not asked again when the run is
+/// resumed.
 ///
 /// ```
 /// use switchboard_core::filters::Redaction;
@@ -151,6 +154,11 @@ impl<C> InputGuardrail<C> {
             ..Self::new(name, check)
         }
     }
+
+    /// Returns `true` if both are clones of one guardrail.
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.check), Arc::as_ptr(&other.check))
+    }
 }
 
 named_guardrail!(InputGuardrail { mode, check });
@@ -158,9 +166,9 @@ named_guardrail!(InputGuardrail { mode, check });
 /// A check on the final output, for the last agent of a run.
 ///
 /// Guardrails that [replace](Self::replacing) run first, one after the other, each with the output
-/// as the one before it left it; those that only check run concurrently. The raw responses of a run
-/// still hold what the model said, and hooks and the stream were notified of it before any guardrail
-/// ran.
+/// as the one before it left it; those that only check run concurrently. A stream shows the output
+/// once they have passed it, unless [`StreamedOutput::AtOnce`](crate::run::StreamedOutput::AtOnce) is
+/// set; hooks get it before, and the raw responses of a run still hold what the model said.
 ///
 /// ```
 /// use switchboard_core::Agent;
@@ -176,6 +184,7 @@ named_guardrail!(InputGuardrail { mode, check });
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
     pub(crate) may_replace: bool,
+    judges_parts: bool,
     pub(crate) check: Arc<OutputCheck<C>>,
 }
 
@@ -191,6 +200,7 @@ impl<C> OutputGuardrail<C> {
         Self {
             name: name.into(),
             may_replace: false,
+            judges_parts: false,
             check: Arc::new(move |ctx, agent, output| check(ctx, agent, output).into_outcome()),
         }
     }
@@ -222,6 +232,35 @@ impl<C> OutputGuardrail<C> {
             ..Self::new(name, check)
         }
     }
+
+    /// Lets the check judge parts of an output, from its beginning on, so that a streamed text is shown
+    /// sentence by sentence: the check gets the text so far, and later the whole output. If it trips, the
+    /// model is stopped.
+    ///
+    /// The text waits for its end all the same if another guardrail judges whole outputs only.
+    ///
+    /// ```
+    /// use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+    /// use switchboard_core::{Agent, FinalOutput};
+    ///
+    /// let polite = OutputGuardrail::new("polite", |_ctx, _agent, output: FinalOutput| {
+    ///     OutputVerdict::trip_if(output.text().contains("damn"), "a curse")
+    /// });
+    /// let agent: Agent = Agent::new("Support").output_guardrail(polite.judging_parts());
+    /// ```
+    #[must_use]
+    pub fn judging_parts(mut self) -> Self {
+        self.judges_parts = true;
+        self
+    }
+
+    pub(crate) fn can_judge_parts(&self) -> bool {
+        self.judges_parts && !self.may_replace
+    }
 }
 
-named_guardrail!(OutputGuardrail { may_replace, check });
+named_guardrail!(OutputGuardrail {
+    may_replace,
+    judges_parts,
+    check
+});

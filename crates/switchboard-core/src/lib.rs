@@ -47,6 +47,7 @@ mod seq;
 
 pub mod agent;
 pub mod callback;
+pub mod conversation;
 pub mod error;
 pub mod filters;
 pub mod guardrail;

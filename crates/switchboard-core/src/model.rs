@@ -130,6 +130,8 @@ pub struct ModelRequest {
     pub server: Option<ServerState>,
     /// The counter of the run's usage, which also knows the run's conversation.
     pub(crate) added: AddedUsage,
+    /// The number of times that the run has sent it before.
+    pub(crate) earlier_attempts: u32,
 }
 
 /// A conversation that the provider keeps.
@@ -159,7 +161,14 @@ impl ModelRequest {
             knowledge: Arc::default(),
             server: None,
             added: AddedUsage::default(),
+            earlier_attempts: 0,
         }
+    }
+
+    /// The number of failed attempts of this request that the run has made before, by
+    /// [`ModelSettings::retry`].
+    pub fn earlier_attempts(&self) -> u32 {
+        self.earlier_attempts
     }
 
     /// Counts the usage of a response that is not returned because it was cut off. The usage of a

@@ -94,16 +94,19 @@ impl OutputType {
     /// If the schema of `T` cannot be made strict.
     pub fn of<T: JsonSchema + DeserializeOwned + 'static>() -> Result<Self, StrictSchemaError> {
         let lenient = Self::lenient::<T>();
-        let schema = schema::strict(lenient.0.payload.schema().clone())?;
+        let described = lenient.0.payload.schema().clone();
+        let schema = schema::strict(described.clone())?;
         Ok(Self(Arc::new(Inner {
             schema: schema::raw(&schema),
+            payload: Payload::described_by(described),
             is_strict: true,
             ..Arc::unwrap_or_clone(lenient.0)
         })))
     }
 
     /// Creates the output type of a `T` whose schema cannot be strict, because it has a map for
-    /// example. The model is shown the schema and not held to it; its answer is validated.
+    /// example. The model is shown the schema and not held to it; its answer is validated, and a
+    /// number or a boolean may be the text that spells it exactly (`"25"`).
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -120,7 +123,7 @@ impl OutputType {
     }
 
     /// Creates an output type that is known only at run time, by its name and JSON schema. Answers
-    /// are validated against it.
+    /// are validated against it, and read as those of a [lenient](Self::lenient) type.
     ///
     /// ```
     /// use serde_json::json;
@@ -152,7 +155,7 @@ impl OutputType {
             name: name.to_owned(),
             rust_type,
             schema: schema::raw(&schema),
-            payload: Payload::described_by(schema),
+            payload: Payload::arguments(schema, true),
             check,
             is_wrapped,
             is_strict: false,

@@ -8,6 +8,7 @@
 
 pub(crate) mod agent_keys;
 mod call_log;
+pub(crate) mod conversation;
 mod final_output;
 pub(crate) mod guardrail_results;
 pub(crate) mod handoff;
@@ -48,9 +49,10 @@ pub use self::model_response::UnknownTool;
 pub use self::server_history::ServerHistory;
 pub use self::turn::{HandoffCall, ToolCall};
 pub use crate::runner::{
-    BlockedOutputText, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, Fallback, ModelFilter,
-    NameCollision, Recovery, RunConfig, RunFailure, RunProblem, RunResult, RunStatus, Runner,
-    SessionInput, ToolErrorMessage, ToolErrorText,
+    ActiveAgent, BlockedOutputText, Compaction, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS,
+    Exclusive, Fallback, HistoryPolicy, ModelFilter, NameCollision, Recovery, RunConfig,
+    RunFailure, RunProblem, RunResult, RunStatus, Runner, SessionInput, StreamedOutput,
+    ToolErrorMessage, ToolErrorText,
 };
 
 /// A run: its position and everything it has made.
@@ -407,7 +409,7 @@ pub(crate) fn number_after(last: u32) -> u32 {
 /// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Input", rename_all = "snake_case")]
-enum StoredInput {
+pub(crate) enum StoredInput {
     Text(Arc<str>),
     Items(Items),
 }

@@ -1,8 +1,10 @@
 //! Starting, resuming and stepping runs.
 
+mod compaction;
 mod fallback_output;
 mod run_callbacks;
 mod run_config;
+mod run_policies;
 mod run_result;
 mod settings;
 
@@ -15,12 +17,14 @@ use crate::run::{Run, agent_keys};
 use crate::driver::Driver;
 
 use crate::stream::RunStream;
+pub use compaction::Compaction;
 pub use fallback_output::{Fallback, Recovery, RunFailure, RunProblem};
 pub use run_callbacks::{
     BlockedOutputText, ModelFilter, SessionInput, ToolErrorMessage, ToolErrorText,
 };
 pub(crate) use run_callbacks::{DEFAULT_BLOCKED_OUTPUT, blocked_output_text};
 pub use run_config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
+pub use run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 pub use run_result::{RunResult, RunStatus};
 
 use crate::agent::Agent;

@@ -83,7 +83,7 @@ impl Payload {
         Self::arguments(schema, false)
     }
 
-    /// The arguments of a tool, which have to match a schema. With `coerces`, a number or a boolean
+    /// A payload that has to match a schema, such as the arguments of a tool. With `coerces`, a number or a boolean
     /// may be sent as the text that spells it.
     pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
         Self::new(schema, coerces, |_| Ok(None))

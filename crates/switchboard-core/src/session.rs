@@ -1,17 +1,21 @@
 //! Sessions: stores of a conversation between runs.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
 
 use crate::callback::{BoxError, BoxFuture};
+use crate::conversation::{Conversation, Conversations};
 use crate::handle::into_handle;
 use crate::items::{Item, Items};
-use crate::lock::lock;
 
-/// The store of one conversation.
+/// The store of one conversation as a list of items.
 ///
-/// A run loads the conversation when it starts, appends the user's message, and then appends once
-/// per turn: a crash loses at most the turn in progress, and only whole turns are stored.
+/// Implement it to use a store of your own. A run loads the items when it starts, appends the user's
+/// message, and then appends once per turn: a crash loses at most the turn in progress, and only whole
+/// turns are stored. What filters leave out, and which agent has the conversation, is not stored; the
+/// sessions of Switchboard itself are [`Conversation`]s, which store both.
 pub trait Session: Send + Sync + 'static {
     /// Returns the conversation, oldest item first; with a limit, the latest `limit` items.
     fn load(&self, limit: Option<usize>) -> impl Future<Output = Result<Items, BoxError>> + Send;
@@ -35,6 +39,13 @@ pub trait Session: Send + Sync + 'static {
     fn limit(&self) -> Option<usize> {
         None
     }
+
+    /// The conversation behind the session, where it keeps more than a list of items: what the current
+    /// agent's model is shown, and the agent. Runs then use that instead of the methods above, unless
+    /// they are set to [`HistoryPolicy::Reference`](crate::run::HistoryPolicy::Reference).
+    fn conversation(&self) -> Option<Conversation> {
+        None
+    }
 }
 
 /// A session in memory. Clones share it.
@@ -49,58 +60,53 @@ pub trait Session: Send + Sync + 'static {
 /// # Ok::<(), switchboard_core::callback::BoxError>(())
 /// # }).unwrap().unwrap();
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct MemorySession(Arc<Memory>);
-
-#[derive(Debug, Default)]
-struct Memory {
-    items: Mutex<Items>,
-    id: OnceLock<String>,
-}
+#[derive(Debug, Clone)]
+pub struct MemorySession(Conversation);
 
 impl MemorySession {
     /// Creates an empty session.
     pub fn new() -> Self {
-        Self::default()
+        let id = fastrand::u128(..);
+        Self(Conversations::in_memory().get(format!("{id:032x}")))
     }
 
-    /// The items of the conversation.
+    /// The items of the conversation: all that was said and done.
     pub fn items(&self) -> Items {
-        lock(&self.0.items).clone()
+        // A store in memory never waits and never fails.
+        let loaded = self.0.load(None).now_or_never();
+        loaded.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+impl Default for MemorySession {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Session for MemorySession {
     async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
-        let items = self.items();
-        let skipped = limit.map_or(0, |limit| items.len().saturating_sub(limit));
-        Ok(items.skip(skipped))
+        self.0.load(limit).await
     }
 
     async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        lock(&self.0.items).extend(items.iter().cloned());
-        Ok(())
+        self.0.append(items).await
     }
 
     async fn pop(&self) -> Result<Option<Item>, BoxError> {
-        let mut held = lock(&self.0.items);
-        let last = held.last().cloned();
-        let kept = held.len().saturating_sub(1);
-        *held = held.iter().take(kept).cloned().collect();
-        Ok(last)
+        self.0.pop().await
     }
 
     async fn clear(&self) -> Result<(), BoxError> {
-        *lock(&self.0.items) = Items::new();
-        Ok(())
+        self.0.clear().await
     }
 
     fn id(&self) -> Option<&str> {
-        let id = self.0.id.get_or_init(|| {
-            let id = fastrand::u128(..);
-            format!("{id:032x}")
-        });
-        Some(id)
+        self.0.id()
+    }
+
+    fn conversation(&self) -> Option<Conversation> {
+        Some(self.0.clone())
     }
 }
 
@@ -159,6 +165,11 @@ impl SessionHandle {
     pub fn limit(&self) -> Option<usize> {
         self.0.limit_dyn()
     }
+
+    /// See [`Session::conversation`].
+    pub fn conversation(&self) -> Option<Conversation> {
+        self.0.conversation_dyn()
+    }
 }
 
 impl<S: Session> From<S> for SessionHandle {
@@ -179,6 +190,7 @@ trait DynSession: Send + Sync {
     fn clear_dyn(&self) -> BoxFuture<'_, Result<(), BoxError>>;
     fn id_dyn(&self) -> Option<&str>;
     fn limit_dyn(&self) -> Option<usize>;
+    fn conversation_dyn(&self) -> Option<Conversation>;
 }
 
 impl<S: Session> DynSession for S {
@@ -204,5 +216,9 @@ impl<S: Session> DynSession for S {
 
     fn limit_dyn(&self) -> Option<usize> {
         self.limit()
+    }
+
+    fn conversation_dyn(&self) -> Option<Conversation> {
+        self.conversation()
     }
 }

@@ -35,7 +35,7 @@ use std::time::SystemTime;
 
 pub use batch_tracer::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
 pub use custom_span::{CustomSpan, Trace, TraceBuilder};
-pub use id::{SpanId, TraceId};
+pub use id::{InvalidSpanId, SpanId, TraceId};
 pub use json_exporter::JsonExporter;
 pub use memory_tracer::MemoryTracer;
 use serde::{Serialize, Serializer};
@@ -52,13 +52,22 @@ use crate::model::Usage;
 ///
 /// Its methods are called during runs and must not block. A panic in one is logged and ignored.
 pub trait Tracer: Send + Sync + 'static {
-    /// Called when a trace begins, before its spans. A resumed run goes on in its trace, which does
-    /// not begin again, unless it began in another process.
+    /// An identity that clones of this tracer share, if they are one tracer: the same
+    /// [`TracerKey`] in each of them. Where there is none, a tracer is another one each time that it
+    /// is added, to a runner, a trace or [`Tracers`].
+    fn identity(&self) -> Option<TracerKey> {
+        None
+    }
+
+    /// Called when a trace begins, before its spans. A resumed run goes on in its trace, which begins
+    /// only for the tracers that were not called at its start: others than before, or those of
+    /// another process.
     fn trace_start(&self, trace: &TraceInfo) {
         let _ = trace;
     }
 
-    /// Called when a trace has ended, after its spans; once, also where the run is resumed later.
+    /// Called when a trace has ended, after its spans; once, also where the run is resumed later with
+    /// this tracer.
     fn trace_end(&self, trace: &TraceInfo) {
         let _ = trace;
     }
@@ -79,21 +88,21 @@ pub enum Tracing {
     Subscriber,
     /// No spans are made.
     Off,
-    /// This tracer.
-    To(Arc<dyn Tracer>),
+    /// These tracers.
+    To(Tracers),
 }
 
 impl Tracing {
+    /// This tracer.
+    pub fn to(tracer: impl Tracer) -> Self {
+        Self::To(Tracers::new().with(tracer))
+    }
+
     /// Adds a tracer to those there are.
-    pub(crate) fn add(&mut self, tracer: Arc<dyn Tracer>) {
-        *self = match std::mem::take(self) {
-            Self::Subscriber | Self::Off => Self::To(tracer),
-            Self::To(others) => {
-                let both = Tracers::new();
-                both.add_arc(others);
-                both.add_arc(tracer);
-                Self::To(Arc::new(both))
-            }
+    pub(crate) fn add(&mut self, tracer: impl Tracer) {
+        *self = match self {
+            Self::Subscriber | Self::Off => Self::to(tracer),
+            Self::To(others) => Self::To(others.with(tracer)),
         };
     }
 }

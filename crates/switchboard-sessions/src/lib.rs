@@ -1,38 +1,46 @@
-//! Sessions for Switchboard: conversations that outlive the program.
+//! Stores of conversations for Switchboard: conversations that outlive the program.
 //!
-//! [`SqliteSessions`] stores any number of conversations in one SQLite file. A [`SqliteSession`] is a
-//! handle to one of them, for [`Runner::session`](switchboard_core::Runner::session).
+//! [`open`] returns the [`Conversations`] of a store. Each [`Conversation`] of it is a handle for
+//! [`Runner::session`](switchboard_core::Runner::session).
 //!
 //! ```
 //! use switchboard_core::testing::ScriptedModel;
 //! use switchboard_core::{Agent, Runner};
-//! use switchboard_sessions::SqliteSessions;
 //!
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("conversations.db");
-//! let sessions = SqliteSessions::open(path).await?;
-//! let session = sessions.session("customer-42");
+//! # std::env::set_current_dir(&folder)?;
+//! let conversations = switchboard_sessions::open("sqlite:conversations.db").await?;
+//! let conversation = conversations.get("customer-42");
 //!
 //! let agent: Agent = Agent::new("Support").model(ScriptedModel::new().say("Hello!"));
-//! let result = Runner::new(&agent).session(&session).run("Hi").await?;
-//! session.set_agent(result.last_agent().name()).await?;
+//! Runner::new(&agent).session(&conversation).run("Hi").await?;
 //!
 //! // Later, maybe in another process:
-//! let listed = &sessions.list().await?[0];
-//! assert_eq!((listed.name.as_str(), listed.items), ("customer-42", 2));
-//! assert_eq!(session.agent().await?.as_deref(), Some("Support"));
-//! # sessions.close().await;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! let listed = &conversations.list(None).await?[0];
+//! assert_eq!(&*listed.id, "customer-42");
+//! # conversations.close().await;
+//! # Ok::<(), switchboard_core::callback::BoxError>(())
 //! # })?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), switchboard_core::callback::BoxError>(())
 //! ```
 //!
-//! Items are stored and loaded byte for byte. Each append is atomic, and its items stay together,
-//! however many tasks and processes write to the file.
+//! Items are stored and loaded byte for byte. Each commit is atomic, and its entries stay together,
+//! however many tasks and processes write to the store.
+//!
+//! [`Conversation`]: switchboard_core::conversation::Conversation
 
 mod error;
+mod open;
+#[cfg(feature = "sqlite")]
+pub mod python;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use error::{SessionError, SessionErrorKind};
-pub use sqlite::{SessionInfo, SqliteSession, SqliteSessions};
+#[cfg(doc)]
+use switchboard_core::conversation::Conversations;
+
+pub use error::{StoreError, StoreErrorKind};
+pub use open::open;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Durability, SqliteOptions, SqliteStore};

@@ -153,25 +153,25 @@ impl CaseResolver<'_> {
         let messages = match (spec.message, spec.messages) {
             (Some(message), messages) if messages.is_empty() => vec![message],
             (None, messages) if messages.is_empty() => {
-                let problem = self.problem("bad-case", at, "the case has no message");
+                let problem = Problem::without_file("bad-case", "the case has no message");
                 let help = "give it message = \"…\", or messages = […] for several";
-                self.problems.add(problem.help(help));
+                self.add_at(problem.help(help), at);
                 messages
             }
             (None, messages) => messages,
             (Some(_), _) => {
                 let message = "the case has both message and messages";
-                let problem = self.problem("bad-case", at, message);
-                self.problems.add(problem.help("keep one of them"));
+                let problem = Problem::without_file("bad-case", message);
+                self.add_at(problem.help("keep one of them"), at);
                 Vec::new()
             }
         };
         let has_names = !spec.forbidden.is_empty() || !spec.path.is_empty();
         if spec.expect.is_none() && spec.payload.is_none() && !has_names {
             let message = "the case expects nothing, so it cannot fail";
-            let problem = self.problem("bad-case", at, message);
+            let problem = Problem::without_file("bad-case", message);
             let help = "give it expect, path, forbidden or payload";
-            self.problems.add(problem.help(help));
+            self.add_at(problem.help(help), at);
         }
         if let Some(name) = &spec.expect {
             self.check_agent(steps!["cases", index, "expect"], name);
@@ -191,8 +191,7 @@ impl CaseResolver<'_> {
         for (key, text) in &context {
             if let Err(message) = self.team.resolved.context.clone().set(key, text) {
                 let path = steps!["cases", index, "context"];
-                self.problems
-                    .add(self.problem("bad-context", path, message));
+                self.add_at(Problem::without_file("bad-context", message), path);
             }
         }
         Case {
@@ -206,14 +205,8 @@ impl CaseResolver<'_> {
         }
     }
 
-    fn problem(
-        &self,
-        code: &'static str,
-        path: &[Step<'_>],
-        message: impl Into<String>,
-    ) -> Problem {
-        let span = self.root.span_of(path);
-        self.problems.source().problem(code, span, message)
+    fn add_at(&mut self, problem: Problem, path: &[Step<'_>]) {
+        self.problems.add_at(problem, self.root.span_of(path));
     }
 
     fn check_agent(&mut self, path: &[Step<'_>], name: &str) {
@@ -223,10 +216,9 @@ impl CaseResolver<'_> {
         }
         let known = || team.agents().iter().map(Agent::name);
         let message = format!("the team has no agent {name:?}");
-        self.problems.add(
-            self.problem("unknown-agent", path, message)
-                .suggestion(did_you_mean(name, known()))
-                .help(format!("its agents are {}", quoted_list(known()))),
-        );
+        let problem = Problem::without_file("unknown-agent", message)
+            .suggestion(did_you_mean(name, known()))
+            .help(format!("its agents are {}", quoted_list(known())));
+        self.add_at(problem, path);
     }
 }

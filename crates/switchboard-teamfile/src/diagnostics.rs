@@ -201,6 +201,11 @@ impl Problems {
         }
     }
 
+    /// Adds a problem and gives it a position in the source.
+    pub(crate) fn add_at(&mut self, problem: Problem, span: Range<usize>) {
+        self.add(self.source.locate(problem, span));
+    }
+
     /// The number of problems, kept or not.
     pub(crate) fn count(&self) -> usize {
         self.list.len() + self.more

@@ -10,7 +10,7 @@ use switchboard_models::{ChatModel, Endpoint, OfflineModel, Providers, Responses
 use crate::diagnostics::Problem;
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::Vars;
-use crate::types::{ApiSpec, HeaderSpec, ModelSpec};
+use crate::types::{ApiSpec, ModelSpec, ValueSpec};
 
 /// The model that needs no network.
 pub(crate) const OFFLINE: &str = "offline";
@@ -105,8 +105,8 @@ impl<'a> Models<'a> {
         }
         for (name, value) in &spec.headers {
             endpoint = match value {
-                HeaderSpec::Text(text) => endpoint.header(name, text),
-                HeaderSpec::Env(variable) => {
+                ValueSpec::Text(text) => endpoint.header(name, text),
+                ValueSpec::Env(variable) => {
                     let value = self.variable(&variable.env)?;
                     endpoint.header(name, format!("{}{value}", variable.prefix))
                 }

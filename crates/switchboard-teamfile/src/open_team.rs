@@ -11,12 +11,13 @@ use switchboard_models::OfflineModel;
 
 use crate::context::Context;
 use crate::diagnostics::{Problem, Problems, Source};
-use crate::document::Node;
+use crate::document::{Node, steps};
 use crate::models::Models;
 use crate::resolve::ResolvedTeam;
 use crate::team_builder::TeamBuilder;
 use crate::team_file::TeamFile;
 use crate::tools::SharedClient;
+use crate::types::ValueSpec;
 
 /// Options to create a team; see [`TeamFile::open_options`].
 pub struct OpenOptions<'a> {
@@ -126,8 +127,40 @@ impl<'a> OpenOptions<'a> {
         };
         let agents = resolved.agents.iter();
         let models = agents.map(|agent| (agent.name.clone(), model_name(agent)));
-        OpenTeam::new(resolved, team, config, self.context, models.collect())
+        let store = store_address(self.file, &vars)?;
+        let team = OpenTeam::new(resolved, team, config, self.context, models.collect())?;
+        Ok(OpenTeam { store, ..team })
     }
+}
+
+/// The address of the store of conversations. The path of a file is relative to the team file.
+fn store_address(
+    file: &TeamFile,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Arc<str>>, Problems> {
+    let address = match &file.resolved.conversations.store {
+        None => return Ok(None),
+        Some(ValueSpec::Text(address)) => address.clone(),
+        Some(ValueSpec::Env(variable)) => {
+            let name = &variable.env;
+            let value = vars(name).ok_or_else(|| {
+                let message = format!("the environment has no variable {name} for the store");
+                let span = file.root().span_of(steps!["conversations", "store"]);
+                let mut problems = Problems::new(file.source().clone());
+                let problem = Problem::without_file("variable", message);
+                problems.add_at(problem.help(format!("set it, as in export {name}=…")), span);
+                problems
+            })?;
+            format!("{}{}", variable.prefix, value.trim())
+        }
+    };
+    let address = match address.strip_prefix("sqlite:") {
+        Some(path) if !path.starts_with("//") => {
+            format!("sqlite:{}", file.folder().join(path).display())
+        }
+        _ => address,
+    };
+    Ok(Some(address.into()))
 }
 
 impl fmt::Debug for OpenOptions<'_> {
@@ -145,6 +178,8 @@ pub struct OpenTeam {
     context: Arc<Context>,
     /// The names of the agents' models.
     models: Arc<BTreeMap<String, String>>,
+    /// The address of the store of conversations.
+    store: Option<Arc<str>>,
 }
 
 impl OpenTeam {
@@ -165,6 +200,7 @@ impl OpenTeam {
             config: Arc::new(config),
             context: Arc::new(context),
             models: Arc::new(models),
+            store: None,
         })
     }
 
@@ -197,6 +233,11 @@ impl OpenTeam {
     /// The configuration of runs.
     pub fn config(&self) -> &RunConfig<Context> {
         &self.config
+    }
+
+    /// The address of the store of conversations, if the file names one. It may hold a password.
+    pub fn store(&self) -> Option<&str> {
+        self.store.as_deref()
     }
 
     /// The context of runs.

@@ -24,7 +24,8 @@ use crate::models;
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::ResolvedTool;
 use crate::types::{
-    AgentSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec, TeamSpec,
+    AgentSpec, ConversationsSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec,
+    TeamSpec,
 };
 
 /// A team whose references are resolved.
@@ -40,6 +41,8 @@ pub(crate) struct ResolvedTeam {
     pub(crate) guardrails: IndexMap<String, Guardrail>,
     pub(crate) models: IndexMap<String, ModelSpec>,
     pub(crate) run: RunSpec,
+    pub(crate) name: Option<String>,
+    pub(crate) conversations: ConversationsSpec,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,8 @@ impl ResolvedTeam {
             settings: spec.settings,
             models: spec.models,
             run: spec.run,
+            name: spec.name,
+            conversations: spec.conversations,
         }
     }
 
@@ -167,9 +172,7 @@ impl Resolver<'_> {
 
     /// Adds a problem and gives it the position of the value at a path.
     fn add_at(&mut self, problem: Problem, path: &[Step<'_>]) {
-        let span = self.root.span_of(path);
-        self.problems
-            .add(self.problems.source().locate(problem, span));
+        self.problems.add_at(problem, self.root.span_of(path));
     }
 
     /// Adds an error within the expression at a path.

@@ -8,6 +8,7 @@ use std::path::Path;
 use switchboard_core::agent::ToolUseBehavior;
 use switchboard_core::model::{ModelHandle, Reasoning, ToolChoice};
 use switchboard_core::output::OutputType;
+use switchboard_core::run::{ActiveAgent, Compaction};
 use switchboard_core::{Agent, Handoff, ModelSettings, RunConfig, Team, Tool, handoff};
 
 use crate::context::Context;
@@ -17,7 +18,7 @@ use crate::filters;
 use crate::guardrails::Guardrail;
 use crate::resolve::{ResolvedAgent, ResolvedHandoff, ResolvedTeam};
 use crate::tools::{SharedClient, ToolError, Vars};
-use crate::types::{AfterToolsSpec, SettingsSpec};
+use crate::types::{ActiveAgentSpec, AfterToolsSpec, SettingsSpec};
 
 /// Returns the model of a name. Problems have no position.
 pub(crate) type GetModel<'a> = dyn FnMut(&str) -> Result<ModelHandle, Box<Problem>> + 'a;
@@ -55,11 +56,6 @@ impl TeamBuilder<'_> {
         Ok((team, config))
     }
 
-    fn add_problem(&mut self, problem: Problem, span: Range<usize>) {
-        self.problems
-            .add(self.problems.source().locate(problem, span));
-    }
-
     fn tools(&mut self) -> BTreeMap<String, Tool<Context>> {
         let mut tools = BTreeMap::new();
         for (name, tool) in &self.resolved.tools {
@@ -72,7 +68,7 @@ impl TeamBuilder<'_> {
                         Some(header) => header_span(self.root, name, header.as_str()),
                         None => self.root.name_span_of(steps!["tools", name]),
                     };
-                    self.add_problem(*problem, span);
+                    self.problems.add_at(*problem, span);
                 }
             }
         }
@@ -104,7 +100,7 @@ impl TeamBuilder<'_> {
                     Some(_) => steps!["agents", &resolved.name, "model"],
                     None => steps!["model"],
                 };
-                self.add_problem(*problem, self.root.span_of(path));
+                self.problems.add_at(*problem, self.root.span_of(path));
             }
         }
         if let Some(instructions) = &resolved.instructions {
@@ -134,6 +130,9 @@ impl TeamBuilder<'_> {
         }
         for guardrail in self.guardrails(&spec.output_guardrails) {
             agent = agent.output_guardrail(guardrail.on_output());
+        }
+        if let Some(policy) = spec.active_agent {
+            agent = agent.active_agent(active_agent(policy));
         }
         for (index, handoff) in resolved.handoffs.iter().enumerate() {
             agent = agent.handoff(self.handoff(&resolved.name, index, handoff));
@@ -172,7 +171,7 @@ impl TeamBuilder<'_> {
             Ok(None) => {}
             Err(problem) => {
                 let path = steps!["agents", agent, "handoffs", index];
-                self.add_problem(*problem, self.root.span_of(path));
+                self.problems.add_at(*problem, self.root.span_of(path));
             }
         }
         match &resolved.payload {
@@ -203,13 +202,22 @@ impl TeamBuilder<'_> {
                 .guardrails(&run.handoff_guardrails)
                 .map(Guardrail::on_handoff)
                 .collect(),
+            team_name: self.resolved.name.as_deref().map(Into::into),
+            active_agent: active_agent(self.resolved.conversations.active_agent),
+            compaction: self
+                .resolved
+                .conversations
+                .compact_at
+                .map(|tokens| Compaction::new(usize::try_from(tokens).unwrap_or(usize::MAX))),
+            keep_refused: self.resolved.conversations.keep_refused,
             ..RunConfig::default()
         };
         config.max_turns = run.max_turns.or(config.max_turns);
         match filters::chain(&run.filters, &mut self.model) {
             Ok(filter) => config.handoff_input_filter = filter,
             Err(problem) => {
-                self.add_problem(*problem, self.root.span_of(steps!["run", "filters"]));
+                self.problems
+                    .add_at(*problem, self.root.span_of(steps!["run", "filters"]));
             }
         }
         config
@@ -229,6 +237,13 @@ fn header_span(root: &Node, tool: &str, header: &str) -> Range<usize> {
     entry
         .map_or(&headers.span, |entry| &entry.value.span)
         .clone()
+}
+
+fn active_agent(spec: ActiveAgentSpec) -> ActiveAgent {
+    match spec {
+        ActiveAgentSpec::Stay => ActiveAgent::Stay,
+        ActiveAgentSpec::ReturnToStart => ActiveAgent::ReturnToStart,
+    }
 }
 
 fn model_settings(spec: &SettingsSpec) -> ModelSettings {

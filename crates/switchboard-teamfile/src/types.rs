@@ -17,6 +17,8 @@ pub(crate) struct TeamSpec {
     #[serde(rename = "$schema", default)]
     #[expect(dead_code, reason = "only editors read it")]
     pub(crate) schema: Option<String>,
+    /// The name of the team. Its conversations store it, and those of a team of another name are refused.
+    pub(crate) name: Option<String>,
     /// A description of the team in a sentence.
     pub(crate) description: Option<String>,
     /// The agent that gets the conversation first. Without it, the first agent of the file.
@@ -48,6 +50,9 @@ pub(crate) struct TeamSpec {
     /// Settings of every run.
     #[serde(default)]
     pub(crate) run: RunSpec,
+    /// Settings of conversations that are stored.
+    #[serde(default)]
+    pub(crate) conversations: ConversationsSpec,
 }
 
 /// One agent.
@@ -79,6 +84,9 @@ pub(crate) struct AgentSpec {
     pub(crate) input_guardrails: Vec<String>,
     /// Checks on its final answer.
     pub(crate) output_guardrails: Vec<String>,
+    /// The agent that gets the next message after this one has answered, instead of the setting in
+    /// `conversations`.
+    pub(crate) active_agent: Option<ActiveAgentSpec>,
 }
 
 /// Text, or a file that holds it.
@@ -303,7 +311,7 @@ pub(crate) struct HttpSpec {
     pub(crate) query: IndexMap<String, String>,
     /// Headers. `Authorization` and `Cookie` cannot have placeholders for arguments.
     #[serde(default)]
-    pub(crate) headers: IndexMap<String, HeaderSpec>,
+    pub(crate) headers: IndexMap<String, ValueSpec>,
     /// The JSON to send. A text that is only `{name}` becomes the argument with its type. Without a
     /// body, `POST`, `PUT` and `PATCH` send all arguments.
     pub(crate) body: Option<Value>,
@@ -326,7 +334,7 @@ pub(crate) enum MethodSpec {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "value")]
 #[serde(untagged)]
-pub(crate) enum HeaderSpec {
+pub(crate) enum ValueSpec {
     /// The text itself.
     Text(String),
     /// The value of an environment variable.
@@ -437,7 +445,7 @@ pub(crate) struct ModelSpec {
     pub(crate) key: Option<EnvVarSpec>,
     /// Further headers.
     #[serde(default)]
-    pub(crate) headers: IndexMap<String, HeaderSpec>,
+    pub(crate) headers: IndexMap<String, ValueSpec>,
     /// The maximum number of retries of a request.
     pub(crate) retries: Option<u32>,
     /// The maximum duration of a request.
@@ -511,6 +519,37 @@ pub(crate) struct RunSpec {
     pub(crate) tool_concurrency: Option<u32>,
     /// The number of a session's latest items that a run starts with. Without it, all.
     pub(crate) session_limit: Option<u32>,
+}
+
+/// Settings of conversations that are stored.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "conversations")]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ConversationsSpec {
+    /// The address of the store: `sqlite:PATH` (relative to the folder of this file),
+    /// `postgres://...` or `redis://...`. `--store` takes precedence; without both, conversations are in
+    /// the program's data folder.
+    pub(crate) store: Option<ValueSpec>,
+    /// The agent that gets the next message.
+    pub(crate) active_agent: ActiveAgentSpec,
+    /// The number of tokens, estimated, from which on the older part of a conversation is replaced by a
+    /// summary that the agent's model writes. Without it, never.
+    #[schemars(extend("minimum" = 1))]
+    pub(crate) compact_at: Option<u32>,
+    /// Keep what guardrails refuse in the record of the conversation, for review. No model is shown it.
+    pub(crate) keep_refused: bool,
+}
+
+/// The agent that gets the next message of a conversation.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "active agent")]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActiveAgentSpec {
+    /// The agent that gave the last answer.
+    #[default]
+    Stay,
+    /// The agent that the team starts with.
+    ReturnToStart,
 }
 
 impl AgentSpec {

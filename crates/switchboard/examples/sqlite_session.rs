@@ -5,9 +5,10 @@
 use std::path::Path;
 
 use switchboard::callback::BoxError;
-use switchboard::sessions::SqliteSessions;
+use switchboard::conversation::Conversations;
+use switchboard::sessions::SqliteStore;
 use switchboard::testing::ScriptedModel;
-use switchboard::{Agent, Runner, Team};
+use switchboard::{Agent, Runner, Session, Team};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
@@ -24,17 +25,21 @@ async fn main() -> Result<(), BoxError> {
     let of_another = ScriptedModel::new().say("Hello! What can I do for you?");
     visit(&file, "customer-43", "Hello", &of_another).await?;
 
-    let sessions = SqliteSessions::open(&file).await?;
-    let mut listed = sessions.list().await?;
-    listed.sort_by(|a, b| a.name.cmp(&b.name));
-    for session in listed {
-        let agent = session.agent.unwrap_or_default();
-        println!("{}: {} items, {agent}", session.name, session.items);
+    let conversations = Conversations::new(SqliteStore::open(&file).await?);
+    let mut listed = conversations.list(None).await?;
+    listed.sort_by(|a, b| a.id.cmp(&b.id));
+    for head in listed {
+        let items = conversations.get(head.id.clone()).load(None).await?.len();
+        println!(
+            "{}: {items} items, {}",
+            head.id,
+            head.agent.unwrap_or_default()
+        );
     }
     // A customer asks to be forgotten.
-    println!("deleted: {}", sessions.delete("customer-42").await?);
-    println!("left: {}", sessions.list().await?.len());
-    sessions.close().await;
+    println!("deleted: {}", conversations.delete("customer-42").await?);
+    println!("left: {}", conversations.list(None).await?.len());
+    conversations.close().await;
     Ok(())
 }
 
@@ -49,19 +54,19 @@ async fn visit(
         .agent(Agent::new("Triage").handoff("Billing"))
         .agent(Agent::new("Billing").handoff("Triage"))
         .build()?;
-    let sessions = SqliteSessions::open(file).await?;
-    let session = sessions.session(customer);
+    let conversations = Conversations::new(SqliteStore::open(file).await?);
+    let session = conversations.get(customer);
 
     let last = session.agent().await?;
     let agent = last.and_then(|name| team.get(&name));
     let agent = agent.unwrap_or(&team["Triage"]);
     let runner = Runner::new(agent).model(model.clone()).session(&session);
     let result = runner.run(words).await?;
-    session.set_agent(result.last_agent().name()).await?;
+    session.set_agent(Some(result.last_agent().name())).await?;
 
     println!("{customer}: {words}");
     println!("[{} begins]", agent.name());
     println!("{}: {}\n", result.last_agent().name(), result.final_text());
-    sessions.close().await;
+    conversations.close().await;
     Ok(())
 }

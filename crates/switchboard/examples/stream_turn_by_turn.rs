@@ -9,7 +9,7 @@ use switchboard::{Agent, EventKind, Run, Runner, StreamEvent, tool};
 
 fn print_event(event: &StreamEvent) {
     match &event.kind {
-        EventKind::TurnStarted {} => println!("turn {}: {}", event.turn, event.agent),
+        EventKind::TurnStarted { .. } => println!("turn {}: {}", event.turn, event.agent),
         EventKind::ToolEnded { tool, output, .. } => println!("  {tool} returned {output}"),
         EventKind::Handoff(handoff) => println!("  {} hands over to {}", handoff.from, handoff.to),
         EventKind::Item {

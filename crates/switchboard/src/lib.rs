@@ -10,8 +10,8 @@ pub use switchboard_core::{
 };
 #[doc(inline)]
 pub use switchboard_core::{
-    agent, callback, error, filters, guardrail, handle, handoff, hooks, items, model, output, run,
-    schema, session, stream, team, testing, tool, trace,
+    agent, callback, conversation, error, filters, guardrail, handle, handoff, hooks, items, model,
+    output, run, schema, session, stream, team, testing, tool, trace,
 };
 // The attribute, beside the function and the module of the same name.
 #[doc(inline)]

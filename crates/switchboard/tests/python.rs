@@ -130,3 +130,73 @@ async fn a_conversation_goes_from_python_to_switchboard_and_back() {
     assert_eq!(Value::from(all[..ours.len()].to_vec()), values(&ours));
     assert_eq!(all.len(), ours.len() + 2);
 }
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+#[ignore = "needs the Python package openai-agents; ./test installs it and sets SWITCHBOARD_PYTHON"]
+async fn a_session_file_goes_from_python_to_switchboard_and_back() {
+    use switchboard::Session as _;
+    use switchboard::conversation::Conversations;
+    use switchboard::sessions::{SqliteStore, python};
+
+    let folder = tempfile::tempdir().unwrap();
+    let theirs = folder.path().join("sessions.db");
+    let session = |id: &str, path: &std::path::Path| json!({"id": id, "path": path});
+
+    // In Python: two sessions of one file.
+    let first = run_in_python(&json!({
+        "start": "Triage agent", "say": "My bill is wrong \u{1F600}", "session": session("user_1", &theirs),
+        "script": [[call("1", "billing_agent")], [message("1", "It is fixed.")]],
+    }));
+    assert_eq!(first["last_agent"], "Billing agent");
+    run_in_python(&json!({
+        "start": "Triage agent", "say": "Hello", "session": session("user_2", &theirs),
+        "script": [[message("2", "Hello!")]],
+    }));
+
+    // In Switchboard: the same conversations, and another turn of one.
+    let store = SqliteStore::open(folder.path().join("conversations.db"));
+    let conversations = Conversations::new(store.await.unwrap());
+    let names = python::import(&theirs, &conversations).await.unwrap();
+    assert_eq!(names, ["user_1", "user_2"]);
+    let conversation = conversations.get("user_1");
+    let imported = conversation.load(None).await.unwrap();
+    assert_eq!(values(&imported), first["stored"]);
+    assert_eq!(imported.len(), 4);
+    let again = python::import(&theirs, &conversations).await.unwrap_err();
+    assert!(
+        again
+            .to_string()
+            .contains("\"user_1\": the store has a conversation of this name")
+    );
+
+    let agent: Agent = Agent::new("Billing agent")
+        .model(ScriptedModel::new().reply(items(&json!([message("3", "Gladly.")]))));
+    let runner = Runner::new(&agent).session(&conversation);
+    runner.run("Send me a copy").await.unwrap();
+
+    // Back in Python: the turn is there, and the next one sees it.
+    let again = python::export(&conversation, &theirs).await.unwrap_err();
+    assert!(
+        again
+            .to_string()
+            .contains("\"user_1\": the file has a session of this name")
+    );
+    let ours = folder.path().join("exported.db");
+    for name in names {
+        python::export(&conversations.get(name), &ours)
+            .await
+            .unwrap();
+    }
+    let next = run_in_python(&json!({
+        "start": "Billing agent", "say": "Thanks", "session": session("user_1", &ours),
+        "script": [[message("4", "You are welcome.")]],
+    }));
+    let exported = values(&conversation.load(None).await.unwrap());
+    let exported = exported.as_array().unwrap();
+    let stored = next["stored"].as_array().unwrap();
+    assert_eq!((exported.len(), stored.len()), (6, 8));
+    assert_eq!(&stored[..6], exported);
+    assert_eq!(next["seen"][0].as_array().unwrap().len(), 7);
+    conversations.close().await;
+}

@@ -1,7 +1,6 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
-use switchboard_core::StreamEvent;
 use switchboard_core::items::{RunItem, RunItemKind};
 
 use super::style::{Colours, Language};
@@ -56,12 +55,8 @@ fn delta(text: &str) -> Value {
 }
 
 fn item(name: ItemEvent, text: Option<&str>, kind: RunItemKind, item: Item) -> Value {
-    let kind = EventKind::Item {
-        name,
-        text: text.map(str::to_owned),
-        item: RunItem::new(kind, "Billing", item),
-    };
-    serde_json::to_value(StreamEvent::new(kind, "Billing", 1)).unwrap()
+    let item = RunItem::new(kind, "Billing", item);
+    event("item", json!({"name": name, "text": text, "item": item}))
 }
 
 fn message(text: &str) -> Value {

@@ -6,6 +6,7 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde_json::Value;
 
+use super::held_events::hidden_output;
 use super::hooks::HookCall;
 use super::{Driver, user_error};
 use crate::callback::{BoxError, Outcome, call};
@@ -41,16 +42,38 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run_mut().end_reported();
         self.end_turn_span();
         self.run_mut().guardrails.output.begin_attempt();
+        let mut replacement = None;
         if self.has_output_guardrails() {
-            Box::pin(self.check_output()).await?;
+            replacement = Box::pin(self.check_output()).await?;
         }
-        if is_fallback && let Some(turn) = self.run.turn() {
-            let items = turn.items.clone();
-            self.report_items(&items).await;
+        if self.events.is_some() {
+            Box::pin(self.report_output(replacement, is_fallback)).await;
         }
         self.run_mut().conclude();
         self.reported.clear();
         Ok(())
+    }
+
+    /// Reports the output that the guardrails have passed, or what they have put in its place.
+    async fn report_output(&mut self, replacement: Option<FinalOutput>, is_fallback: bool) {
+        let Some(turn) = self.run.turn() else {
+            return;
+        };
+        let items = turn.items.clone();
+        let is_held = self.holds_output_back();
+        if let (Some(output), true) = (&replacement, is_held) {
+            let text = hidden_output(output);
+            self.release_without_output(&text).await;
+            if !self.run.ends_at_tool() {
+                self.report_replacement(&output.text()).await;
+            }
+            self.report_items(&items).await;
+        } else if is_fallback {
+            self.release_without_output("").await;
+            self.report_items(&items).await;
+        } else {
+            self.release_held().await;
+        }
     }
 
     /// The error of a run whose output a guardrail has rejected: it cannot be concluded any more.
@@ -66,16 +89,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.output_guardrails().next().is_some()
     }
 
-    fn output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
+    pub(super) fn output_guardrails(&self) -> impl Iterator<Item = &OutputGuardrail<C>> {
         let own = self.agent.def.output_guardrails.iter();
         own.chain(&self.config.output_guardrails)
     }
 
     /// Asks the guardrails on the output: first those that may replace it, in order, then those that
     /// only check, concurrently.
-    async fn check_output(&mut self) -> Result<(), Error> {
+    ///
+    /// Returns what they have replaced the output with.
+    async fn check_output(&mut self) -> Result<Option<FinalOutput>, Error> {
         let Step::Conclude(output) = self.run.step() else {
-            return Ok(());
+            return Ok(None);
         };
         let mut output = output.clone();
         let mut is_replaced = false;
@@ -128,10 +153,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Err(error);
         }
         self.run_mut().guardrails.output.settle();
-        if is_replaced {
-            Arc::make_mut(&mut self.run).replace_output(output, self.agent.output_type());
+        if !is_replaced {
+            return Ok(None);
         }
-        Ok(())
+        let run = Arc::make_mut(&mut self.run);
+        run.replace_output(output.clone(), self.agent.output_type());
+        Ok(Some(output))
     }
 
     /// An output of the application in the form of the agent's output type.
@@ -230,7 +257,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
         let own = self.agent.def.input_guardrails.iter();
-        own.chain(&self.config.input_guardrails)
+        self.entrance_guardrails()
+            .chain(own)
+            .chain(&self.config.input_guardrails)
     }
 
     fn input_guardrails_of(&self, mode: InputMode) -> impl Iterator<Item = &InputGuardrail<C>> {
@@ -326,7 +355,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 }
 
 /// Refuses the replacement of a guardrail that only checks.
-fn refuse_replacement<T>(_replacement: T) -> Result<String, BoxError> {
+pub(super) fn refuse_replacement<T>(_replacement: T) -> Result<String, BoxError> {
     Err("it returned a replacement, and it only checks; create it with `replacing`".into())
 }
 

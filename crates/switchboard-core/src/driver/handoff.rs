@@ -71,8 +71,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         call: &HandoffCall,
         span: &mut OpenSpan,
     ) -> Result<(Agent<C>, Value, Negotiated), Error> {
-        // A handoff that failed after its callback is resumed behind it, and can no longer be
-        // refused.
+        // A handoff that failed after its callback is resumed behind it.
         let turn = self.run.turn();
         let progress = turn.map_or(HandoffProgress::NotStarted, |turn| turn.progress);
         let ran_tools = turn.is_some_and(|turn| !turn.tools().results.is_empty());
@@ -91,17 +90,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
         let target = self.find_target(handoff, call, span).await?;
         self.check_output_guardrails(&target)?;
-        let mut checked = None;
-        if !is_resumed {
-            if self.handoff_guardrails(handoff).next().is_some() {
-                let shown = Box::pin(self.input_data(handoff, &target, &payload, span));
-                let shown = Box::new(shown.await?);
-                let asked = self.ask_handoff_guardrails(handoff, &target, &payload, &shown);
-                if let HandoffDecision::Refuse(reason) = Box::pin(asked).await? {
-                    return Ok((target, payload, Negotiated::Refused(reason)));
-                }
-                checked = Some(Box::new(shown.into_parts()));
+        let mut checked = self.run.checked_handoff().cloned();
+        // Also where the run was stored without what they allowed: a filter that is repeated may
+        // leave something else than they saw.
+        if checked.is_none() && self.handoff_guardrails(handoff).next().is_some() {
+            let shown = Box::pin(self.input_data(handoff, &target, &payload, span));
+            let shown = Box::new(shown.await?);
+            let asked = self.ask_handoff_guardrails(handoff, &target, &payload, &shown);
+            if let HandoffDecision::Refuse(reason) = Box::pin(asked).await? {
+                return Ok((target, payload, Negotiated::Refused(reason)));
             }
+            checked = Some(match self.carry_rule(handoff) {
+                CarryRule::Everything => Carried::Everything,
+                _ => Carried::Rewritten(Box::new(shown.into_parts())),
+            });
+        }
+        if !is_resumed {
             let decision = self.call_back(handoff, &target, call, parsed, span).await?;
             if let HandoffDecision::Refuse(reason) = decision {
                 return Ok((target, payload, Negotiated::Refused(reason)));
@@ -109,6 +113,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let is_picked = matches!(handoff.target(), Target::Custom(_));
             let picked = is_picked.then(|| agent_keys::key(&self.start, &target));
             self.run_mut().handoff_called_back(picked);
+        }
+        if let Some(checked) = &checked {
+            self.run_mut().handoff_checked(checked.clone());
         }
 
         self.trace_target(&target, span);
@@ -123,10 +130,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         self.run_mut().handoff_hooks_notified();
 
-        let carried = match (self.carry_rule(handoff), checked) {
-            (CarryRule::Everything, _) => Carried::Everything,
-            (_, Some(parts)) => Carried::Rewritten(parts),
-            (_, None) => {
+        let carried = match (checked, self.carry_rule(handoff)) {
+            (Some(checked), _) => checked,
+            (None, CarryRule::Everything) => Carried::Everything,
+            (None, _) => {
                 let data = self.input_data(handoff, &target, &payload, span);
                 Carried::Rewritten(Box::new(Box::pin(data).await?.into_parts()))
             }
@@ -143,6 +150,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         carried: Carried,
         mut span: OpenSpan,
     ) -> Result<(), Error> {
+        if matches!(carried, Carried::Rewritten(_)) {
+            self.warn_of_lost_filter(&target);
+        }
         let recorded = self.run.new_items().len();
         let of_items = self.run.items_before_handoff();
         let calls = self.handoff_events(&target, &payload, HandoffStatus::Taken, None);
@@ -328,7 +338,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Asks the guardrails of the handoff and of the run. They are shown what the next agent would
     /// get, after the filter; what they allowed is carried over, whatever the callback and hooks
-    /// change afterwards. Only a handoff that is resumed after its callback filters again.
+    /// change afterwards, also by a run that is stored and resumed after the callback.
     async fn ask_handoff_guardrails(
         &mut self,
         handoff: &Handoff<C>,

@@ -1,5 +1,7 @@
 //! The attempts of a model call: their time limit, and retries.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_timer::Delay;
@@ -10,21 +12,25 @@ use crate::callback::BoxError;
 use crate::environment::environment;
 use crate::model::{
     AddedUsage, ModelEvent, ModelFailure, ModelHandle, ModelRequest, ModelResponse, ModelRetry,
-    ModelTimeout, RetryAdvice,
+    ModelTimeout, RequestUsage, RetryAdvice, Usage,
 };
 use crate::stream::EventKind;
 
 impl<C: Send + Sync + 'static> Driver<C> {
-    /// Asks the model, with the time limit and the retries of the settings. The failed attempts count
-    /// as requests of the response.
+    /// Asks the model, with the time limit and the retries of the settings. Attempts that are
+    /// repeated count as requests, also if all fail or the call is cancelled.
     pub(super) async fn ask_with_retries(
         &self,
         model: &ModelHandle,
         mut request: ModelRequest,
     ) -> Result<ModelResponse, BoxError> {
         let settings = request.settings.clone();
-        let mut attempt = 1;
-        let mut failed_requests = 0;
+        let mut failed = FailedRequests {
+            count: 0,
+            agent: self.agent.name_arc(),
+            model,
+            usage: &self.added_usage,
+        };
         loop {
             // The usage of this attempt alone.
             let used = AddedUsage::within(self.added_usage.clone());
@@ -36,18 +42,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 .await
             {
                 Ok(mut response) => {
-                    if failed_requests > 0 {
+                    let failed = std::mem::take(&mut failed.count);
+                    if failed > 0 {
                         let requests = &mut response.usage.requests;
-                        *requests = (*requests).max(1).saturating_add(failed_requests);
+                        *requests = (*requests).max(1).saturating_add(failed);
                     }
                     return Ok(response);
                 }
                 Err(error) => error,
             };
-            let Some(retry) = settings.retry.as_ref().filter(|_| !has_begun) else {
-                return Err(error);
-            };
-            let failure = ModelFailure {
+            let attempt = request.earlier_attempts + 1;
+            let failure = || ModelFailure {
                 error: &*error,
                 attempt,
                 is_streamed: self.events.is_some(),
@@ -58,8 +63,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     model.retry_advice(&*error, &request)
                 },
             };
-            let Some(delay) = retry.delay(&failure) else {
-                return Err(error);
+            let retry = settings.retry.as_ref().filter(|_| !has_begun);
+            let delay = retry.and_then(|retry| retry.delay(&failure()));
+            if delay.is_some() || attempt > 1 {
+                // A failed answer whose usage was reported is counted already.
+                failed.count += u64::from(used.get().requests == 0);
+            }
+            let Some(delay) = delay else {
+                return Err(FailedAttempts::join(attempt, error));
             };
             // The error may quote the request.
             if environment().logs_model_data {
@@ -67,10 +78,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             } else {
                 tracing::warn!(attempt, ?delay, "a model request failed and is retried");
             }
-            attempt += 1;
-            // A failed answer whose usage was reported is counted already.
-            failed_requests += u64::from(used.get().requests == 0);
-            let retry = ModelRetry::new(attempt, delay, error.to_string());
+            request.earlier_attempts = attempt;
+            let retry = ModelRetry::new(attempt + 1, delay, error.to_string());
             if let Some(event) = EventKind::of_model(ModelEvent::Retry(retry)) {
                 self.emit(|| event).await;
             }
@@ -98,6 +107,63 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 }
+
+/// The failed attempts that no response counts yet. Dropping it counts them as an entry of their
+/// own.
+struct FailedRequests<'a> {
+    count: u64,
+    agent: &'a Arc<str>,
+    model: &'a ModelHandle,
+    usage: &'a AddedUsage,
+}
+
+impl Drop for FailedRequests<'_> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.usage.add_request(RequestUsage {
+                agent: Some(self.agent.clone()),
+                model: Some(self.model.shared_name()),
+                usage: Usage {
+                    requests: self.count,
+                    ..Usage::default()
+                },
+            });
+        }
+    }
+}
+
+/// The error of the last of several attempts.
+#[derive(Debug)]
+pub(super) struct FailedAttempts {
+    attempts: u32,
+    error: BoxError,
+}
+
+impl FailedAttempts {
+    /// The error after this number of attempts.
+    fn join(attempts: u32, error: BoxError) -> BoxError {
+        match attempts {
+            1 => error,
+            _ => Self { attempts, error }.into(),
+        }
+    }
+
+    /// The number of attempts, and the error of the last one.
+    pub(super) fn split(error: BoxError) -> (u32, BoxError) {
+        match error.downcast::<Self>() {
+            Ok(failed) => (failed.attempts, failed.error),
+            Err(error) => (1, error),
+        }
+    }
+}
+
+impl fmt::Display for FailedAttempts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for FailedAttempts {}
 
 /// An attempt whose answer is streamed.
 pub(super) struct StreamAttempt<'a> {

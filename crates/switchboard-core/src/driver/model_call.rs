@@ -7,8 +7,9 @@ use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
 use super::guardrails::has_tripped;
+use super::held_events::ends_sentence;
 use super::hooks::HookCall;
-use super::model_attempts::{StreamAttempt, TimeLimit};
+use super::model_attempts::{FailedAttempts, StreamAttempt, TimeLimit};
 use super::{Driver, configuration_error};
 use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
@@ -38,6 +39,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         self.begin_turn_span();
         self.emit(|| EventKind::TurnStarted {}).await;
+        self.hold_output_back();
         self.check_input_before_model().await?;
         self.offer = None;
         if !self.run.position.agent_started {
@@ -245,7 +247,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if output_type.is_some() {
             fallback.output = self.to_output_type("the recovery", fallback.output)?;
         }
-        Arc::make_mut(&mut self.run).recover(fallback, output_type, items);
+        let rejected = error.rejected_response().cloned();
+        Arc::make_mut(&mut self.run).recover(fallback, output_type, items, rejected);
+        if problem == RunProblem::MaxTurns {
+            // The limit stays visible in the trace of a run that has an output.
+            self.mark_failure(&error);
+        }
         Ok(())
     }
 
@@ -298,6 +305,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             knowledge: self.agent.def.knowledge.clone(),
             server,
             added: self.added_usage.clone(),
+            earlier_attempts: 0,
         }
     }
 
@@ -377,7 +385,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let filtered = filtered.await;
         let mut request = filtered.inspect_err(|error| {
             let data = self.error_data(error);
-            self.turn_span
+            self.span_of_turn()
                 .fail_with("Error in the filter on model calls", || data);
         })?;
         // A filter may return a new request, which has no agent.
@@ -449,11 +457,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             };
             let response = self.trace.within(span.id(), catch_panic(response)).await;
             let response = response.map_err(|error| {
+                let error = match error.downcast::<Error>() {
+                    // A guardrail has refused a part of the answer.
+                    Ok(error) => return *error,
+                    Err(error) => error,
+                };
                 span.fail("the model failed");
+                let (attempts, error) = FailedAttempts::split(error);
                 match error.downcast::<IncompleteStream>() {
                     Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
                     Err(error) => {
-                        let message = format!("the model could not answer: {error}");
+                        let message = match attempts {
+                            1 => format!("the model could not answer: {error}"),
+                            _ => format!(
+                                "the model could not answer in {attempts} attempts: {error}"
+                            ),
+                        };
                         Error::new(ErrorKind::Model, message).caused_by(error)
                     }
                 }
@@ -480,6 +499,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
         let mut has_text = false;
+        let mut text = String::new();
         loop {
             let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
             let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
@@ -497,8 +517,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     if let Some(attempt) = &mut attempt {
                         *attempt.has_begun |= event.is_part_of_answer();
                     }
+                    let ends_sentence = match &event {
+                        ModelEvent::TextDelta { text: piece, .. } => {
+                            text.push_str(piece);
+                            ends_sentence(piece)
+                        }
+                        _ => false,
+                    };
                     if let Some(event) = EventKind::of_model(event) {
                         self.emit(|| event).await;
+                    }
+                    if ends_sentence {
+                        Box::pin(self.release_passed_part(&text)).await?;
                     }
                 }
             }

@@ -11,6 +11,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Starts a new run with the history of its session.
     pub(super) async fn load_session(&mut self) -> Result<(), Error> {
         self.check_server_history()?;
+        if self.run.session.conversation.is_some() || !self.run.session.is_attached {
+            if self.conversation.is_some() {
+                return Ok(());
+            }
+            if let Some(conversation) = self.stored_conversation() {
+                return Box::pin(self.open_conversation(conversation)).await;
+            }
+        }
         if self.run.session.is_attached {
             return Ok(());
         }
@@ -89,6 +97,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Gives the session the items it does not have yet.
     pub(super) async fn save(&mut self) -> Result<(), Error> {
+        if self.conversation.is_some() {
+            return Box::pin(self.commit_turn()).await;
+        }
         let unsaved = &self.run.session.unsaved;
         let Some(session) = self.config.session.as_ref().filter(|_| !unsaved.is_empty()) else {
             return Ok(());

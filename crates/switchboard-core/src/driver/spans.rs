@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::Usage;
 use crate::run::{RunTrace, Step};
 use crate::tool::ToolError;
-use crate::trace::trace_handle::{TraceEnd, has_started};
+use crate::trace::trace_handle::{OpenSpan, ResumedTrace, TraceEnd};
 use crate::trace::{REDACTED, SpanData, SpanId};
 
 /// The part of a run that a driver takes.
@@ -33,27 +33,31 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let is_ended = if self.is_inside_trace {
             true
         } else {
-            let goes_on = stored.filter(|stored| stored.info == info && has_started(&info));
-            let is_ended = goes_on.is_some_and(|stored| stored.is_ended);
-            if goes_on.is_none() {
-                self.trace.start();
-            }
+            let goes_on = stored.filter(|stored| stored.info == info);
+            let resumed = goes_on.map(|stored| ResumedTrace {
+                is_ended: stored.is_ended,
+            });
+            let has_begun = self.trace.begin(resumed);
+            let is_ended = !has_begun && resumed.is_some_and(|trace| trace.is_ended);
             if !is_ended && scope == TraceScope::Run {
                 self.trace_end = TraceEnd(self.trace.clone());
             }
             is_ended || scope == TraceScope::Run
         };
         self.run_mut().trace = Some(Box::new(RunTrace { info, is_ended }));
-        let usage = Usage::default();
-        self.task_span = self
-            .trace
-            .span(self.root_span, || SpanData::Task { name, usage });
-        self.task_span.count_usage_from(self.usage());
+        self.is_traced = true;
+        if self.config.trace_tasks_and_turns {
+            let usage = Usage::default();
+            self.task_span = self
+                .trace
+                .span(self.root_span, || SpanData::Task { name, usage });
+            self.task_span.count_usage_from(self.usage());
+        }
     }
 
     /// Ends the spans, and the trace with the run.
     pub(super) fn leave_trace(&mut self, has_failed: bool) {
-        if !self.task_span.is_open() {
+        if !std::mem::take(&mut self.is_traced) {
             return;
         }
         self.end_spans();
@@ -71,6 +75,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Begins the span of a turn.
     pub(super) fn begin_turn_span(&mut self) {
+        if !self.config.trace_tasks_and_turns {
+            return;
+        }
         self.turn_span = self.trace.span(self.agent_span.id(), || SpanData::Turn {
             turn: self.turn,
             agent: self.agent.name_arc().clone(),
@@ -78,6 +85,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         if self.turn_span.is_open() {
             self.turn_span.count_usage_from(self.usage());
+        }
+    }
+
+    /// The span that has the errors of a turn: its own, or that of the agent where turns have none.
+    pub(super) fn span_of_turn(&mut self) -> &mut OpenSpan {
+        if self.config.trace_tasks_and_turns {
+            &mut self.turn_span
+        } else {
+            &mut self.agent_span
         }
     }
 
@@ -154,13 +170,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let data = || json!({"guardrail": name()});
                 // The agent has done nothing yet when an input guardrail trips.
                 let span = match error.kind() {
-                    ErrorKind::InputGuardrail => &mut self.turn_span,
+                    ErrorKind::InputGuardrail => self.span_of_turn(),
                     _ => &mut self.agent_span,
                 };
                 span.fail_with("Guardrail tripwire triggered", data);
             }
-            ErrorKind::ModelBehavior => self.turn_span.fail("The model broke the rules"),
-            ErrorKind::Configuration => self.turn_span.fail("The run is not configured to work"),
+            ErrorKind::ModelBehavior => self.span_of_turn().fail("The model broke the rules"),
+            ErrorKind::Configuration => self
+                .span_of_turn()
+                .fail("The run is not configured to work"),
             _ => {
                 let data = self.error_data(error);
                 self.agent_span.fail_with("Error in agent run", || data);

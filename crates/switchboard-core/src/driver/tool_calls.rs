@@ -34,6 +34,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
     /// awaited and no other starts; none that ran runs again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
+        self.hold_output_back();
         let offer = self.offer().await?;
         self.run_mut().guardrails.tool.begin_attempt();
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
@@ -171,20 +172,23 @@ impl<C: Send + Sync + 'static> Driver<C> {
         // Guardrails see what the tool will read.
         let arguments = tool.coerced(&arguments).map_or(arguments, Arc::from);
         let ctx = self.tool_context(call, arguments, &span);
-        let mut took = Duration::ZERO;
         let ran = self
-            .run_stages(tool, &ctx, call, attempt, &mut span, &mut took)
+            .run_stages(tool, &ctx, call, attempt, &mut span)
             .await?;
         let output = &ran.result.output;
         let traced = || is_traced.then(|| output.text().into_owned());
         update_span!(span, Function.output = traced());
         let error = ran.error.as_ref();
-        self.report_tool_end(call, &ran.result, error, took).await;
+        if !ran.is_streamed {
+            self.report_tool_end(call, &ran.result, error, ran.took)
+                .await;
+            ran.is_streamed = self.events.is_some();
+        }
         if ran.was_invoked {
             let end = ToolEnd {
                 output,
                 error,
-                duration: took,
+                duration: ran.took,
             };
             let ended = self.call_hooks(HookCall::ToolEnd(tool, &ctx, &end)).await;
             ended.inspect_err(|error| self.mark_failed_tool(&mut span, tool, error))?;
@@ -246,7 +250,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         call: &ToolCall,
         attempt: &'a mut ToolAttempt,
         span: &mut OpenSpan,
-        took: &mut Duration,
     ) -> Result<&'a mut RanTool, Error> {
         let ran = match &mut attempt.ran {
             Some(ran) => ran,
@@ -276,8 +279,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                         }
                         let start = Instant::now();
                         let (output, error) = self.invoke(tool, ctx, span).await?;
-                        *took = start.elapsed();
-                        RanTool::invoked(attempt.at, result(output), error)
+                        let took = start.elapsed();
+                        RanTool::invoked(attempt.at, result(output), error, took)
                     }
                 })
             }

@@ -9,8 +9,8 @@ use crate::items::Item;
 /// that drops the oldest items drops the note.
 ///
 /// A note takes the place of the notes of earlier handoffs, so that they do not pile up in a cascade.
-/// The notes of several filters in one chain stand with the latest first. Notes last for the run: a
-/// session does not store them.
+/// The notes of several filters in one chain stand with the latest first. A stored conversation keeps
+/// the note while the next agent has it; it is no part of the record.
 ///
 /// ```
 /// use switchboard_core::handoff::HandoffInputData;

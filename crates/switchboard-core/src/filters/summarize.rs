@@ -39,18 +39,18 @@ where
         let model = model.clone();
         Outcome::Pending(Box::pin(async move {
             let summary = write_summary(&model, &older, data.run_context()).await?;
-            let summary = Item::assistant(format!("Summary of the conversation so far: {summary}"));
             let recent = visible.keep(|index, _| index >= cut);
             Ok(recent.prepend(summary).into_data(data))
         }))
     }))
 }
 
-async fn write_summary<C>(
+/// Lets a model write a summary. Returns it as a message.
+pub(crate) async fn write_summary<C>(
     model: &ModelHandle,
     items: &Items,
     ctx: &RunContext<C>,
-) -> Result<String, BoxError> {
+) -> Result<Item, BoxError> {
     let mut request = ModelRequest::new(vec![Item::user(transcript(items))]);
     request.instructions = Some(INSTRUCTIONS.into());
     let response = model.respond(request).await?;
@@ -59,5 +59,7 @@ async fn write_summary<C>(
     if texts.is_empty() {
         return Err("the model that writes the summary returned no text".into());
     }
-    Ok(texts.join("\n"))
+    let summary = texts.join("\n");
+    let summary = format!("Summary of the conversation so far: {summary}");
+    Ok(Item::assistant(summary))
 }

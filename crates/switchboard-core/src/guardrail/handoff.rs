@@ -81,8 +81,13 @@ impl_debug!(HandoffRequest<C>, |request| format_args!(
 
 type Check<C> = dyn Fn(HandoffRequest<C>) -> Outcome<HandoffVerdict> + Send + Sync;
 
-/// A check on one handoff, or on all handoffs of a run. It runs before the handoff's first side
-/// effect, and not again when a handoff is resumed that failed later.
+/// A check on one handoff, or on all handoffs of a run.
+///
+/// It runs after the handoff's filter and before its callback, the first side effect. Once the
+/// callback has run, the run holds the conversation that the guardrails allowed: if the handoff fails
+/// after that and the run is resumed, the next agent gets this conversation, and neither the filter
+/// nor the guardrails run again. A handoff that fails in its callback or before it is filtered and
+/// checked again as a whole.
 ///
 /// ```
 /// use switchboard_core::guardrail::{HandoffGuardrail, HandoffRequest, HandoffVerdict};

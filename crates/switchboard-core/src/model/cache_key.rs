@@ -6,19 +6,27 @@ use super::fingerprint::Hash;
 use super::{ModelRequest, ServerState};
 use crate::session::SessionHandle;
 
-/// The conversation of a run: that of its session, or else the run itself.
+/// The conversation of a run: that of its session, that of its group of traces, or else the run
+/// itself.
 #[derive(Debug)]
 pub(crate) struct CacheGroup {
     session: Option<SessionHandle>,
-    /// A random key, made when a model first asks for it and stored with the run.
+    traces: Option<Arc<str>>,
+    /// The key of the group or a random one, made when a model first asks for it and stored with the
+    /// run.
     run: OnceLock<Arc<str>>,
 }
 
 impl CacheGroup {
-    /// `key` is the one that was stored with the run.
-    pub(crate) fn new(session: Option<SessionHandle>, key: Option<Arc<str>>) -> Self {
+    /// `traces` is the group of traces; `key` is the one that was stored with the run.
+    pub(crate) fn new(
+        session: Option<SessionHandle>,
+        traces: Option<Arc<str>>,
+        key: Option<Arc<str>>,
+    ) -> Self {
         Self {
             session,
+            traces,
             run: key.map(OnceLock::from).unwrap_or_default(),
         }
     }
@@ -31,8 +39,15 @@ impl CacheGroup {
     fn key(&self) -> Arc<str> {
         let session = self.session.as_ref().and_then(SessionHandle::id);
         match session.map(str::trim) {
-            None | Some("") => self.run.get_or_init(random_key).clone(),
+            None | Some("") => self.run.get_or_init(|| self.key_without_session()).clone(),
             Some(id) => hashed("session", id),
+        }
+    }
+
+    fn key_without_session(&self) -> Arc<str> {
+        match self.traces.as_deref().map(str::trim) {
+            None | Some("") => random_key(),
+            Some(group) => hashed("group", group),
         }
     }
 }
@@ -40,7 +55,9 @@ impl CacheGroup {
 impl ModelRequest {
     /// A key for the provider's prompt cache that all requests of a conversation share: the one that
     /// the settings name ([`ModelSettings::prompt_cache_key`](super::ModelSettings)), or one made of
-    /// the conversation at the provider, the session, or else the run. It quotes none of their names.
+    /// the conversation at the provider, the session, the group of traces
+    /// ([`Runner::trace_group`](crate::Runner::trace_group)), or else the run, in this order. It quotes
+    /// none of their names.
     ///
     /// `None` where the request is not a run's.
     pub fn prompt_cache_key(&self) -> Option<Arc<str>> {

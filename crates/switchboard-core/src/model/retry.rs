@@ -48,7 +48,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// certainly not stored it or the policy accepts the risk
 /// ([`RetryDecision::approve_unsafe_replay`]).
 ///
-/// Each attempt counts as a request in the usage of the response.
+/// Each attempt counts as a request in the usage of the response, and in that of the run if all of them
+/// fail.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetrySettings {

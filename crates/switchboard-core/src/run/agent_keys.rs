@@ -45,6 +45,11 @@ pub(crate) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
         .collect()
 }
 
+/// The keys of `start` and all agents reachable from it.
+pub(crate) fn keys<C>(start: &Agent<C>) -> Vec<Arc<str>> {
+    with_keys(start).into_iter().map(|(key, _)| key).collect()
+}
+
 /// The agent with its key among those reachable from `start`: its name, or `name#2` for the second
 /// agent of that name.
 pub(crate) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {

@@ -5,6 +5,7 @@ use super::turn::Turn;
 use super::{Phase, Run};
 use crate::error::{Error, ErrorKind, excerpt, model_error};
 use crate::items::{Item, RunItem, RunItemKind};
+use crate::model::ModelResponse;
 use crate::output::{FinalOutput, OutputType};
 use crate::runner::Fallback;
 
@@ -30,13 +31,20 @@ impl Run {
         }
     }
 
-    /// Ends the run with a fallback output, after `items` of a turn that failed.
+    /// Ends the run with a fallback output, after `items` of a turn that failed, whose response was
+    /// rejected.
     pub(crate) fn recover(
         &mut self,
         fallback: Fallback,
         output_type: Option<&OutputType>,
         mut items: Vec<RunItem>,
+        rejected: Option<ModelResponse>,
     ) {
+        self.responses.extend(rejected);
+        // The rejected items have the next numbers.
+        for _ in &items {
+            self.next_item();
+        }
         if fallback.is_in_history {
             items.push(self.output_message(&fallback.output, output_type));
         }
@@ -98,6 +106,10 @@ impl Run {
             self.session
                 .unsaved
                 .extend(turn.with_outputs_withheld(text));
+            if let Some(state) = &mut self.session.conversation {
+                state.has_turn = true;
+                state.turn_agent = Some(self.agent.name.clone());
+            }
         }
         *output = turn.withhold_outputs(text);
         if self.session.is_attached {

@@ -7,31 +7,72 @@ use serde_json::Value;
 
 use super::agent_keys::AgentRef;
 use super::turn::{HandoffCall, HandoffProgress, Turn};
-use super::{Phase, Run, number_after};
+use super::{Phase, Run, StoredInput, number_after};
+use crate::handoff::history_links::HistoryLink;
 use crate::handoff::{Parts, history_links};
-use crate::items::{Item, RunItem, RunItemKind};
+use crate::items::{Input, Item, RunItem, RunItemKind, RunItems};
 use crate::json;
 
 /// The output of a handoff call that was not the first of its response.
 pub(crate) const IGNORED_HANDOFF: &str = "Multiple handoffs detected, ignoring this one.";
 
 /// The conversation for the next agent.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Carried {
     /// The whole conversation, with the items of this turn.
     Everything,
     /// The conversation as a filter or nesting rewrote it.
-    Rewritten(Box<Parts>),
+    Rewritten(#[serde(with = "stored_parts")] Box<Parts>),
+}
+
+/// The stored form of [`Parts`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Parts")]
+struct StoredParts {
+    #[serde(with = "StoredInput")]
+    input_history: Input,
+    pre_handoff_items: RunItems,
+    new_items: RunItems,
+    input_items: Option<RunItems>,
+    history_links: Vec<HistoryLink>,
+    notes: Vec<Item>,
+}
+
+mod stored_parts {
+    use serde::{Deserializer, Serializer};
+
+    use super::{Parts, StoredParts};
+
+    pub(super) fn serialize<S: Serializer>(parts: &Parts, to: S) -> Result<S::Ok, S::Error> {
+        StoredParts::serialize(parts, to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Box<Parts>, D::Error> {
+        StoredParts::deserialize(from).map(Box::new)
+    }
 }
 
 impl Run {
     /// The callback of the handoff has run, for the agent that was picked.
     pub(crate) fn handoff_called_back(&mut self, picked: Option<Arc<str>>) {
-        self.guardrails.handoff.settle();
         if let Phase::Handoff(turn) = &mut self.position.phase {
             turn.progress = HandoffProgress::CalledBack;
             turn.picked = picked;
         }
+    }
+
+    /// The guardrails of the handoff have allowed this conversation, and are not asked again.
+    pub(crate) fn handoff_checked(&mut self, carried: Carried) {
+        self.guardrails.handoff.settle();
+        if let Phase::Handoff(turn) = &mut self.position.phase {
+            turn.checked = Some(carried);
+        }
+    }
+
+    /// The conversation that the guardrails of the handoff have allowed.
+    pub(crate) fn checked_handoff(&self) -> Option<&Carried> {
+        self.turn().and_then(|turn| turn.checked.as_ref())
     }
 
     /// Hooks were notified of the handoff.
@@ -96,7 +137,14 @@ impl Run {
                 self.answer_handoffs(&turn.handoffs, &mut items, &agent.name, message);
                 self.commit(items);
             }
-            Carried::Rewritten(parts) => self.rewrite(*parts, &turn),
+            Carried::Rewritten(parts) => {
+                if self.session.conversation.is_some() {
+                    let mut items = std::mem::take(&mut turn.items);
+                    self.answer_handoffs(&turn.handoffs, &mut items, &agent.name, message);
+                    turn.items = items;
+                }
+                self.rewrite(*parts, &turn);
+            }
         }
         self.end_handoff(&turn, &agent.name, payload, HandoffOutcome::Taken);
         self.agent = agent;

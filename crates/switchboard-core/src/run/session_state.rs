@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
+use super::conversation::ConversationState;
 use super::turn::{Turn, tool_outputs};
 use super::{Run, model_input};
 use crate::handoff::Parts;
@@ -17,6 +18,9 @@ pub(crate) struct SessionState {
     pub(crate) unsaved: Vec<Item>,
     /// Keys of items that were saved before the end of their turn.
     pub(crate) saved_early: Vec<usize>,
+    /// The state of the conversation, where the session keeps one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) conversation: Option<Box<ConversationState>>,
 }
 
 impl Run {
@@ -66,12 +70,19 @@ impl Run {
         self.session
             .unsaved
             .extend(model_input::deduplicated(unsaved));
+        self.note_turn();
     }
 
     /// Adds the items of a turn that a filter rewrote: the new items it left, and calls whose
     /// output it left for the model alone.
     pub(crate) fn add_unsaved_parts(&mut self, parts: &Parts, turn: &Turn) {
         if !self.session.is_attached {
+            return;
+        }
+        if self.session.conversation.is_some() {
+            // The record holds the turn as it was; what the filter left is the view.
+            self.add_unsaved(turn.items.iter());
+            self.note_rewrite();
             return;
         }
         let mut kept: Vec<&RunItem> = parts.new_items.iter().collect();
@@ -99,11 +110,16 @@ impl Run {
         let completed = turn.completed_tools();
         if self.session.is_attached {
             let session = &mut self.session;
+            let mut has_new = false;
             for made in &completed {
                 if !session.saved_early.contains(&made.key()) {
                     session.unsaved.push(made.to_input_item());
                     session.saved_early.push(made.key());
+                    has_new = true;
                 }
+            }
+            if has_new {
+                self.note_turn();
             }
         }
         completed

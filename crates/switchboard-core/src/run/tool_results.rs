@@ -1,5 +1,7 @@
 //! The transitions of tools: their results, and the decision about them.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::turn::ToolTurn;
@@ -24,18 +26,31 @@ pub(crate) struct RanTool {
     /// The item of the output, once it was saved before the end of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output: Option<RunItem>,
+    /// The time that its code took.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub(crate) took: Duration,
+    /// Set once its end was an event of a stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_streamed: bool,
     pub(crate) stage: ToolStage,
 }
 
 impl RanTool {
     /// A tool whose code was called.
-    pub(crate) fn invoked(at: usize, result: ToolResult, error: Option<ToolError>) -> Self {
+    pub(crate) fn invoked(
+        at: usize,
+        result: ToolResult,
+        error: Option<ToolError>,
+        took: Duration,
+    ) -> Self {
         Self {
             at,
             result,
             error,
             was_invoked: true,
             output: None,
+            took,
+            is_streamed: false,
             stage: ToolStage::Ran,
         }
     }
@@ -45,7 +60,7 @@ impl RanTool {
         Self {
             was_invoked: false,
             stage: ToolStage::Checked,
-            ..Self::invoked(at, result, None)
+            ..Self::invoked(at, result, None, Duration::ZERO)
         }
     }
 }

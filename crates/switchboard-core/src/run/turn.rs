@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call_log::CallRole;
+use super::handoff::Carried;
 use super::tool_results::RanTool;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
@@ -26,6 +27,9 @@ pub(crate) struct Turn {
     /// The key of the agent that a custom handoff picked, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) picked: Option<Arc<str>>,
+    /// The conversation that the guardrails of the handoff allowed, once the callback has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checked: Option<Carried>,
     /// Set if the final output is the result of a tool.
     pub(crate) ends_at_tool: bool,
     /// Set once hooks were notified of the agent's end.

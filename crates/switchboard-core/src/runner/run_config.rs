@@ -4,8 +4,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::compaction::Compaction;
 use super::fallback_output::Recovery;
 use super::run_callbacks::{BlockedOutputText, ModelFilter, SessionInput, ToolErrorText};
+use super::run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use crate::environment::environment;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
@@ -92,6 +94,8 @@ run_config! {
         pub input_guardrails: Vec<InputGuardrail<C>> = Vec::new(),
         /// Guardrails on the output, beside those of the last agent.
         pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
+        /// The policy for the stream of an output that guardrails have yet to pass.
+        pub streamed_output: StreamedOutput = StreamedOutput::default(),
         /// Guardrails on every handoff, beside its own.
         pub handoff_guardrails: Vec<HandoffGuardrail<C>> = Vec::new(),
         /// Guardrails on every tool, after those of the tool and of its agent.
@@ -100,6 +104,23 @@ run_config! {
         pub hooks: Vec<HooksHandle<C>> = Vec::new(),
         /// The session that stores the conversation.
         pub session: Option<SessionHandle> = None,
+        /// The policy for what the session keeps from one run to the next.
+        pub history: HistoryPolicy = HistoryPolicy::default(),
+        /// The policy for the agent that gets the next message, where an agent has none of its own.
+        pub active_agent: ActiveAgent = ActiveAgent::default(),
+        /// The name of the team, which its conversations store: those of another name are refused.
+        pub team_name: Option<Arc<str>> = None,
+        /// Agents that get the conversations of others, which do not exist any more: from, to.
+        pub stored_agents: Vec<(Arc<str>, Arc<str>)> = Vec::new(),
+        /// Takes over conversations of other teams, instead of refusing them.
+        pub take_over_conversations: bool = false,
+        /// Lets runs with the same conversation wait for each other.
+        pub exclusive: Option<Exclusive> = None,
+        /// Keeps what a guardrail has refused in the conversation's record, for review. No model is
+        /// shown it.
+        pub keep_refused: bool = false,
+        /// Shortens what models are shown of a long conversation.
+        pub compaction: Option<Compaction> = None,
         /// The conversation that the provider keeps, so that only new items are sent.
         pub server_history: Option<ServerHistory> = None,
         /// The number of the session's latest items to load; `None` is all.
@@ -134,6 +155,9 @@ run_config! {
         /// Includes arguments, outputs, payloads, requests and responses in spans. The default is
         /// `true`, unless the variable `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` is something else.
         pub trace_sensitive_data: bool = environment().traces_sensitive_data,
+        /// Makes a span of the run and one of each turn. Without them, the spans of agents are at the
+        /// root, and those of model and tool calls lie under their agents.
+        pub trace_tasks_and_turns: bool = true,
         /// The limit of nested agents used as tools.
         pub max_agent_depth: u32 = DEFAULT_MAX_AGENT_DEPTH,
     }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -20,8 +21,9 @@ use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
 use crate::run::{ServerHistory, UnknownTool};
 use crate::runner::{
-    BlockedOutputText, Fallback, ModelFilter, NameCollision, Recovery, RunConfig, RunFailure,
-    RunProblem, SessionInput, ToolErrorMessage, ToolErrorText,
+    ActiveAgent, BlockedOutputText, Compaction, Exclusive, Fallback, HistoryPolicy, ModelFilter,
+    NameCollision, Recovery, RunConfig, RunFailure, RunProblem, SessionInput, StreamedOutput,
+    ToolErrorMessage, ToolErrorText,
 };
 use crate::session::SessionHandle;
 use crate::trace::{TraceId, Tracer, Tracing};
@@ -82,6 +84,11 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.output_guardrails.push(guardrail))
     }
 
+    /// Sets whether a stream shows an output before its guardrails have passed it.
+    pub fn streamed_output(self, policy: StreamedOutput) -> Self {
+        self.with(|config| config.streamed_output = policy)
+    }
+
     /// Adds a guardrail on every handoff, beside its own.
     pub fn handoff_guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
         self.with(|config| config.handoff_guardrails.push(guardrail))
@@ -100,6 +107,67 @@ impl<C, S> Runner<C, S> {
     /// Sets the session that stores the conversation.
     pub fn session<M>(self, session: impl IntoHandle<SessionHandle, M>) -> Self {
         self.with(|config| config.session = Some(session.into_handle()))
+    }
+
+    /// Sets what the session keeps from one run to the next.
+    pub fn history(self, policy: HistoryPolicy) -> Self {
+        self.with(|config| config.history = policy)
+    }
+
+    /// Sets which agent gets the next message of a conversation, where the agent that answered has no
+    /// policy of its own.
+    pub fn active_agent(self, policy: ActiveAgent) -> Self {
+        self.with(|config| config.active_agent = policy)
+    }
+
+    /// Names the team. Its conversations store the name, and those of a team of another name are
+    /// refused.
+    pub fn team_name(self, name: impl Into<Arc<str>>) -> Self {
+        self.with(|config| config.team_name = Some(name.into()))
+    }
+
+    /// Gives the conversations of an agent that does not exist any more to another one.
+    pub fn stored_agent(self, from: impl Into<Arc<str>>, to: impl Into<Arc<str>>) -> Self {
+        self.with(|config| config.stored_agents.push((from.into(), to.into())))
+    }
+
+    /// Takes over conversations of other teams, instead of refusing them: they go on with the agent of
+    /// the runner, or with the one of the same name.
+    pub fn take_over_conversations(self, take_over: bool) -> Self {
+        self.with(|config| config.take_over_conversations = take_over)
+    }
+
+    /// Lets runs with the same conversation wait for each other, for at most this long. Without it, of
+    /// two runs at the same time the one that commits later fails with
+    /// [`ConversationErrorKind::Conflict`](crate::conversation::ConversationErrorKind::Conflict).
+    pub fn exclusive(self, wait: Duration) -> Self {
+        self.with(|config| config.exclusive = Some(Exclusive::new(wait)))
+    }
+
+    /// Shortens what models are shown of a long conversation: before a message, the older part of it is
+    /// replaced by a summary that a model writes. The conversation's record keeps the originals.
+    ///
+    /// A summary that cannot be written is a warning, and the message goes on without one.
+    ///
+    /// ```
+    /// use switchboard_core::conversation::Conversations;
+    /// use switchboard_core::run::Compaction;
+    /// use switchboard_core::{Agent, Runner};
+    ///
+    /// let agent: Agent = Agent::new("Support");
+    /// let session = Conversations::in_memory().get("customer-42");
+    /// let runner = Runner::new(&agent)
+    ///     .session(&session)
+    ///     .compact(Compaction::new(50_000).keep_last(30));
+    /// ```
+    pub fn compact(self, compaction: Compaction) -> Self {
+        self.with(|config| config.compaction = Some(compaction))
+    }
+
+    /// Keeps what a guardrail has refused in the conversation's record, for review. Otherwise it holds
+    /// only that something was refused, by which guardrail and when. No model is shown either.
+    pub fn keep_refused(self, keep: bool) -> Self {
+        self.with(|config| config.keep_refused = keep)
     }
 
     /// Continues a conversation that the provider keeps; see [`ServerHistory`].
@@ -268,6 +336,12 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.trace_sensitive_data = include)
     }
 
+    /// Makes spans of the run and of its turns, which is the default; see
+    /// [`RunConfig::trace_tasks_and_turns`].
+    pub fn trace_tasks_and_turns(self, include: bool) -> Self {
+        self.with(|config| config.trace_tasks_and_turns = include)
+    }
+
     /// Sets how the tools of handoffs are named where no name is given.
     pub fn tool_names(self, names: ToolNames) -> Self {
         self.with(|config| config.tool_names = names)
@@ -300,7 +374,7 @@ impl<C, S> Runner<C, S> {
     /// # }).unwrap().unwrap();
     /// ```
     pub fn tracer(self, tracer: impl Tracer) -> Self {
-        self.with(|config| config.tracing.add(Arc::new(tracer)))
+        self.with(|config| config.tracing.add(tracer))
     }
 
     /// Sets the name of the workflow in traces; `Agent workflow` where there is none.

@@ -11,6 +11,7 @@ use crate::error::ErrorKind;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{RunItem, RunItemKind};
 use crate::model::{ModelEvent, RawEvent, Usage};
+use crate::run::Run;
 
 /// The version of the JSON form of [`StreamEvent`], which [`EventKind::RunStarted`] carries. A new
 /// version changes or removes something; kinds and fields are added without one.
@@ -42,7 +43,8 @@ pub struct StreamEvent {
 }
 
 impl StreamEvent {
-    /// Creates an event, for streams of your own.
+    /// Creates an event, for streams of your own. Kinds come from other events, from JSON, or from
+    /// [`EventKind::run_failed`].
     pub fn new(kind: EventKind, agent: impl Into<Arc<str>>, turn: u32) -> Self {
         Self {
             kind,
@@ -53,11 +55,39 @@ impl StreamEvent {
 }
 
 /// The kinds of events.
+///
+/// Kinds and fields may be added: end a `match` with `_`, and a pattern with `..`.
+///
+/// ```
+/// use switchboard_core::stream::EventKind;
+///
+/// fn show(kind: &EventKind) -> Option<String> {
+///     match kind {
+///         EventKind::TurnStarted { .. } => Some("thinking".to_owned()),
+///         EventKind::ToolEnded { tool, seconds, .. } => Some(format!("{tool}: {seconds} s")),
+///         EventKind::Handoff(handoff) => Some(format!("{} -> {}", handoff.from, handoff.to)),
+///         _ => None,
+///     }
+/// }
+/// # let turn = r#"{"type":"turn_started","agent":"A","turn":1}"#;
+/// # let event: switchboard_core::stream::StreamEvent = serde_json::from_str(turn).unwrap();
+/// # assert_eq!(show(&event.kind).as_deref(), Some("thinking"));
+/// ```
+///
+/// Without `..` it would not compile:
+///
+/// ```compile_fail,E0638
+/// # use switchboard_core::stream::EventKind;
+/// fn is_text(kind: &EventKind) -> bool {
+///     matches!(kind, EventKind::TextDelta { item: _, text: _ })
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
     /// The run begins, or continues after it was stopped.
+    #[non_exhaustive]
     RunStarted {
         /// The version of the JSON form, [`STREAM_VERSION`].
         version: u32,
@@ -69,14 +99,17 @@ pub enum EventKind {
         input: Option<String>,
     },
     /// An agent has got the conversation; the first one at the start of the run.
+    #[non_exhaustive]
     AgentUpdated {
         /// The name of its model.
         #[serde(default)]
         model: Arc<str>,
     },
     /// A turn begins: the model is about to be asked.
+    #[non_exhaustive]
     TurnStarted {},
     /// A piece of a message.
+    #[non_exhaustive]
     TextDelta {
         /// The identifier of the message within the response.
         item: Arc<str>,
@@ -84,6 +117,7 @@ pub enum EventKind {
         text: String,
     },
     /// A piece of the model's reasoning.
+    #[non_exhaustive]
     ReasoningDelta {
         /// The identifier of the reasoning item within the response.
         item: Arc<str>,
@@ -91,6 +125,7 @@ pub enum EventKind {
         text: String,
     },
     /// A piece of the arguments of a tool call or a handoff.
+    #[non_exhaustive]
     ArgumentsDelta {
         /// The identifier of the call's item within the response.
         item: Arc<str>,
@@ -102,11 +137,13 @@ pub enum EventKind {
         text: String,
     },
     /// An event of the provider's protocol.
+    #[non_exhaustive]
     Raw {
         /// The event as the provider sent it.
         event: RawEvent,
     },
     /// A model request failed and is sent again.
+    #[non_exhaustive]
     ModelRetry {
         /// The number of the next attempt; the first retry is attempt 2.
         attempt: u32,
@@ -116,6 +153,7 @@ pub enum EventKind {
         reason: String,
     },
     /// A model has responded.
+    #[non_exhaustive]
     Usage {
         /// The usage of the response.
         response: Usage,
@@ -123,6 +161,7 @@ pub enum EventKind {
         run: Usage,
     },
     /// The run has a new item.
+    #[non_exhaustive]
     Item {
         /// The reference's name of the event.
         name: ItemEvent,
@@ -133,6 +172,7 @@ pub enum EventKind {
         item: RunItem,
     },
     /// A tool starts.
+    #[non_exhaustive]
     ToolStarted {
         /// The identifier of the call.
         call_id: Arc<str>,
@@ -142,6 +182,7 @@ pub enum EventKind {
         arguments: Value,
     },
     /// A running tool reports progress; see [`ToolContext::report_progress`](crate::ToolContext::report_progress).
+    #[non_exhaustive]
     ToolProgress {
         /// The identifier of the call.
         call_id: Arc<str>,
@@ -154,7 +195,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped: u64,
     },
-    /// A tool has ended. Each ends on its own, also while others still run.
+    /// A tool has ended. Each ends on its own, also while others still run, and once: not again if the
+    /// run fails afterwards and is resumed.
+    #[non_exhaustive]
     ToolEnded {
         /// The identifier of the call.
         call_id: Arc<str>,
@@ -179,6 +222,7 @@ pub enum EventKind {
     /// A handoff that the model asked for was taken, refused or ignored.
     Handoff(HandoffEvent),
     /// A guardrail has decided.
+    #[non_exhaustive]
     Guardrail {
         /// The kind of guardrail.
         on: GuardrailKind,
@@ -186,6 +230,7 @@ pub enum EventKind {
         result: GuardrailResult,
     },
     /// The run has its final output. This is the last event.
+    #[non_exhaustive]
     RunFinished {
         /// The final output; a string where it is text.
         output: Value,
@@ -195,6 +240,7 @@ pub enum EventKind {
         usage: Usage,
     },
     /// The run was stopped and can be resumed. This is the last event.
+    #[non_exhaustive]
     RunStopped {
         /// The number of turns.
         turns: u32,
@@ -203,6 +249,7 @@ pub enum EventKind {
     },
     /// The run has failed. This is the last event; [`RunStream::finish`](super::RunStream::finish)
     /// returns the error.
+    #[non_exhaustive]
     RunFailed {
         /// The kind of error.
         error: ErrorKind,
@@ -334,6 +381,18 @@ impl ItemEvent {
 }
 
 impl EventKind {
+    /// The last event of a run that has failed outside of its steps, as when its result could not be
+    /// stored.
+    pub fn run_failed(error: ErrorKind, message: impl Into<String>, run: &Run) -> Self {
+        Self::RunFailed {
+            error,
+            message: message.into(),
+            guardrail: None,
+            turns: run.turns(),
+            usage: *run.usage(),
+        }
+    }
+
     /// The `type` of the event in JSON.
     pub fn name(&self) -> &str {
         match self {

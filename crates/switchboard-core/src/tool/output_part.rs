@@ -1,10 +1,10 @@
 //! The parts of an output that is more than text: texts, images and files.
 
-use std::fmt;
 use std::sync::Arc;
 
+use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A part of a tool's output: a text, an image or a file.
 ///
@@ -80,7 +80,7 @@ impl_from! {
 ///     .run(|_ctx, (): ()| OutputImage::url("https://example.com/map.png"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "ImageFields")]
+#[serde(remote = "Self")]
 pub struct OutputImage {
     #[serde(skip_serializing_if = "Option::is_none")]
     image_url: Option<Arc<str>>,
@@ -129,7 +129,7 @@ impl OutputImage {
 /// });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "FileFields")]
+#[serde(remote = "Self")]
 pub struct OutputFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     file_data: Option<Arc<str>>,
@@ -183,73 +183,39 @@ impl OutputFile {
     }
 }
 
-/// The fields of an image as they are read.
-#[derive(Deserialize)]
-struct ImageFields {
-    image_url: Option<Arc<str>>,
-    file_id: Option<Arc<str>>,
-    detail: Option<Arc<str>>,
-}
-
-impl TryFrom<ImageFields> for OutputImage {
-    type Error = MissingContent;
-
-    fn try_from(fields: ImageFields) -> Result<Self, MissingContent> {
-        let ImageFields {
-            image_url,
-            file_id,
-            detail,
-        } = fields;
-        if image_url.is_none() && file_id.is_none() {
-            return Err(MissingContent("an image needs an image_url or a file_id"));
+/// Implements serde's traits with the derived functions of `remote = "Self"`. A part without content
+/// is not read.
+macro_rules! read_with_content {
+    ($part:ident, |$read:ident| $has_content:expr, $needs:literal) => {
+        impl Serialize for $part {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
         }
-        Ok(Self {
-            image_url,
-            file_id,
-            detail,
-        })
-    }
-}
 
-/// The fields of a file as they are read.
-#[derive(Deserialize)]
-struct FileFields {
-    file_data: Option<Arc<str>>,
-    file_url: Option<Arc<str>>,
-    file_id: Option<Arc<str>>,
-    filename: Option<Arc<str>>,
-}
-
-impl TryFrom<FileFields> for OutputFile {
-    type Error = MissingContent;
-
-    fn try_from(fields: FileFields) -> Result<Self, MissingContent> {
-        let FileFields {
-            file_data,
-            file_url,
-            file_id,
-            filename,
-        } = fields;
-        if file_data.is_none() && file_url.is_none() && file_id.is_none() {
-            let problem = "a file needs a file_data, a file_url or a file_id";
-            return Err(MissingContent(problem));
+        impl<'de> Deserialize<'de> for $part {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let $read = Self::deserialize(deserializer)?;
+                if $has_content {
+                    Ok($read)
+                } else {
+                    Err(D::Error::custom($needs))
+                }
+            }
         }
-        Ok(Self {
-            file_data,
-            file_url,
-            file_id,
-            filename,
-        })
-    }
+    };
 }
 
-/// The error for a part without content.
-struct MissingContent(&'static str);
+read_with_content! {
+    OutputImage,
+    |image| image.image_url.is_some() || image.file_id.is_some(),
+    "an image needs an image_url or a file_id"
+}
 
-impl fmt::Display for MissingContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
+read_with_content! {
+    OutputFile,
+    |file| file.file_data.is_some() || file.file_url.is_some() || file.file_id.is_some(),
+    "a file needs a file_data, a file_url or a file_id"
 }
 
 /// A part in the form of an output item: `{"type": "input_image", ..}`.

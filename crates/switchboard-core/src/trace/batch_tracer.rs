@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::{Span, TraceInfo, Tracer};
+use super::{Span, TraceInfo, Tracer, TracerKey};
 use crate::callback::{BoxError, catch_panic_sync};
 use crate::lock::lock;
 
@@ -93,6 +93,7 @@ pub struct BatchTracer(Arc<Owner>);
 struct Owner(Arc<Shared>);
 
 struct Shared {
+    identity: TracerKey,
     settings: BatchSettings,
     queue: Mutex<Queue>,
     /// Notified when the worker has something to do.
@@ -159,6 +160,7 @@ impl BatchTracer {
             dropped: 0,
         };
         Self(Arc::new(Owner(Arc::new(Shared {
+            identity: TracerKey::generate(),
             settings,
             queue: Mutex::new(queue),
             work: Condvar::new(),
@@ -248,6 +250,10 @@ impl BatchTracer {
 }
 
 impl Tracer for BatchTracer {
+    fn identity(&self) -> Option<TracerKey> {
+        Some(self.0.0.identity)
+    }
+
     fn trace_start(&self, trace: &TraceInfo) {
         self.add(TraceRecord::Trace(trace.clone()));
     }

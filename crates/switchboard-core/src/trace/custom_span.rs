@@ -107,7 +107,7 @@ impl TraceBuilder {
 
     /// Adds a tracer that receives the trace and its spans, instead of the `tracing` crate.
     pub fn tracer(mut self, tracer: impl Tracer) -> Self {
-        self.tracing.add(Arc::new(tracer));
+        self.tracing.add(tracer);
         self
     }
 
@@ -120,7 +120,7 @@ impl TraceBuilder {
     /// Starts the trace.
     pub fn start(self) -> Trace {
         let handle = TraceHandle::new(&self.tracing, &self.settings, None);
-        handle.start();
+        handle.begin(None);
         Trace(TraceEnd(handle))
     }
 }

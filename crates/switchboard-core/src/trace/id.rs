@@ -1,12 +1,16 @@
 //! Identifiers of traces and spans, in the form of the reference.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU32;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Seeded by the system, so that processes make different identifiers.
 static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -52,6 +56,14 @@ impl<T: Into<Arc<str>>> From<T> for TraceId {
     }
 }
 
+impl FromStr for TraceId {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.into()))
+    }
+}
+
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -66,6 +78,17 @@ impl fmt::Debug for TraceId {
 
 /// The identifier of a span: `span_` and 24 hexadecimal digits. Those of one process are in the
 /// order in which their spans began.
+///
+/// As text and as JSON it is the same, and read back from either:
+///
+/// ```
+/// use switchboard_core::trace::{InvalidSpanId, SpanId};
+///
+/// let id: SpanId = "span_0123456789abcdef01234567".parse()?;
+/// assert_eq!(id.to_string(), "span_0123456789abcdef01234567");
+/// assert!("span_7".parse::<SpanId>().is_err());
+/// # Ok::<(), InvalidSpanId>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanId {
     high: NonZeroU32,
@@ -102,11 +125,51 @@ impl fmt::Debug for SpanId {
     }
 }
 
+impl FromStr for SpanId {
+    type Err = InvalidSpanId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSpanId> {
+        let digits = text.strip_prefix("span_").ok_or(InvalidSpanId)?;
+        if digits.len() != 24 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(InvalidSpanId);
+        }
+        let number = u128::from_str_radix(digits, 16).map_err(|_| InvalidSpanId)?;
+        let high = u32::try_from(number >> 64).ok().and_then(NonZeroU32::new);
+        Ok(Self {
+            high: high.ok_or(InvalidSpanId)?,
+            low: number as u64,
+        })
+    }
+}
+
 impl Serialize for SpanId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
+
+impl<'de> Deserialize<'de> for SpanId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The error for a text that is no [`SpanId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidSpanId;
+
+impl fmt::Display for InvalidSpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a span identifier is \"span_\" and 24 hexadecimal digits, the first 8 of which are not \
+             all zero",
+        )
+    }
+}
+
+impl std::error::Error for InvalidSpanId {}
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Span, TraceInfo, Tracer};
+use super::{Span, TraceInfo, Tracer, TracerKey};
 use crate::lock::lock;
 
 /// A tracer that keeps spans in memory, in the order they began. Clones share them.
@@ -16,8 +16,11 @@ use crate::lock::lock;
 ///     println!("{} {:?}", span.data.kind(), span.error);
 /// }
 /// ```
-#[derive(Debug, Clone, Default)]
-pub struct MemoryTracer(Arc<Mutex<Recorded>>);
+#[derive(Debug, Clone)]
+pub struct MemoryTracer {
+    recorded: Arc<Mutex<Recorded>>,
+    identity: TracerKey,
+}
 
 #[derive(Debug, Default)]
 struct Recorded {
@@ -28,32 +31,45 @@ struct Recorded {
 impl MemoryTracer {
     /// Creates an empty tracer.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            recorded: Arc::default(),
+            identity: TracerKey::generate(),
+        }
     }
 
     /// The traces that have begun so far.
     pub fn traces(&self) -> Vec<TraceInfo> {
-        lock(&self.0).traces.clone()
+        lock(&self.recorded).traces.clone()
     }
 
     /// The spans so far.
     pub fn spans(&self) -> Vec<Span> {
-        lock(&self.0).spans.clone()
+        lock(&self.recorded).spans.clone()
     }
 
     /// Takes the spans so far, and forgets the traces.
     pub fn take(&self) -> Vec<Span> {
-        std::mem::take(&mut *lock(&self.0)).spans
+        std::mem::take(&mut *lock(&self.recorded)).spans
+    }
+}
+
+impl Default for MemoryTracer {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Tracer for MemoryTracer {
+    fn identity(&self) -> Option<TracerKey> {
+        Some(self.identity)
+    }
+
     fn trace_start(&self, trace: &TraceInfo) {
-        lock(&self.0).traces.push(trace.clone());
+        lock(&self.recorded).traces.push(trace.clone());
     }
 
     fn start(&self, span: &Span) {
-        let spans = &mut lock(&self.0).spans;
+        let spans = &mut lock(&self.recorded).spans;
         if spans.is_empty() {
             // A run with one handoff makes eight.
             spans.reserve(8);
@@ -70,7 +86,7 @@ impl Tracer for MemoryTracer {
     }
 
     fn end(&self, span: Span) {
-        let spans = &mut lock(&self.0).spans;
+        let spans = &mut lock(&self.recorded).spans;
         // One that began before the recorder was emptied is not there.
         if let Ok(at) = spans.binary_search_by_key(&span.id, |known| known.id) {
             spans[at] = span;

@@ -11,7 +11,10 @@ use tracing::Instrument as _;
 use tracing::instrument::Instrumented;
 
 use super::subscriber_tracer::SubscriberTracer;
-use super::{Span, SpanData, SpanError, SpanId, TraceInfo, TraceSettings, Tracer, Tracing};
+use super::{
+    Span, SpanData, SpanError, SpanId, TraceInfo, TraceSettings, Tracer, TracerKey, Tracers,
+    Tracing,
+};
 use crate::callback::catch_panic_sync;
 use crate::environment::environment;
 use crate::lock::lock;
@@ -24,11 +27,13 @@ pub(crate) struct TraceHandle(Option<Arc<Live>>);
 struct Live {
     sink: Sink,
     info: Arc<TraceInfo>,
+    /// The tracers that were told of its end before the run was resumed.
+    told_of_end: Mutex<Vec<TracerKey>>,
 }
 
 enum Sink {
     Subscriber(SubscriberTracer),
-    Tracer(Arc<dyn Tracer>),
+    Tracers(Tracers),
 }
 
 impl Sink {
@@ -38,7 +43,7 @@ impl Sink {
         }
         match tracing {
             Tracing::Off => None,
-            Tracing::To(tracer) => Some(Self::Tracer(tracer.clone())),
+            Tracing::To(tracers) => Some(Self::Tracers(tracers.clone())),
             Tracing::Subscriber => SubscriberTracer::if_enabled().map(Self::Subscriber),
         }
     }
@@ -46,7 +51,7 @@ impl Sink {
     fn tracer(&self) -> &dyn Tracer {
         match self {
             Self::Subscriber(tracer) => tracer,
-            Self::Tracer(tracer) => &**tracer,
+            Self::Tracers(tracers) => tracers,
         }
     }
 }
@@ -65,7 +70,11 @@ impl TraceHandle {
                 Some(stored) if **stored == info => stored.clone(),
                 _ => Arc::new(info),
             };
-            Arc::new(Live { sink, info })
+            Arc::new(Live {
+                sink,
+                info,
+                told_of_end: Mutex::default(),
+            })
         }))
     }
 
@@ -73,18 +82,44 @@ impl TraceHandle {
         self.0.as_ref().map(|live| &live.info)
     }
 
-    /// Tells the tracers that the trace begins.
-    pub(crate) fn start(&self) {
-        if let Some(live) = &self.0 {
-            lock(&STARTED).add(&live.info);
-            ignore_panic(|| live.sink.tracer().trace_start(&live.info));
+    /// Tells the tracers that the trace begins. A trace that a resumed run goes on in begins for
+    /// those that do not know it. Returns `true` if it began for any.
+    pub(crate) fn begin(&self, resumed: Option<ResumedTrace>) -> bool {
+        let Some(live) = &self.0 else {
+            return false;
+        };
+        // Subscribers of the `tracing` crate are told of spans only.
+        let Sink::Tracers(tracers) = &live.sink else {
+            return resumed.is_none();
+        };
+        let mut has_begun = false;
+        for member in &*tracers.members() {
+            let is_new = lock(&STARTED).add(&live.info, member.identity);
+            match resumed {
+                Some(trace) if !is_new => {
+                    if trace.is_ended {
+                        lock(&live.told_of_end).push(member.identity);
+                    }
+                }
+                _ => {
+                    has_begun = true;
+                    ignore_panic(|| member.tracer.trace_start(&live.info));
+                }
+            }
         }
+        has_begun
     }
 
-    /// Tells the tracers that the trace has ended.
+    /// Tells the tracers that the trace has ended, unless they were told before.
     pub(crate) fn end(&self) {
-        if let Some(live) = &self.0 {
-            ignore_panic(|| live.sink.tracer().trace_end(&live.info));
+        let Some(live) = &self.0 else { return };
+        let Sink::Tracers(tracers) = &live.sink else {
+            return;
+        };
+        for member in &*tracers.members() {
+            if !lock(&live.told_of_end).contains(&member.identity) {
+                ignore_panic(|| member.tracer.trace_end(&live.info));
+            }
         }
     }
 
@@ -127,6 +162,13 @@ impl TraceHandle {
         };
         future.instrument(entered)
     }
+}
+
+/// A trace that a resumed run goes on in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResumedTrace {
+    /// Set if the tracers of before were told of its end, or somebody else tells them.
+    pub(crate) is_ended: bool,
 }
 
 /// A place in a trace: under its root, or under one of its spans. Made of a
@@ -235,13 +277,14 @@ pub(super) fn ignore_panic(code: impl FnOnce()) {
     }
 }
 
-/// The traces that began in this process, so that a resumed run does not begin its trace again.
+/// The traces that began in this process and the tracers that were told, so that a resumed run does
+/// not begin its trace again.
 static STARTED: LazyLock<Mutex<RecentTraces>> = LazyLock::new(Mutex::default);
 
-/// The number of traces to remember.
+/// The number of traces and tracers to remember.
 const MAX_RECENT: usize = 4096;
 
-/// Hashes of the latest traces.
+/// Hashes of the latest traces, each with a tracer.
 #[derive(Default)]
 struct RecentTraces {
     state: RandomState,
@@ -250,10 +293,11 @@ struct RecentTraces {
 }
 
 impl RecentTraces {
-    fn add(&mut self, trace: &TraceInfo) {
-        let hash = self.state.hash_one(&trace.id);
+    /// Returns `true` if it was not known.
+    fn add(&mut self, trace: &TraceInfo, tracer: TracerKey) -> bool {
+        let hash = self.state.hash_one((&trace.id, tracer));
         if !self.known.insert(hash) {
-            return;
+            return false;
         }
         self.order.push_back(hash);
         if self.order.len() > MAX_RECENT
@@ -261,16 +305,8 @@ impl RecentTraces {
         {
             self.known.remove(&oldest);
         }
+        true
     }
-
-    fn has(&self, trace: &TraceInfo) -> bool {
-        self.known.contains(&self.state.hash_one(&trace.id))
-    }
-}
-
-/// Returns `true` if the trace began in this process.
-pub(crate) fn has_started(trace: &TraceInfo) -> bool {
-    lock(&STARTED).has(trace)
 }
 
 #[cfg(test)]
@@ -280,21 +316,21 @@ mod tests {
     #[test]
     fn the_traces_that_are_remembered_are_bounded() {
         let mut recent = RecentTraces::default();
-        let trace = |n: usize| {
-            TraceSettings::default().resolve(Some(&TraceInfo {
-                id: format!("trace_{n}").into(),
-                name: "".into(),
-                group: None,
-                metadata: serde_json::Map::new(),
-            }))
+        let tracer = TracerKey::generate();
+        let trace = |n: usize| TraceInfo {
+            id: format!("trace_{n}").into(),
+            name: "".into(),
+            group: None,
+            metadata: serde_json::Map::new(),
         };
         for n in 0..=MAX_RECENT {
-            recent.add(&trace(n));
+            assert!(recent.add(&trace(n), tracer));
         }
         assert_eq!(
             (recent.known.len(), recent.order.len()),
             (MAX_RECENT, MAX_RECENT)
         );
-        assert!(!recent.has(&trace(0)) && recent.has(&trace(1)) && recent.has(&trace(MAX_RECENT)));
+        assert!(!recent.add(&trace(MAX_RECENT), tracer) && !recent.add(&trace(1), tracer));
+        assert!(recent.add(&trace(0), tracer));
     }
 }

@@ -21,14 +21,52 @@ use super::{Span, TraceInfo, Tracer};
 ///
 /// A span goes to the tracers that are in the list when it begins or ends. A panic of one of them is
 /// logged, and the others are called.
-#[derive(Clone, Default)]
-pub struct Tracers(Arc<RwLock<Arc<[Member]>>>);
+#[derive(Clone)]
+pub struct Tracers {
+    members: Arc<RwLock<Arc<[Member]>>>,
+    identity: TracerKey,
+}
 
-type Member = (TracerKey, Arc<dyn Tracer>);
+/// A tracer in the list.
+#[derive(Clone)]
+pub(super) struct Member {
+    key: TracerKey,
+    /// The identity that its clones share, or its key.
+    pub(super) identity: TracerKey,
+    pub(super) tracer: Arc<dyn Tracer>,
+}
 
-/// A tracer in [`Tracers`], to remove it.
+impl Member {
+    fn new(tracer: impl Tracer) -> Self {
+        let key = TracerKey::generate();
+        Self {
+            key,
+            identity: tracer.identity().unwrap_or(key),
+            tracer: Arc::new(tracer),
+        }
+    }
+}
+
+/// A number that tells a tracer apart from all others of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TracerKey(u64);
+
+impl TracerKey {
+    /// Makes a new key.
+    pub fn generate() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Default for Tracers {
+    fn default() -> Self {
+        Self {
+            members: Arc::default(),
+            identity: TracerKey::generate(),
+        }
+    }
+}
 
 impl Tracers {
     /// Creates an empty list.
@@ -36,23 +74,27 @@ impl Tracers {
         Self::default()
     }
 
-    /// Adds a tracer at the end.
+    /// Adds a tracer at the end. The key is for removing it.
     pub fn add(&self, tracer: impl Tracer) -> TracerKey {
-        self.add_arc(Arc::new(tracer))
+        let added = Member::new(tracer);
+        let key = added.key;
+        self.change(|members| members.iter().cloned().chain([added]).collect());
+        key
     }
 
-    pub(super) fn add_arc(&self, tracer: Arc<dyn Tracer>) -> TracerKey {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let key = TracerKey(NEXT.fetch_add(1, Ordering::Relaxed));
-        self.change(|members| members.iter().cloned().chain([(key, tracer)]).collect());
-        key
+    /// A list of its own with these tracers and one more.
+    pub(super) fn with(&self, tracer: impl Tracer) -> Self {
+        let longer = Self::new();
+        longer.change(|_| self.members());
+        longer.add(tracer);
+        longer
     }
 
     /// Removes a tracer. Returns `false` if it was not in the list.
     pub fn remove(&self, key: TracerKey) -> bool {
         let mut is_removed = false;
         self.change(|members| {
-            let kept = members.iter().filter(|(other, _)| *other != key);
+            let kept = members.iter().filter(|member| member.key != key);
             let kept: Arc<[Member]> = kept.cloned().collect();
             is_removed = kept.len() < members.len();
             kept
@@ -76,13 +118,13 @@ impl Tracers {
     }
 
     /// The tracers at this time. No lock is held while they are called.
-    fn members(&self) -> Arc<[Member]> {
-        let members = self.0.read().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn members(&self) -> Arc<[Member]> {
+        let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         members.clone()
     }
 
     fn change(&self, change: impl FnOnce(&[Member]) -> Arc<[Member]>) {
-        let mut members = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *members);
         *members = change(&before);
         drop(members);
@@ -92,33 +134,37 @@ impl Tracers {
 }
 
 impl Tracer for Tracers {
+    fn identity(&self) -> Option<TracerKey> {
+        Some(self.identity)
+    }
+
     fn trace_start(&self, trace: &TraceInfo) {
-        for (_, tracer) in &*self.members() {
+        for Member { tracer, .. } in &*self.members() {
             ignore_panic(|| tracer.trace_start(trace));
         }
     }
 
     fn trace_end(&self, trace: &TraceInfo) {
-        for (_, tracer) in &*self.members() {
+        for Member { tracer, .. } in &*self.members() {
             ignore_panic(|| tracer.trace_end(trace));
         }
     }
 
     fn start(&self, span: &Span) {
-        for (_, tracer) in &*self.members() {
+        for Member { tracer, .. } in &*self.members() {
             ignore_panic(|| tracer.start(span));
         }
     }
 
     fn end(&self, span: Span) {
         let members = self.members();
-        let Some(((_, last), others)) = members.split_last() else {
+        let Some((last, others)) = members.split_last() else {
             return;
         };
-        for (_, tracer) in others {
+        for Member { tracer, .. } in others {
             ignore_panic(|| tracer.end(span.clone()));
         }
-        ignore_panic(|| last.end(span));
+        ignore_panic(|| last.tracer.end(span));
     }
 }
 

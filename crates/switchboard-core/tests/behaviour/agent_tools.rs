@@ -23,6 +23,12 @@ use switchboard_core::{
 
 use crate::described;
 
+/// Runs an agent to its end.
+async fn run(agent: &Agent, model: &ScriptedModel) -> RunResult {
+    let runner = Runner::new(agent).model(model.clone());
+    runner.run("x").await.unwrap()
+}
+
 #[tokio::test]
 async fn an_agent_is_asked_answers_and_the_conversation_stays() {
     let expert: Agent = Agent::new("Expert").instructions("You know.");
@@ -259,11 +265,7 @@ async fn an_empty_answer_falls_back_to_the_last_text_unless_a_guardrail_saw_it()
             .call("look", "{}")
             .say("")
             .say("ok");
-        Runner::new(&clerk)
-            .model(model.clone())
-            .run("x")
-            .await
-            .unwrap();
+        run(&clerk, &model).await;
         let told = described(&model.requests()[3].input);
         assert_eq!(told[2], format!("output of call_1: {expected}"));
     }
@@ -282,7 +284,7 @@ async fn a_structured_answer_is_data_in_the_calling_run() {
     let model = ScriptedModel::new()
         .call("ask", r#"{"input": "x"}"#)
         .say(r#"{"amount": 12}"#);
-    let result = Runner::new(&clerk).model(model).run("x").await.unwrap();
+    let result = run(&clerk, &model).await;
     let output = serde_json::json!({"amount": 12});
     let kind = result.new_items().last().unwrap().kind().clone();
     assert_eq!(kind, RunItemKind::ToolCallOutput { output });
@@ -350,11 +352,7 @@ async fn typed_arguments_reach_the_agent_as_data_or_as_its_input_function_says()
             .call("ask", r#"{"text": "Hello", "language": "French"}"#)
             .say("Bonjour")
             .say("ok");
-        Runner::new(&clerk)
-            .model(model.clone())
-            .run("x")
-            .await
-            .unwrap();
+        run(&clerk, &model).await;
         let asked = &model.requests_of("Expert")[0].input;
         let text = asked.last().unwrap().text().unwrap().into_owned();
         assert!(text.contains(expected), "{text}");
@@ -384,11 +382,7 @@ async fn an_agent_tool_has_a_session_and_hooks_of_its_own() {
         .call("ask", r#"{"input": "second"}"#)
         .say("two")
         .say("ok");
-    Runner::new(&clerk)
-        .model(model.clone())
-        .run("x")
-        .await
-        .unwrap();
+    run(&clerk, &model).await;
     assert_eq!(started.load(Ordering::SeqCst), 2);
     assert_eq!(
         described(&model.requests_of("Expert")[1].input),

@@ -8,7 +8,7 @@ use switchboard_core::agent::{ToolResult, ToolUseBehavior};
 use switchboard_core::guardrail::OutputGuardrail;
 use switchboard_core::items::Items;
 use switchboard_core::model::{ModelEvent, ModelHandle};
-use switchboard_core::run::{Fallback, RunConfig};
+use switchboard_core::run::{Fallback, HistoryPolicy, RunConfig};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::trace::{MemoryTracer, SpanData};
 use switchboard_core::{
@@ -238,6 +238,7 @@ async fn a_session_does_not_get_an_output_whose_guardrail_failed() {
             let runner = Runner::new(&agent)
                 .model(ScriptedModel::new().say("ok"))
                 .session(&session)
+                .history(HistoryPolicy::Reference)
                 .max_turns(max_turns)
                 .recover(|_ctx, _failure| Some(Fallback::from("Sorry.")));
             let error = if is_streamed {

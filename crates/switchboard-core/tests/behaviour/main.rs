@@ -5,6 +5,7 @@
 mod agent_tools;
 mod cancelling;
 mod completed_tools;
+mod conversations;
 mod coverage;
 mod drawings;
 mod filters;
@@ -39,8 +40,9 @@ mod trace_scopes;
 mod traces;
 mod usage;
 
-use switchboard_core::Run;
+use switchboard_core::callback::BoxError;
 use switchboard_core::items::{Items, RunItems};
+use switchboard_core::{Item, MemorySession, Run, Session};
 
 /// The run as it is after it was stored and read back.
 fn stored(run: &Run) -> Run {
@@ -66,4 +68,38 @@ fn kinds(made: &RunItems) -> Vec<String> {
         format!("{} {}", made.agent(), made.kind().as_str())
     };
     made.iter().map(describe).collect()
+}
+
+/// A session in memory with an identifier and a limit of its own.
+#[derive(Default)]
+struct DescribedSession {
+    items: MemorySession,
+    id: Option<&'static str>,
+    limit: Option<usize>,
+}
+
+impl Session for DescribedSession {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        self.items.load(limit).await
+    }
+
+    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        self.items.append(items).await
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        self.items.pop().await
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        self.items.clear().await
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.id
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.limit
+    }
 }

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::session::Session;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, MemorySession, Model, ModelRequest, ModelResponse, ModelSettings, Runner, tool,
+    Agent, MemorySession, Model, ModelRequest, ModelResponse, ModelSettings, Runner, tool,
 };
 
-use crate::stored;
+use crate::{DescribedSession, stored};
 
 /// Notes the keys of its requests.
 #[derive(Clone)]
@@ -75,31 +74,6 @@ async fn a_run_whose_model_asks_for_no_key_stores_none() {
     assert!(!stored.contains("cache_key"), "{stored}");
 }
 
-/// A session with a name.
-struct Named(MemorySession);
-
-impl Session for Named {
-    async fn load(&self, limit: Option<usize>) -> Result<switchboard_core::items::Items, BoxError> {
-        self.0.load(limit).await
-    }
-
-    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-        self.0.append(items).await
-    }
-
-    async fn pop(&self) -> Result<Option<Item>, BoxError> {
-        self.0.pop().await
-    }
-
-    async fn clear(&self) -> Result<(), BoxError> {
-        self.0.clear().await
-    }
-
-    fn id(&self) -> Option<&str> {
-        Some(" ada@example.com ")
-    }
-}
-
 #[tokio::test]
 async fn the_runs_of_a_session_share_a_key() {
     let (agent, model) = (agent(), Noting::new());
@@ -113,12 +87,39 @@ async fn the_runs_of_a_session_share_a_key() {
 
     // By the identifier of the session, in every process, without quoting it.
     let expected = "switchboard:session:a2d341cbc9ad42d046bc165b82542003";
-    for session in [Named(MemorySession::new()), Named(MemorySession::new())] {
+    for _ in 0..2 {
         let model = Noting::new();
+        let session = DescribedSession {
+            id: Some(" ada@example.com "),
+            ..DescribedSession::default()
+        };
         let runner = Runner::new(&agent).model(model.clone()).session(session);
         runner.run("x").await.unwrap();
         assert_eq!(model.keys()[0], expected);
     }
+}
+
+#[tokio::test]
+async fn the_runs_of_a_group_of_traces_share_a_key_unless_they_have_a_session() {
+    let (agent, model) = (agent(), Noting::new());
+    let grouped = Runner::new(&agent)
+        .model(model.clone())
+        .trace_group(" chat_7 ");
+    grouped.run("x").await.unwrap();
+    let failing = grouped.max_turns(1);
+    let run = failing.run("y").await.unwrap_err().into_run().unwrap();
+    // The key of a stored run does not change with its settings.
+    let other = Runner::new(&agent).model(model.clone());
+    other.resume(stored(&run)).await.unwrap();
+    let expected = "switchboard:group:4a9453c3d60024ea82facb832c7a9713";
+    assert_eq!(model.keys(), [expected; 4]);
+
+    let (session, model) = (MemorySession::new(), Noting::new());
+    let runner = Runner::new(&agent).model(model.clone());
+    let runner = runner.trace_group("chat_7").session(&session);
+    runner.run("x").await.unwrap();
+    let keys = model.keys();
+    assert!(keys[0].starts_with("switchboard:session:"), "{keys:?}");
 }
 
 #[tokio::test]

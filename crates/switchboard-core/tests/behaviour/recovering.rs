@@ -1,10 +1,12 @@
 //! Other words, other outputs, other requests: what the application may change on the way.
 
+use serde_json::json;
 use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::run::{Fallback, RunFailure, RunProblem};
 use switchboard_core::stream::ItemEvent;
 use switchboard_core::testing::ScriptedModel;
+use switchboard_core::trace::{MemoryTracer, SpanData};
 use switchboard_core::{
     Agent, ErrorKind, EventKind, FinalOutput, Item, MemorySession, Runner, handoff, tool,
 };
@@ -185,6 +187,51 @@ async fn an_empty_answer_of_a_typed_agent_asks_for_a_fallback_and_otherwise_the_
         assert_eq!(result.final_output_as::<Vec<u32>>().unwrap(), [1]);
         assert_eq!(model.left(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_fallback_follows_the_rejected_answer_in_the_result_and_in_the_stream() {
+    let agent: Agent = Agent::new("A").output::<Vec<u32>>();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().say("no list"))
+        .recover(|_ctx, _failure| Some(Fallback::from(json!([1]))));
+    let mut stream = runner.stream("x");
+    let mut streamed = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let EventKind::Item { item, .. } = event.kind {
+            streamed.push(item.item().clone());
+        }
+    }
+    let result = stream.finish().await.unwrap();
+
+    let recorded = result.new_items().iter().map(|item| item.item().clone());
+    let answer = r#"assistant: {"response":[1]}"#;
+    let expected = ["assistant: no list", answer];
+    assert_eq!(described(&streamed.into()), expected);
+    assert_eq!(described(&recorded.collect()), expected);
+    let responses = result.raw_responses().iter();
+    let texts = responses.map(|response| response.output[0].text().unwrap_or_default());
+    assert_eq!(texts.collect::<Vec<_>>(), ["no list"]);
+}
+
+#[tokio::test]
+async fn a_run_that_had_too_many_turns_is_marked_in_the_trace_though_it_has_a_fallback() {
+    let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
+    let tracer = MemoryTracer::new();
+    let runner = Runner::new(&agent)
+        .model(ScriptedModel::new().call("t", "{}"))
+        .tracer(tracer.clone())
+        .max_turns(1)
+        .recover(|_ctx, _failure| Some(Fallback::from("Sorry.")));
+
+    let result = runner.run("x").await.unwrap();
+
+    assert_eq!(result.final_text(), "Sorry.");
+    let spans = tracer.spans();
+    let mut agents = spans.iter();
+    let agent = agents.find(|span| matches!(span.data, SpanData::Agent { .. }));
+    let error = agent.unwrap().error.as_ref().unwrap();
+    assert_eq!(error.message, "Max turns exceeded");
 }
 
 #[tokio::test]

@@ -13,10 +13,11 @@ use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::hooks::{HookResult, RunHooks, Transfer};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, ErrorKind, FinalOutput, Handoff, RunContext, Runner, Tool, ToolContext, handoff, tool,
+    Agent, ErrorKind, FinalOutput, Handoff, Item, RunContext, Runner, Tool, ToolContext, handoff,
+    tool,
 };
 
-use crate::stored;
+use crate::{described, stored};
 
 /// Fails the first time.
 #[derive(Clone, Default)]
@@ -124,26 +125,35 @@ async fn code_that_picked_an_agent_is_not_asked_again() {
     }
 }
 
-#[tokio::test]
-async fn a_handoff_whose_callback_ran_can_no_longer_be_refused() {
-    let (called, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (counted, checked) = (called.clone(), asked.clone());
-    let once = HandoffGuardrail::new("once", move |_check: HandoffRequest| {
-        match checked.fetch_add(1, Ordering::SeqCst) {
-            0 => HandoffVerdict::Allow,
-            _ => HandoffVerdict::refuse("too late"),
-        }
-    });
-    struct FailsOnce(Once);
-    impl RunHooks for FailsOnce {
-        async fn on_handoff(&self, _ctx: &RunContext, _transfer: &Transfer<'_>) -> HookResult {
-            Ok(self.0.fail()?)
-        }
+/// Hooks that fail at the first handoff.
+#[derive(Default)]
+struct FailsAtHandoff(Once);
+
+impl RunHooks for FailsAtHandoff {
+    async fn on_handoff(&self, _ctx: &RunContext, _transfer: &Transfer<'_>) -> HookResult {
+        Ok(self.0.fail()?)
     }
+}
+
+#[tokio::test]
+async fn a_handoff_that_its_guardrails_allowed_passes_on_what_they_saw_when_it_is_resumed() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (called, filtered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (calls, passes, shown) = (called.clone(), filtered.clone(), seen.clone());
+    let once = HandoffGuardrail::new("once", move |check: HandoffRequest| {
+        let mut shown = shown.lock().unwrap();
+        shown.push(described(&check.data.history_items()));
+        HandoffVerdict::refuse_if(shown.len() > 1, "too late")
+    });
     let boss: Agent = Agent::new("Boss");
     let edge = handoff(&boss)
         .on_handoff(move |_ctx| {
-            counted.fetch_add(1, Ordering::SeqCst);
+            calls.fetch_add(1, Ordering::SeqCst);
+        })
+        .filter_fn(move |data: HandoffInputData| {
+            let pass = passes.fetch_add(1, Ordering::SeqCst) + 1;
+            data.with_input_history(vec![Item::user(format!("pass {pass}"))])
+                .with_input_items([])
         })
         .guardrail(once);
     let clerk = Agent::new("Clerk").handoff(edge);
@@ -151,13 +161,38 @@ async fn a_handoff_whose_callback_ran_can_no_longer_be_refused() {
         .call("transfer_to_boss", "{}")
         .say("ok");
     let runner = Runner::new(&clerk)
-        .model(model)
-        .hooks(FailsOnce(Once::default()));
+        .model(model.clone())
+        .hooks(FailsAtHandoff::default());
     let result = resumed(&runner, ErrorKind::UserCode).await;
     assert_eq!(result.last_agent().name(), "Boss");
-    assert_eq!(called.load(Ordering::SeqCst), 1);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(*seen.lock().unwrap(), [["user: pass 1"]]);
+    assert_eq!(described(&model.requests()[1].input), ["user: pass 1"]);
+    let ran = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    assert_eq!((ran(&called), ran(&filtered)), (1, 1));
     assert_eq!(result.guardrail_results(GuardrailKind::Handoff).len(), 1);
+}
+
+#[tokio::test]
+async fn guardrails_that_have_not_seen_a_handoff_are_asked_when_it_is_resumed() {
+    let boss: Agent = Agent::new("Boss");
+    let clerk = Agent::new("Clerk").handoff(&boss);
+    let model = ScriptedModel::new()
+        .call("transfer_to_boss", "{}")
+        .say("I keep it.");
+    let runner = Runner::new(&clerk)
+        .model(model.clone())
+        .hooks(FailsAtHandoff::default());
+    let error = runner.run("x").await.unwrap_err();
+    let never = HandoffGuardrail::new("never", |_check: HandoffRequest| {
+        HandoffVerdict::refuse("Not to the boss.")
+    });
+    let guarded = runner.handoff_guardrail(never);
+    let result = guarded.resume(stored(error.run().unwrap())).await.unwrap();
+    assert_eq!(result.last_agent().name(), "Clerk");
+    assert_eq!(
+        described(&model.requests()[1].input)[2..],
+        ["output of call_1: Not to the boss."]
+    );
 }
 
 #[tokio::test]

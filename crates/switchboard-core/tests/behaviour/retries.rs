@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use switchboard_core::callback::BoxError;
+use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
 use switchboard_core::model::{
     Backoff, ModelEvent, ModelFailure, ModelHandle, ModelTimeout, RawEvent, Replay, RetryAdvice,
     RetryDecision, RetryPolicy, RetrySettings, ServerState, Usage,
@@ -115,6 +116,53 @@ async fn failed_attempts_are_retried_and_counted_as_requests() {
         assert_eq!(result.usage().requests, 3, "{streamed}");
         assert_eq!(result.usage().input_tokens, 10);
     }
+}
+
+#[tokio::test]
+async fn attempts_that_all_failed_are_counted_as_requests_of_one_entry() {
+    for streamed in [false, true] {
+        let agent: Agent = Agent::new("A")
+            .model(Flaky::new(9, status(503)))
+            .model_settings(with_retry(quick(2)));
+        let runner = Runner::new(&agent);
+        let error = if streamed {
+            runner.stream("x").finish().await.unwrap_err()
+        } else {
+            runner.run("x").await.unwrap_err()
+        };
+        assert_eq!(
+            error.to_string(),
+            "agent \"A\": the model could not answer in 3 attempts: the line is busy"
+        );
+        let run = error.run().unwrap();
+        let usage = Usage {
+            requests: 3,
+            ..Usage::default()
+        };
+        assert_eq!(*run.usage(), usage, "{streamed}");
+        let [entry] = run.request_usage() else {
+            panic!("{:?}", run.request_usage());
+        };
+        assert_eq!((entry.agent.as_deref(), entry.usage), (Some("A"), usage));
+    }
+}
+
+#[tokio::test]
+async fn attempts_of_a_call_that_is_cancelled_while_it_is_retried_are_counted() {
+    let agent: Agent = Agent::new("A")
+        .model(Flaky::new(1, status(503)))
+        .model_settings(with_retry(RetrySettings::new(1).backoff(Backoff {
+            initial_delay: Some(Duration::from_secs(60)),
+            ..Backoff::default()
+        })));
+    let trips = InputGuardrail::beside_model("late", |_ctx, _agent, _input| async {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        InputVerdict::trip("no")
+    });
+    let runner = Runner::new(&agent).input_guardrail(trips);
+    let error = runner.run("x").await.unwrap_err();
+    assert!(error.is_guardrail(), "{error}");
+    assert_eq!(error.run().unwrap().usage().requests, 1);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use switchboard_core::items::Items;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Item, MemorySession, Runner, Session, tool};
 
-use crate::described;
+use crate::{DescribedSession, described};
 
 #[tokio::test]
 async fn the_next_run_continues_where_the_last_one_ended() {
@@ -217,33 +217,16 @@ async fn a_stop_while_the_session_is_written_stores_nothing_twice() {
 
 #[tokio::test]
 async fn a_session_may_have_a_limit_of_its_own() {
-    struct Short(MemorySession);
-    impl Session for Short {
-        async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
-            self.0.load(limit).await
-        }
-        async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
-            self.0.append(items).await
-        }
-        async fn pop(&self) -> Result<Option<Item>, BoxError> {
-            self.0.pop().await
-        }
-        async fn clear(&self) -> Result<(), BoxError> {
-            self.0.clear().await
-        }
-        fn limit(&self) -> Option<usize> {
-            Some(2)
-        }
-    }
     let agent: Agent = Agent::new("A");
     for (limit, expected) in [(None, 3), (Some(1), 2)] {
-        let session = MemorySession::new();
+        let session = DescribedSession {
+            limit: Some(2),
+            ..DescribedSession::default()
+        };
         let old: Vec<_> = (0..6).map(|n| Item::user(n.to_string())).collect();
         session.append(&old).await.unwrap();
         let model = ScriptedModel::new().say("ok");
-        let mut runner = Runner::new(&agent)
-            .model(model.clone())
-            .session(Short(session));
+        let mut runner = Runner::new(&agent).model(model.clone()).session(session);
         if let Some(limit) = limit {
             runner = runner.session_limit(limit);
         }

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 use switchboard_core::model::{ModelHandle, Prompt, ToolChoice, Usage};
 use switchboard_core::output::OutputType;
 use switchboard_core::run::NameCollision;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, ModelRequest, ModelResponse, ModelSettings, RunConfig, Runner, tool,
+    Agent, FinalOutput, Item, ModelRequest, ModelResponse, ModelSettings, RunConfig, Runner,
+    schema, tool,
 };
 
 #[tokio::test]
@@ -205,6 +208,55 @@ async fn an_output_type_may_be_lenient_or_known_only_at_run_time() {
     );
     let wrong = OutputType::described_by("Wrong", json!({"type": "nothing"}));
     assert!(wrong.unwrap_err().contains("schema cannot be used"));
+}
+
+#[tokio::test]
+async fn a_lenient_output_reads_numbers_and_booleans_from_text_and_a_strict_one_does_not() {
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Person {
+        name: String,
+        age: u8,
+        height: f64,
+        is_member: Option<bool>,
+    }
+    let sent = r#"{"name": "12", "age": "25", "height": "1.5", "is_member": "true"}"#;
+    let run = |output: OutputType, answer: &str| {
+        let agent: Agent = Agent::new("A").output_as(output);
+        let model = ScriptedModel::new().say(answer);
+        async move { Runner::new(&agent).model(model).run("x").await }
+    };
+    let read = json!({"name": "12", "age": 25, "height": 1.5, "is_member": true});
+    let result = run(OutputType::lenient::<Person>(), sent).await.unwrap();
+    assert_eq!(
+        result.final_output(),
+        Some(&FinalOutput::Json(read.clone()))
+    );
+    let person = Person {
+        name: "12".to_owned(),
+        age: 25,
+        height: 1.5,
+        is_member: Some(true),
+    };
+    assert_eq!(result.final_output_as::<Person>().unwrap(), person);
+
+    let described = OutputType::described_by("Person", schema::of::<Person>()).unwrap();
+    let result = run(described, sent).await.unwrap();
+    assert_eq!(result.final_output(), Some(&FinalOutput::Json(read)));
+
+    let wrapped = OutputType::lenient::<Vec<u32>>();
+    let result = run(wrapped, r#"{"response": ["1", 2.0]}"#).await.unwrap();
+    assert_eq!(
+        result.final_output(),
+        Some(&FinalOutput::Json(json!([1, 2])))
+    );
+
+    let strict = OutputType::of::<Person>().unwrap();
+    assert!(run(strict, sent).await.unwrap_err().is_model_behavior());
+    for not_exact in ["256", "25 ", "25.5", "twenty"] {
+        let answer = sent.replace("25", not_exact);
+        let result = run(OutputType::lenient::<Person>(), &answer).await;
+        assert!(result.unwrap_err().is_model_behavior(), "{answer}");
+    }
 }
 
 #[tokio::test]

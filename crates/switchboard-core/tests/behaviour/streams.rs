@@ -2,6 +2,7 @@
 
 mod events;
 mod handoffs;
+mod held_back;
 mod json;
 mod last_event;
 mod progress;

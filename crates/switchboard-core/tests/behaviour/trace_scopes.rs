@@ -6,15 +6,23 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchboard_core::model::Usage;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::trace::{MemoryTracer, Span, SpanData, Trace, TraceInfo, Tracer, Tracers};
+use switchboard_core::trace::{
+    MemoryTracer, Span, SpanData, Trace, TraceInfo, Tracer, TracerKey, Tracers,
+};
 use switchboard_core::{Agent, Item, ModelResponse, Runner, Step, tool};
 use tokio::time::timeout;
 
 use crate::stored;
 
-/// A tracer that notes in which order it is called.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+/// A tracer that notes in which order it is called. Clones share the calls.
+#[derive(Clone)]
+struct Log(Arc<Mutex<Vec<String>>>, TracerKey);
+
+impl Default for Log {
+    fn default() -> Self {
+        Self(Arc::default(), TracerKey::generate())
+    }
+}
 
 impl Log {
     fn add(&self, what: &str, name: &str) {
@@ -34,6 +42,10 @@ impl Log {
 }
 
 impl Tracer for Log {
+    fn identity(&self) -> Option<TracerKey> {
+        Some(self.1)
+    }
+
     fn trace_start(&self, trace: &TraceInfo) {
         self.add("trace starts:", &trace.name);
     }
@@ -241,6 +253,30 @@ async fn a_run_that_began_in_another_process_begins_its_trace_in_this_one() {
 }
 
 #[tokio::test]
+async fn a_trace_begins_and_ends_once_for_each_tracer_that_a_run_is_resumed_with() {
+    let agent: Agent = Agent::new("A");
+    let (first, second) = (Log::default(), Log::default());
+    let plain = Runner::new(&agent).workflow_name("Desk");
+    let plain = plain.model(ScriptedModel::new().fail("busy").fail("busy").say("ok"));
+    let started = ["trace starts: Desk", "trace ends: Desk"];
+    let error = plain.clone().tracer(first.clone()).run("x").await;
+    let run = stored(error.unwrap_err().run().unwrap());
+    assert_eq!(first.take_traces(), started);
+
+    let both = plain.tracer(first.clone()).tracer(second.clone());
+    let error = both.resume(run).await.unwrap_err();
+    assert_eq!(first.take_traces(), [""; 0]);
+    assert_eq!(second.take_traces(), started);
+
+    let run = stored(error.run().unwrap());
+    both.resume(run).await.unwrap();
+    assert_eq!(
+        (first.take_traces(), second.take_traces()),
+        (vec![], vec![])
+    );
+}
+
+#[tokio::test]
 async fn a_run_that_is_taken_step_by_step_is_one_trace() {
     let agent: Agent = Agent::new("A").tool(tool("t").run(|_ctx, (): ()| "1"));
     let (tracer, log) = (MemoryTracer::new(), Log::default());
@@ -335,6 +371,78 @@ async fn several_runs_and_spans_of_the_application_are_one_trace() {
         (&*error.message, &error.data),
         ("No rows", &json!({"table": "orders"}))
     );
+}
+
+#[tokio::test]
+async fn spans_of_tasks_and_turns_can_be_left_out() {
+    let expert: Agent = Agent::new("Expert");
+    let clerk = Agent::new("Clerk").tool(expert.as_tool("ask"));
+    let script = || {
+        ScriptedModel::new()
+            .call("ask", r#"{"input": "x"}"#)
+            .say("inner")
+            .call("nothing", "{}")
+    };
+    let tree = |spans: &[Span]| -> Vec<(String, String)> {
+        let kind = |span: &Span| span.data.kind().to_owned();
+        let parent = |span: &Span| {
+            let parent = spans.iter().find(|other| Some(other.id) == span.parent);
+            parent.map_or("none".to_owned(), kind)
+        };
+        spans
+            .iter()
+            .map(|span| (kind(span), parent(span)))
+            .collect()
+    };
+    for is_streamed in [false, true] {
+        let (tracer, log) = (MemoryTracer::new(), Log::default());
+        let runner = Runner::new(&clerk)
+            .model(script())
+            .workflow_name("Desk")
+            .tracer(tracer.clone())
+            .tracer(log.clone())
+            .trace_tasks_and_turns(false);
+        let error = if is_streamed {
+            runner.stream("x").finish().await.unwrap_err()
+        } else {
+            runner.run("x").await.unwrap_err()
+        };
+        assert!(error.is_model_behavior());
+        assert_eq!(
+            log.take_traces(),
+            ["trace starts: Desk", "trace ends: Desk"]
+        );
+        let spans = tracer.take();
+        let expected = [
+            ("agent", "none"),
+            ("generation", "agent"),
+            ("function", "agent"),
+            ("agent", "function"),
+            ("generation", "agent"),
+            ("generation", "agent"),
+        ];
+        let expected = expected.map(|(kind, parent)| (kind.to_owned(), parent.to_owned()));
+        assert_eq!(tree(&spans), expected);
+        let failure = spans[0].error.as_ref().unwrap();
+        assert_eq!(failure.message, "The model broke the rules");
+    }
+
+    let tracer = MemoryTracer::new();
+    let trace = Trace::builder("Order").tracer(tracer.clone()).start();
+    let span = trace.custom_span("check", Value::Null);
+    let runner = Runner::new(&expert)
+        .model(ScriptedModel::new().say("ok"))
+        .within_trace(&span)
+        .trace_tasks_and_turns(false);
+    runner.run("x").await.unwrap();
+    span.end();
+    let expected = [
+        ("custom", "none"),
+        ("agent", "custom"),
+        ("generation", "agent"),
+    ];
+    let expected = expected.map(|(kind, parent)| (kind.to_owned(), parent.to_owned()));
+    assert_eq!(tree(&tracer.take()), expected);
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! Spans: what they hold, and what they leave out.
 
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::trace::{MemoryTracer, Span, SpanData, Tracing};
+use switchboard_core::trace::{MemoryTracer, Span, SpanData, SpanId, TraceId, Tracing};
 use switchboard_core::{Agent, RunConfig, Runner, handoff, tool};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use tracing_core::span::Current;
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ async fn spans(trace_sensitive_data: bool) -> Vec<Span> {
         .say("secret answer");
     let tracer = MemoryTracer::new();
     let config = RunConfig {
-        tracing: Tracing::To(std::sync::Arc::new(tracer.clone())),
+        tracing: Tracing::to(tracer.clone()),
         trace_sensitive_data,
         ..RunConfig::default()
     };
@@ -257,4 +258,42 @@ fn user_code_runs_within_the_span_of_its_step() {
             ("callback", "handoff"),
         ]
     );
+}
+
+#[tokio::test]
+async fn identifiers_are_read_back_from_text_and_json() {
+    let agent: Agent = Agent::new("A");
+    let tracer = MemoryTracer::new();
+    let runner = Runner::new(&agent).model(ScriptedModel::new().say("ok"));
+    runner.tracer(tracer.clone()).run("x").await.unwrap();
+    for span in tracer.spans() {
+        assert_eq!(span.id.to_string().parse(), Ok(span.id));
+        let json = json!({"span": span.id, "trace": span.trace.id});
+        assert_eq!(
+            serde_json::from_value(json["span"].clone()).ok(),
+            Some(span.id)
+        );
+        let trace: TraceId = serde_json::from_value(json["trace"].clone()).unwrap();
+        assert_eq!(trace, span.trace.id);
+        assert_eq!(span.trace.id.as_str().parse(), Ok(trace));
+    }
+    for invalid in [
+        "",
+        "span_",
+        "trace_0123456789abcdef01234567",
+        "span_0123456789abcdef0123456",
+        "span_0123456789abcdef012345678",
+        "span_+123456789abcdef01234567",
+        "span_0123456789abcdef0123456é",
+        "span_000000000000000000000001",
+    ] {
+        let error = invalid.parse::<SpanId>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a span identifier is \"span_\" and 24 hexadecimal digits, the first 8 of which are not \
+             all zero"
+        );
+        let in_json = serde_json::from_value::<SpanId>(json!(invalid)).unwrap_err();
+        assert_eq!(in_json.to_string(), error);
+    }
 }

@@ -282,6 +282,7 @@ impl Client {
         if let Some(usage) = error.usage() {
             request.add_usage(usage);
         }
+        let error = error.with(|error| error.earlier_attempts = request.earlier_attempts());
         self.complete_error(error, &request_secrets(request)).into()
     }
 

@@ -32,7 +32,10 @@ pub(crate) struct Details {
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
     pub(crate) headers: ResponseHeaders,
+    /// The number of times that the endpoint sent the request.
     pub(crate) attempts: u32,
+    /// The number of times that the run had sent it before.
+    pub(crate) earlier_attempts: u32,
     pub(crate) usage: Option<Usage>,
     /// Set if no part of the request reached the server.
     pub(crate) is_unsent: bool,
@@ -95,6 +98,7 @@ impl ModelError {
             code: None,
             headers: ResponseHeaders::default(),
             attempts: 1,
+            earlier_attempts: 0,
             usage: None,
             is_unsent: false,
             source: None,
@@ -146,9 +150,9 @@ impl ModelError {
         self.0.usage
     }
 
-    /// The number of times that the request was sent.
+    /// The number of times that the request was sent, by the run and the endpoint.
     pub fn attempts(&self) -> u32 {
-        self.0.attempts
+        self.0.earlier_attempts.saturating_add(self.0.attempts)
     }
 
     /// Returns `true` if the account's quota is used up.

@@ -48,6 +48,30 @@ async fn retries_of_an_agent_replace_those_of_the_endpoint_and_are_counted() {
 }
 
 #[tokio::test]
+async fn the_error_after_retries_of_an_agent_has_all_attempts() {
+    for protocol in BOTH {
+        for streamed in [false, true] {
+            let agent = helper(quick(2));
+            let script = Script::new([unavailable(503), unavailable(503), unavailable(503)]);
+            let model = model(&script.endpoint().retries(5), protocol);
+            let runner = Runner::new(&agent).model(model);
+            let result = if streamed {
+                runner.stream("x").finish().await
+            } else {
+                runner.run("x").await
+            };
+            let error = result.unwrap_err();
+            let cause = error.cause().unwrap().downcast_ref::<ModelError>().unwrap();
+            assert_eq!((cause.status(), cause.attempts()), (Some(503), 3));
+            let message =
+                format!("agent \"Helper\": the model could not answer in 3 attempts: {cause}");
+            assert_eq!(error.to_string(), message);
+            assert_eq!(error.run().unwrap().usage().requests, 3);
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_policy_of_an_agent_decides_alone() {
     let rate_limits = RetryPolicy::http_status([429]);
     let agent = helper(quick(3).policy(rate_limits));

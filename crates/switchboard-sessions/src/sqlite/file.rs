@@ -3,106 +3,114 @@
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use sqlx::sqlite::SqliteSynchronous;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
-use sqlx::{ConnectOptions, Connection, query, query_scalar};
-use tokio::time::{Instant, sleep};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::error::{SessionError, SessionErrorKind, result_code};
+use super::Durability;
+use super::schema::{FileHeader, ensure_tables};
+use super::statements::primary_code;
+use crate::error::{StoreError, StoreErrorKind};
 
-/// The application ID of files with sessions: "SWBD".
-const APPLICATION: i64 = 0x5357_4244;
-/// The version of the tables below.
-const VERSION: i64 = 1;
+/// The file, and the settings of connections to it.
+#[derive(Debug, Clone)]
+pub(super) struct Opener {
+    /// The path as it was given, for messages.
+    pub(super) path: Arc<Path>,
+    /// The absolute path. SQLite would read one that begins with `file:` as a URI.
+    file: PathBuf,
+    pub(super) timeout: Duration,
+    pub(super) durability: Durability,
+}
 
-/// The tables, as SQLite stores their definitions.
-const TABLES: [(&str, &str); 2] = [
-    (
-        "session",
-        "CREATE TABLE session (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    agent TEXT,
-    created INTEGER NOT NULL,
-    changed INTEGER NOT NULL
-) STRICT",
-    ),
-    (
-        "item",
-        "CREATE TABLE item (
-    session INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    json TEXT NOT NULL,
-    UNIQUE (session, position)
-) STRICT",
-    ),
-];
-
-const READERS: u32 = 4;
-
-/// The timeout for callers that queue for a connection. Each waits for the file's lock only when it
-/// has the connection, so a long queue is not an error.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-
-/// Opens the file at `path`. Returns the pools of the writer and of the readers.
-pub(super) async fn open(
-    path: &Path,
-    timeout: Duration,
-) -> Result<(SqlitePool, SqlitePool), SessionError> {
-    let file = absolute(path)?;
-    let failed = |error| SessionError::sqlite(error, path);
-    if find_or_create(path, &file)? == FileState::NonEmpty {
-        check_existing(path, &file).await?;
-    }
-
-    let options = SqliteConnectOptions::new()
-        .filename(&file)
-        .busy_timeout(timeout)
-        // A stored turn survives a power failure. Turns are seconds apart, so this is cheap enough.
-        .synchronous(SqliteSynchronous::Full)
-        // Deleted conversations are overwritten.
-        .pragma("secure_delete", "ON")
-        // The file may be from an untrusted source.
-        .pragma("trusted_schema", "OFF")
-        .disable_statement_logging();
-    let writer = pool(1)
-        .max_lifetime(None)
-        .idle_timeout(None)
-        // If SQLite itself rolled back a transaction (on a full disk, for example), sqlx believes that it
-        // is still open, and the connection cannot begin another.
-        .before_acquire(|connection, _| {
-            let is_usable = !connection.is_in_transaction();
-            Box::pin(async move { Ok(is_usable) })
+impl Opener {
+    pub(super) fn new(
+        path: &Path,
+        timeout: Duration,
+        durability: Durability,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            path: path.into(),
+            file: absolute(path)?,
+            timeout,
+            durability,
         })
-        .connect_with(options.clone())
-        .await
-        .map_err(failed)?;
-    let mut connection = writer.acquire().await.map_err(failed)?;
-    ensure_tables(path, &mut connection).await?;
-    ensure_wal(path, &mut connection, timeout).await?;
-
-    let readers = pool(READERS).connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok((writer, readers))
-}
-
-fn pool(connections: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(QUEUE_TIMEOUT)
-        // The connection is a thread of this process and cannot be lost.
-        .test_before_acquire(false)
-}
-
-/// Returns the absolute path. SQLite would read one that begins with `file:` as a URI.
-fn absolute(path: &Path) -> Result<PathBuf, SessionError> {
-    let refused = |why| Err(SessionError::new(SessionErrorKind::Path, path, why));
-    if path == Path::new(":memory:") {
-        return refused("this is not a file; for a session in memory use `MemorySession`");
     }
-    let file = std::path::absolute(path).map_err(|error| SessionError::io(error, path))?;
+
+    /// Opens the file for writing, and creates it if there is none.
+    pub(super) fn open(&self) -> Result<Connection, StoreError> {
+        if find_or_create(&self.path, &self.file)? == FileState::NonEmpty {
+            check_existing(&self.path, &self.file)?;
+        }
+        let connect = self.connect();
+        let mut connection = connect.map_err(|error| StoreError::sqlite(error, &self.path))?;
+        ensure_tables(&self.path, &mut connection)?;
+        self.ensure_wal(&connection)?;
+        Ok(connection)
+    }
+
+    /// Connects to a file that was opened before.
+    pub(super) fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        // Each connection stays in one thread.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.file, flags)?;
+        connection.busy_timeout(self.timeout)?;
+        let synchronous = match self.durability {
+            Durability::Full => "FULL",
+            Durability::Normal => "NORMAL",
+        };
+        connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        // Deleted conversations are overwritten.
+        connection.pragma_update(None, "secure_delete", true)?;
+        // The file may be from an untrusted source.
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        Ok(connection)
+    }
+
+    /// Connects for reading only.
+    pub(super) fn connect_reader(&self) -> Result<Connection, rusqlite::Error> {
+        let connection = self.connect()?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    /// Enables the write-ahead log, which lets readers and the writer work concurrently. The setting is
+    /// stored in the file.
+    fn ensure_wal(&self, connection: &Connection) -> Result<(), StoreError> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let mode: Result<String, _> =
+                connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+            match mode.map_err(|error| StoreError::sqlite(error, &self.path)) {
+                Ok(mode) if mode == "wal" => return Ok(()),
+                Ok(_) => {
+                    let message =
+                        "this file system has no shared memory for SQLite; use a local disk";
+                    let kind = StoreErrorKind::Storage;
+                    return Err(StoreError::new(kind, &*self.path, message));
+                }
+                // SQLite's busy timeout does not apply here: another process may be doing the same.
+                Err(error) if error.kind() == StoreErrorKind::Busy && Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Returns the absolute path.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
+    if path == Path::new(":memory:") {
+        return refused("this is not a file; for conversations in memory use `MemoryStore`");
+    }
+    let file = std::path::absolute(path).map_err(|error| StoreError::io(error, path))?;
     match file.to_str() {
         Some(text) if !text.contains('\0') => Ok(file),
         _ => refused("the path must be UTF-8 without NUL for SQLite; choose another"),
@@ -110,20 +118,20 @@ fn absolute(path: &Path) -> Result<PathBuf, SessionError> {
 }
 
 #[derive(PartialEq)]
-enum FileState {
+pub(crate) enum FileState {
     Empty,
     NonEmpty,
 }
 
 /// Looks for the file, and creates an empty one if there is none.
-fn find_or_create(path: &Path, file: &Path) -> Result<FileState, SessionError> {
+pub(crate) fn find_or_create(path: &Path, file: &Path) -> Result<FileState, StoreError> {
     // Closing a file that this process has open through SQLite would drop SQLite's locks on it
     // (POSIX locks belong to the process). So the new file must be closed before anything else in
     // this process opens it, and an existing file is not opened here at all.
     static CREATING: Mutex<()> = Mutex::new(());
     let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
 
-    let refused = |why| Err(SessionError::new(SessionErrorKind::Path, path, why));
+    let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => refused("this is a folder; name a file in it"),
         Ok(metadata) if !metadata.is_file() => {
@@ -139,10 +147,10 @@ fn find_or_create(path: &Path, file: &Path) -> Result<FileState, SessionError> {
                 Ok(_) => Ok(FileState::Empty),
                 // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(FileState::Empty),
-                Err(error) => Err(SessionError::io(error, path)),
+                Err(error) => Err(StoreError::io(error, path)),
             }
         }
-        Err(error) => Err(SessionError::io(error, path)),
+        Err(error) => Err(StoreError::io(error, path)),
     }
 }
 
@@ -158,158 +166,30 @@ fn create_for_owner() -> OpenOptions {
 
 /// Checks the header of an existing file without changing anything: it takes no lock, replays no
 /// journal, and creates no file beside it.
-async fn check_existing(path: &Path, file: &Path) -> Result<(), SessionError> {
-    let failed = |error| SessionError::sqlite(error, path);
-    let options = SqliteConnectOptions::new()
-        .filename(file)
-        .read_only(true)
-        .immutable(true)
-        .disable_statement_logging();
-    let mut connection = options.connect().await.map_err(failed)?;
-    let header = FileHeader::read(&mut connection).await;
-    connection.close().await.map_err(failed)?;
+fn check_existing(path: &Path, file: &Path) -> Result<(), StoreError> {
+    let failed = |error| StoreError::sqlite(error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(immutable_uri(file), flags).map_err(failed)?;
+    let header = FileHeader::read(&connection);
+    connection.close().map_err(|(_, error)| failed(error))?;
     match header {
         Ok(header) => header.check(path),
-        // Without a lock, a file that is being written looks corrupt (CORRUPT). Opening it finds out.
-        Err(sqlx::Error::Database(error)) if result_code(&*error) == 11 => Ok(()),
+        // Without a lock, a file that is being written looks corrupt. Opening it finds out.
+        Err(error) if primary_code(&error) == ffi::SQLITE_CORRUPT => Ok(()),
         Err(error) => Err(failed(error)),
     }
 }
 
-/// The application ID and version in the header of a file.
-#[derive(Clone, Copy, PartialEq)]
-struct FileHeader {
-    application: i64,
-    version: i64,
-}
-
-impl FileHeader {
-    /// The header of a new file.
-    const NEW: Self = Self {
-        application: 0,
-        version: 0,
+fn immutable_uri(file: &Path) -> String {
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/');
+    let file = file.to_string_lossy();
+    // On Windows, the path of a URI is `/C:/folder/file`.
+    let file = if cfg!(windows) {
+        format!("/{}", file.replace('\\', "/"))
+    } else {
+        file.into_owned()
     };
-
-    async fn read(connection: &mut SqliteConnection) -> Result<Self, sqlx::Error> {
-        let application = query_scalar("PRAGMA application_id");
-        let version = query_scalar("PRAGMA user_version");
-        Ok(Self {
-            application: application.fetch_one(&mut *connection).await?,
-            version: version.fetch_one(connection).await?,
-        })
-    }
-
-    fn check(self, path: &Path) -> Result<(), SessionError> {
-        let Self {
-            application,
-            version,
-        } = self;
-        if application != APPLICATION || version < VERSION {
-            let message = "this is a file of another program";
-            return Err(SessionError::new(
-                SessionErrorKind::ForeignFile,
-                path,
-                message,
-            ));
-        }
-        if version > VERSION {
-            let message =
-                format!("the file is of version {version}, this program supports {VERSION}");
-            return Err(SessionError::new(
-                SessionErrorKind::NewerFile,
-                path,
-                message,
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Checks the tables, and creates them in a new file. It uses one transaction with a rollback journal,
-/// so that even after a crash the file is empty or has a header.
-async fn ensure_tables(path: &Path, connection: &mut SqliteConnection) -> Result<(), SessionError> {
-    let failed = |error| SessionError::sqlite(error, path);
-    let mut transaction = connection
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(failed)?;
-    let header = FileHeader::read(&mut transaction).await.map_err(failed)?;
-    let tables: i64 = query_scalar("SELECT count(*) FROM sqlite_schema")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(failed)?;
-    if header != FileHeader::NEW || tables != 0 {
-        header.check(path)?;
-        check_tables(path, &mut transaction).await?;
-        // SQLite opens read-only files too, and reports that only at the first change.
-        return query("UPDATE session SET changed = changed WHERE FALSE")
-            .execute(&mut *transaction)
-            .await
-            .map(drop)
-            .map_err(failed);
-    }
-    for (_, table) in TABLES {
-        query(table)
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed)?;
-    }
-    // A pragma takes no parameters.
-    const { assert!(APPLICATION == 1_398_227_524 && VERSION == 1) };
-    for pragma in [
-        "PRAGMA application_id = 1398227524",
-        "PRAGMA user_version = 1",
-    ] {
-        query(pragma)
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed)?;
-    }
-    transaction.commit().await.map_err(failed)
-}
-
-/// Checks that the tables exist and are unchanged. Other tables and indexes are allowed: replication
-/// tools add some.
-async fn check_tables(path: &Path, connection: &mut SqliteConnection) -> Result<(), SessionError> {
-    for (name, table) in TABLES {
-        let count: i64 =
-            query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = ? AND sql = ?")
-                .bind(name)
-                .bind(table)
-                .fetch_one(&mut *connection)
-                .await
-                .map_err(|error| SessionError::sqlite(error, path))?;
-        if count != 1 {
-            let message = format!("its table \"{name}\" is missing or was changed");
-            return Err(SessionError::new(SessionErrorKind::Damaged, path, message));
-        }
-    }
-    Ok(())
-}
-
-/// Enables the write-ahead log, which lets readers and the writer work concurrently. The setting is
-/// stored in the file.
-async fn ensure_wal(
-    path: &Path,
-    connection: &mut SqliteConnection,
-    timeout: Duration,
-) -> Result<(), SessionError> {
-    let deadline = Instant::now() + timeout;
-    loop {
-        let mode: Result<String, _> = query_scalar("PRAGMA journal_mode = WAL")
-            .fetch_one(&mut *connection)
-            .await;
-        match mode.map_err(|error| SessionError::sqlite(error, path)) {
-            Ok(mode) if mode == "wal" => return Ok(()),
-            Ok(_) => {
-                let message = "this file system has no shared memory for SQLite; use a local disk";
-                return Err(SessionError::new(SessionErrorKind::Storage, path, message));
-            }
-            // SQLite's busy timeout does not apply here: another process may be doing the same.
-            Err(error) if error.kind() == SessionErrorKind::Busy && Instant::now() < deadline => {
-                sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    format!("file://{}?immutable=1", utf8_percent_encode(&file, KEPT))
 }

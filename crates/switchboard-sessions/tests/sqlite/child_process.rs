@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use switchboard_core::{Item, Session};
-use switchboard_sessions::SqliteSessions;
 
-use crate::batch;
+use crate::{batch, open};
 
-const FILE: &str = "SWITCHBOARD_TEST_SESSIONS";
+const FILE: &str = "SWITCHBOARD_TEST_FILE";
 const NAME: &str = "SWITCHBOARD_TEST_CHILD";
 
 /// A command that runs a task of this module on the file at `path`.
@@ -78,9 +77,9 @@ async fn append_from_several_tasks() {
     let Some((path, name)) = parameters() else {
         return;
     };
-    let sessions = SqliteSessions::open(path).await.unwrap();
+    let conversations = open(path).await.unwrap();
     let tasks = (0..4).map(|task| {
-        let session = sessions.session("shared");
+        let session = conversations.get("shared");
         let writer = format!("{name}.{task}");
         tokio::spawn(async move {
             for number in 0..10 {
@@ -101,12 +100,37 @@ async fn append_forever() {
     let Some((path, name)) = parameters() else {
         return;
     };
-    let sessions = SqliteSessions::open(path).await.unwrap();
-    let session = sessions.session("shared");
+    let conversations = open(path).await.unwrap();
+    let session = conversations.get("shared");
     for number in 0.. {
         let items = batch(&name, number, 1 + number * 7 % 40);
         session.append(&items).await.unwrap();
         println!("stored {number}");
+    }
+}
+
+/// Appends from eight tasks until it is killed, each to a conversation of its own, and prints a line for
+/// each stored batch.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by other tests"]
+async fn append_forever_from_several_tasks() {
+    let Some((path, _)) = parameters() else {
+        return;
+    };
+    let conversations = open(path).await.unwrap();
+    let tasks = (0..8).map(|task| {
+        let conversation = conversations.get(format!("{task}"));
+        tokio::spawn(async move {
+            let first = conversation.load(None).await.unwrap().len() / 3;
+            for number in first.. {
+                let items = batch(conversation.name(), number, 3);
+                conversation.append(&items).await.unwrap();
+                println!("stored {task} {number}");
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
     }
 }
 
@@ -117,8 +141,8 @@ async fn append_until_it_fails() {
     let Some((path, name)) = parameters() else {
         return;
     };
-    let sessions = SqliteSessions::open(path).await.unwrap();
-    let session = sessions.session("shared");
+    let conversations = open(path).await.unwrap();
+    let session = conversations.get("shared");
     let mut stored = 0;
     let first = loop {
         match session.append(&batch(&name, stored, 20)).await {
@@ -135,13 +159,13 @@ async fn append_until_it_fails() {
 /// Opens and closes the file, and prints the result.
 #[tokio::test]
 #[ignore = "started by other tests"]
-async fn open() {
+async fn open_and_close() {
     let Some((path, _)) = parameters() else {
         return;
     };
-    match SqliteSessions::open(path).await {
-        Ok(sessions) => {
-            sessions.close().await;
+    match open(path).await {
+        Ok(conversations) => {
+            conversations.close().await;
             eprintln!("opened");
         }
         Err(error) => eprintln!("refused {error:?}"),

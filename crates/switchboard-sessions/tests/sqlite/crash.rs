@@ -1,13 +1,20 @@
 //! Processes that are killed while they write.
+//!
+//! `SWITCHBOARD_TEST_KILLS=200 cargo test -p switchboard-sessions --test sqlite killed` kills more of them.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use switchboard_core::Session;
-use switchboard_sessions::SqliteSessions;
 
 use crate::child_process::{child, child_with_file_limit};
-use crate::{batch, load_all, new_path, whole_batches};
+use crate::{batch, load_all, new_path, open, whole_batches};
+
+/// The number of processes that a test kills.
+fn kills() -> u64 {
+    let kills = std::env::var("SWITCHBOARD_TEST_KILLS");
+    kills.map_or(12, |kills| kills.parse().unwrap())
+}
 
 /// Appends in a child that is killed some time after its first batch. Returns the number of batches
 /// that it printed as stored.
@@ -27,13 +34,13 @@ fn killed_while_appending(name: &str, path: &std::path::Path, after: Duration) -
 async fn a_process_killed_during_an_append_leaves_complete_batches() {
     let (_folder, path) = new_path();
     let mut before = 0;
-    for round in 0..12_u64 {
+    for round in 0..kills() {
         let name = format!("round {round}");
         let after = Duration::from_millis(round * 13 % 60);
         let reported = killed_while_appending(&name, &path, after);
 
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        let session = sessions.session("shared");
+        let conversations = open(&path).await.unwrap();
+        let session = conversations.get("shared");
         let stored = whole_batches(&load_all(&session).await);
         let of_round: Vec<usize> = stored[before..].iter().map(|(_, number)| *number).collect();
         // The last one may have been stored but not printed.
@@ -45,7 +52,55 @@ async fn a_process_killed_during_an_append_leaves_complete_batches() {
         // No lock is left.
         session.append(&batch("parent", 0, 2)).await.unwrap();
         before = stored.len() + 1;
-        sessions.close().await;
+        conversations.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_killed_while_several_tasks_append_keeps_all_that_was_reported() {
+    let (_folder, path) = new_path();
+    let mut before = [0; 8];
+    for round in 0..kills() {
+        let mut child = child("append_forever_from_several_tasks", "", &path)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut reported = before;
+        let mut count = |line: std::io::Result<String>| {
+            let Ok(line) = line else {
+                return false;
+            };
+            let Some(stored) = line.strip_prefix("stored ") else {
+                return false;
+            };
+            // The last line may be incomplete.
+            if let Some((task, number)) = stored.split_once(' ')
+                && let (Ok(task), Ok(number)) = (task.parse::<usize>(), number.parse::<usize>())
+            {
+                reported[task] = reported[task].max(number + 1);
+            }
+            true
+        };
+        assert!(lines.by_ref().any(&mut count));
+        std::thread::sleep(Duration::from_millis(round * 17 % 50));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for line in lines {
+            count(line);
+        }
+
+        let conversations = open(&path).await.unwrap();
+        for (task, reported) in reported.into_iter().enumerate() {
+            let items = load_all(&conversations.get(task.to_string())).await;
+            let stored = whole_batches(&items);
+            let numbers = stored.iter().map(|(_, number)| *number);
+            assert!(numbers.eq(0..stored.len()), "{stored:?}");
+            // The last one may have been stored but not printed.
+            let is_expected = (reported..=reported + 1).contains(&stored.len());
+            assert!(is_expected, "task {task}: {reported} {}", stored.len());
+            before[task] = stored.len();
+        }
+        conversations.close().await;
     }
 }
 
@@ -61,8 +116,8 @@ async fn a_process_killed_while_it_creates_the_file_leaves_one_that_opens() {
         child.kill().unwrap();
         child.wait().unwrap();
 
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        let session = sessions.session("shared");
+        let conversations = open(&path).await.unwrap();
+        let session = conversations.get("shared");
         let stored = whole_batches(&load_all(&session).await).len();
         session.append(&batch("parent", 0, 2)).await.unwrap();
         assert_eq!(whole_batches(&load_all(&session).await).len(), stored + 1);
@@ -83,15 +138,15 @@ async fn a_failed_write_leaves_complete_batches_and_gives_the_reason() {
     };
     // To SQLite, a file size limit is an I/O error and not a full disk.
     let refused = format!(
-        "refused SessionError(Storage: sessions in {path:?}, session \"shared\": disk I/O error)"
+        "refused StoreError(Storage: conversations in {path:?}, conversation \"shared\": disk I/O error)"
     );
     assert_eq!([first, second], [&*refused, &*refused]);
     let stored: usize = stored.strip_prefix("stored ").unwrap().parse().unwrap();
     assert!(stored > 0);
     assert_eq!(found, format!("found {}", stored * 20));
 
-    let sessions = SqliteSessions::open(&path).await.unwrap();
-    let session = sessions.session("shared");
+    let conversations = open(&path).await.unwrap();
+    let session = conversations.get("shared");
     session.append(&batch("parent", 0, 50)).await.unwrap();
     assert_eq!(whole_batches(&load_all(&session).await).len(), stored + 1);
 }

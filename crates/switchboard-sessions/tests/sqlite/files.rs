@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use sqlx::Connection;
 use switchboard_core::Session;
-use switchboard_sessions::{SessionError, SessionErrorKind, SqliteSessions};
+use switchboard_core::conversation::Conversations;
+use switchboard_sessions::{SqliteStore, StoreError, StoreErrorKind};
 
-use crate::{execute, new_path, raw, user_items};
+use crate::{execute, new_path, open, raw, store_error, user_items};
 
-async fn open_error(path: impl AsRef<Path>) -> SessionError {
-    SqliteSessions::open(path).await.unwrap_err()
+async fn open_error(path: impl AsRef<Path>) -> StoreError {
+    open(path).await.unwrap_err()
 }
 
 /// The files of a folder with their contents.
@@ -25,13 +26,16 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Asserts that opening fails with this message and changes nothing in the folder.
-async fn assert_rejected(path: &Path, kind: SessionErrorKind, why: &str) {
+async fn assert_rejected(path: &Path, kind: StoreErrorKind, why: &str) {
     let folder = path.parent().unwrap();
     let before = contents(folder);
     let error = open_error(path).await;
     assert_eq!(error.kind(), kind, "{error}");
-    assert_eq!(error.path(), path);
-    assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
+    assert_eq!(Path::new(error.place()), path);
+    assert_eq!(
+        error.to_string(),
+        format!("conversations in {path:?}: {why}")
+    );
     // A connection may close a moment after the error is returned.
     let mut after = contents(folder);
     for _ in 0..100 {
@@ -55,10 +59,10 @@ async fn a_missing_folder_is_not_created() {
     let (folder, _) = new_path();
     let path = folder.path().join("missing/conversations.db");
     let error = open_error(&path).await;
-    let message = format!("sessions in {path:?}: its folder does not exist; create it first");
+    let message = format!("conversations in {path:?}: its folder does not exist; create it first");
     assert_eq!(
         (error.kind(), error.to_string()),
-        (SessionErrorKind::Path, message)
+        (StoreErrorKind::Address, message)
     );
     assert!(!folder.path().join("missing").exists());
 }
@@ -75,7 +79,7 @@ async fn a_path_that_is_not_a_file_is_rejected() {
         (folder.path(), "this is a folder; name a file in it"),
         (
             Path::new(":memory:"),
-            "this is not a file; for a session in memory use `MemorySession`",
+            "this is not a file; for conversations in memory use `MemoryStore`",
         ),
         (
             Path::new("/dev/null"),
@@ -84,19 +88,22 @@ async fn a_path_that_is_not_a_file_is_rejected() {
     ];
     for (path, why) in cases {
         let error = open_error(path).await;
-        assert_eq!(error.kind(), SessionErrorKind::Path);
-        assert_eq!(error.to_string(), format!("sessions in {path:?}: {why}"));
+        assert_eq!(error.kind(), StoreErrorKind::Address);
+        assert_eq!(
+            error.to_string(),
+            format!("conversations in {path:?}: {why}")
+        );
     }
     for path in [Path::new(""), &inside, Path::new("a\0b")] {
         assert_eq!(
             open_error(path).await.kind(),
-            SessionErrorKind::Path,
+            StoreErrorKind::Address,
             "{path:?}"
         );
     }
     assert_eq!(
         open_error(&dangling).await.kind(),
-        SessionErrorKind::Permission
+        StoreErrorKind::Permission
     );
 }
 
@@ -108,7 +115,7 @@ async fn a_file_that_is_not_a_database_is_not_changed() {
     // To SQLite, a file of one byte is empty.
     for (text, why) in [("x", OTHER), ("Dear diary", why), (&long, why)] {
         fs::write(&path, text).unwrap();
-        assert_rejected(&path, SessionErrorKind::ForeignFile, why).await;
+        assert_rejected(&path, StoreErrorKind::Foreign, why).await;
     }
 }
 
@@ -121,102 +128,84 @@ async fn a_database_of_another_program_is_not_changed() {
         "PRAGMA journal_mode = WAL; CREATE TABLE note (text)",
     ] {
         let (_folder, path) = new_path();
-        let mut other = raw(&path).await;
-        execute(&mut other, sql).await;
-        other.close().await.unwrap();
-        assert_rejected(&path, SessionErrorKind::ForeignFile, OTHER).await;
+        execute(&path, sql);
+        assert_rejected(&path, StoreErrorKind::Foreign, OTHER).await;
     }
 }
 
 #[tokio::test]
 async fn a_database_that_another_program_is_writing_is_not_changed() {
     let (_folder, path) = new_path();
-    let mut other = raw(&path).await;
-    execute(
-        &mut other,
-        "PRAGMA journal_mode = WAL; CREATE TABLE note (text)",
-    )
-    .await;
-    execute(
-        &mut other,
-        "BEGIN IMMEDIATE; INSERT INTO note VALUES ('mine')",
-    )
-    .await;
-    assert_rejected(&path, SessionErrorKind::ForeignFile, OTHER).await;
-    execute(&mut other, "COMMIT").await;
+    let other = raw(&path);
+    let write = "PRAGMA journal_mode = WAL; CREATE TABLE note (text); \
+                 BEGIN IMMEDIATE; INSERT INTO note VALUES ('mine')";
+    other.execute_batch(write).unwrap();
+    assert_rejected(&path, StoreErrorKind::Foreign, OTHER).await;
+    other.execute_batch("COMMIT").unwrap();
 }
 
 #[tokio::test]
 async fn a_file_of_a_later_version_is_not_changed() {
     let (_folder, path) = new_path();
-    SqliteSessions::open(&path).await.unwrap().close().await;
-    let mut later = raw(&path).await;
-    execute(&mut later, "PRAGMA user_version = 7; CREATE TABLE more (x)").await;
-    later.close().await.unwrap();
-    let why = "the file is of version 7, this program supports 1; use the version of Switchboard that \
+    open(&path).await.unwrap().close().await;
+    execute(&path, "PRAGMA user_version = 7; CREATE TABLE more (x)");
+    let why = "the file is of version 7, this program supports 2; use the version of Switchboard that \
                made it, or a later one; the file was left as it is";
-    assert_rejected(&path, SessionErrorKind::NewerFile, why).await;
+    assert_rejected(&path, StoreErrorKind::Newer, why).await;
 }
 
 #[tokio::test]
 async fn a_later_version_in_the_write_ahead_log_is_rejected() {
     let (_folder, path) = new_path();
-    SqliteSessions::open(&path).await.unwrap().close().await;
-    let mut later = raw(&path).await;
-    execute(&mut later, "PRAGMA user_version = 7").await;
+    open(&path).await.unwrap().close().await;
+    let later = raw(&path);
+    later.execute_batch("PRAGMA user_version = 7").unwrap();
     let error = open_error(&path).await;
-    assert_eq!(error.kind(), SessionErrorKind::NewerFile);
+    assert_eq!(error.kind(), StoreErrorKind::Newer);
 }
 
 #[tokio::test]
 async fn a_file_without_our_tables_is_damaged() {
     for sql in [
-        "DROP TABLE item",
-        "ALTER TABLE session ADD COLUMN more TEXT",
+        "DROP TABLE entry",
+        "ALTER TABLE conversation ADD COLUMN more TEXT",
     ] {
         let (_folder, path) = new_path();
-        SqliteSessions::open(&path).await.unwrap().close().await;
-        let mut file = raw(&path).await;
-        execute(&mut file, sql).await;
-        file.close().await.unwrap();
+        open(&path).await.unwrap().close().await;
+        execute(&path, sql);
         let error = open_error(&path).await;
-        assert_eq!(error.kind(), SessionErrorKind::Damaged, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Damaged, "{error}");
     }
 }
 
 #[tokio::test]
 async fn other_tables_are_allowed() {
     let (_folder, path) = new_path();
-    SqliteSessions::open(&path).await.unwrap().close().await;
-    let mut file = raw(&path).await;
-    execute(
-        &mut file,
-        "CREATE TABLE copied (at); CREATE INDEX by_change ON session (changed)",
-    )
-    .await;
-    file.close().await.unwrap();
-    SqliteSessions::open(&path).await.unwrap().close().await;
+    open(&path).await.unwrap().close().await;
+    let others = "CREATE TABLE copied (at); CREATE INDEX by_change ON conversation (changed)";
+    execute(&path, others);
+    open(&path).await.unwrap().close().await;
 }
 
 #[tokio::test]
 async fn a_damaged_file_gives_errors_and_no_panics() {
     let (_folder, path) = new_path();
-    let sessions = SqliteSessions::open(&path).await.unwrap();
+    let conversations = open(&path).await.unwrap();
     for name in ["a", "b"] {
-        let text = "words ".repeat(2_000);
-        sessions
-            .session(name)
+        let text = "words ".repeat(1_000);
+        conversations
+            .get(name)
             .append(&user_items(&[&text, &text]))
             .await
             .unwrap();
     }
-    sessions.close().await;
+    conversations.close().await;
     let sound = fs::read(&path).unwrap();
-    for cut in (1..=sound.len()).step_by(1_777) {
+    for cut in (1..=sound.len()).step_by(2_777) {
         fs::write(&path, &sound[..cut]).unwrap();
         call_everything(&path).await;
     }
-    for at in (0..sound.len()).step_by(311) {
+    for at in (0..sound.len()).step_by(411) {
         let mut damaged = sound.clone();
         for byte in damaged.iter_mut().skip(at).take(40) {
             *byte = !*byte;
@@ -228,12 +217,13 @@ async fn a_damaged_file_gives_errors_and_no_panics() {
 
 /// Calls every method and ignores errors.
 async fn call_everything(path: &Path) {
-    let Ok(sessions) = SqliteSessions::open(path).await else {
+    let Ok(conversations) = open(path).await else {
         return;
     };
-    let session = sessions.session("a");
+    let session = conversations.get("a");
     let _ = (
-        sessions.list().await,
+        conversations.list(None).await,
+        conversations.search("words", 3).await,
         session.load(None).await,
         session.agent().await,
     );
@@ -241,8 +231,8 @@ async fn call_everything(path: &Path) {
         session.append(&user_items(&["more"])).await,
         session.pop().await,
     );
-    let _ = (session.clear().await, sessions.delete("b").await);
-    sessions.close().await;
+    let _ = (session.clear().await, conversations.delete("b").await);
+    conversations.close().await;
     for beside in ["-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(beside);
@@ -251,16 +241,84 @@ async fn call_everything(path: &Path) {
 }
 
 #[tokio::test]
+async fn a_file_that_others_lock_is_busy_and_usable_afterwards() {
+    let (_folder, path) = new_path();
+    let options = SqliteStore::options().busy_timeout(Duration::from_millis(100));
+    let conversations = Conversations::new(options.clone().open(&path).await.unwrap());
+    let conversation = conversations.get("a");
+    let others = raw(&path);
+    others.execute_batch("BEGIN IMMEDIATE").unwrap();
+
+    let error = conversation.append(&user_items(&["1"])).await.unwrap_err();
+    let message = format!(
+        "conversations in {path:?}, conversation \"a\": database is locked; try again; if that does \
+         not help, look for a program that keeps the file locked"
+    );
+    let error = store_error(&error);
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (StoreErrorKind::Busy, message)
+    );
+    let error = options.open(&path).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Busy);
+    // Readers do not wait.
+    assert_eq!(conversations.list(None).await.unwrap(), []);
+
+    others.execute_batch("ROLLBACK").unwrap();
+    conversation.append(&user_items(&["2"])).await.unwrap();
+    assert_eq!(conversation.load(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_address_opens_its_store() {
+    let (_folder, path) = new_path();
+    let text = path.to_str().unwrap();
+    for address in [format!("sqlite:{text}"), format!("sqlite://{text}")] {
+        let conversations = switchboard_sessions::open(&address).await.unwrap();
+        let conversation = conversations.get("a");
+        conversation.append(&user_items(&["1"])).await.unwrap();
+        conversations.close().await;
+    }
+    let conversations = open(&path).await.unwrap();
+    assert_eq!(conversations.list(None).await.unwrap()[0].entries(), 2);
+    let in_memory = switchboard_sessions::open("memory:").await.unwrap();
+    assert_eq!(in_memory.list(None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_unknown_address_is_rejected_without_telling_its_password() {
+    for address in [
+        "",
+        "conversations.db",
+        "mysql://user:secret@host/db",
+        "memory:secret",
+        "SQLITE:secret",
+    ] {
+        let error = switchboard_sessions::open(address).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Address, "{address}");
+        let place = match address.split_once(':') {
+            Some((scheme, _)) => format!("{scheme}:…"),
+            None => "an address without a scheme".to_owned(),
+        };
+        let message = format!(
+            "conversations at {place}: an address is `memory:` or `sqlite:PATH`, as in \
+             sqlite:conversations.db"
+        );
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[tokio::test]
 async fn an_empty_file_is_treated_as_a_new_one() {
     let (_folder, path) = new_path();
     fs::write(&path, "").unwrap();
-    let sessions = SqliteSessions::open(&path).await.unwrap();
-    sessions
-        .session("a")
+    let conversations = open(&path).await.unwrap();
+    conversations
+        .get("a")
         .append(&user_items(&["1"]))
         .await
         .unwrap();
-    assert_eq!(sessions.list().await.unwrap().len(), 1);
+    assert_eq!(conversations.list(None).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -269,18 +327,18 @@ async fn a_path_that_looks_like_a_uri_is_a_path() {
     for name in ["file:x?mode=memory", "a b#c%20d.db", "é'\".db", "sqlite:x"] {
         let path = folder.path().join(name);
         for _ in 0..2 {
-            let sessions = SqliteSessions::open(&path).await.unwrap();
-            sessions
-                .session("a")
+            let conversations = open(&path).await.unwrap();
+            conversations
+                .get("a")
                 .append(&user_items(&["1"]))
                 .await
                 .unwrap();
-            sessions.close().await;
+            conversations.close().await;
         }
         assert!(path.is_file(), "{name}");
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        assert_eq!(sessions.list().await.unwrap()[0].items, 2);
-        sessions.close().await;
+        let conversations = open(&path).await.unwrap();
+        assert_eq!(conversations.list(None).await.unwrap()[0].entries(), 2);
+        conversations.close().await;
         fs::remove_file(&path).unwrap();
     }
     assert_eq!(contents(folder.path()), []);
@@ -289,14 +347,14 @@ async fn a_path_that_looks_like_a_uri_is_a_path() {
 #[tokio::test]
 async fn a_closed_database_is_one_file() {
     let (folder, path) = new_path();
-    let sessions = SqliteSessions::open(&path).await.unwrap();
-    sessions
-        .session("a")
+    let conversations = open(&path).await.unwrap();
+    conversations
+        .get("a")
         .append(&user_items(&["1"]))
         .await
         .unwrap();
-    sessions.list().await.unwrap();
-    sessions.close().await;
+    conversations.list(None).await.unwrap();
+    conversations.close().await;
     let names: Vec<PathBuf> = contents(folder.path())
         .into_iter()
         .map(|(path, _)| path)
@@ -312,17 +370,17 @@ mod unix {
     use std::path::Path;
 
     use switchboard_core::Session;
-    use switchboard_sessions::{SessionErrorKind, SqliteSessions};
+    use switchboard_sessions::StoreErrorKind;
 
     use crate::child_process::unprivileged_child;
-    use crate::{new_path, user_items};
+    use crate::{new_path, open, user_items};
 
     #[tokio::test]
     async fn only_the_owner_can_read_a_new_file_and_the_files_beside_it() {
         let (folder, path) = new_path();
-        let sessions = SqliteSessions::open(&path).await.unwrap();
-        sessions
-            .session("a")
+        let conversations = open(&path).await.unwrap();
+        conversations
+            .get("a")
             .append(&user_items(&["1"]))
             .await
             .unwrap();
@@ -338,21 +396,23 @@ mod unix {
         let (_folder, path) = new_path();
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        SqliteSessions::open(&path).await.unwrap().close().await;
+        open(&path).await.unwrap().close().await;
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     }
 
     #[tokio::test]
     async fn a_path_that_is_not_utf_8_is_rejected() {
         let path = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff.db"));
-        let error = SqliteSessions::open(path).await.unwrap_err();
-        assert_eq!(error.kind(), SessionErrorKind::Path);
+        let error = open(path).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Address);
         assert!(!path.exists());
     }
 
     /// Opens the file as an unprivileged user and returns the result as text.
     fn open_unprivileged(path: &Path, folder: &Path) -> String {
-        let output = unprivileged_child("open", path, folder).output().unwrap();
+        let output = unprivileged_child("open_and_close", path, folder)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stderr).unwrap()
     }
@@ -369,7 +429,7 @@ mod unix {
         // No file, and none can be created.
         fs::set_permissions(&folder, Permissions::from_mode(0o555)).unwrap();
         let message = open_unprivileged(&path, outer.path());
-        let start = format!("refused SessionError(Permission: sessions in {path:?}: ");
+        let start = format!("refused StoreError(Permission: conversations in {path:?}: ");
         assert!(
             message.starts_with(&start) && message.ends_with(advice),
             "{message}"
@@ -378,7 +438,7 @@ mod unix {
 
         // A read-only file in a read-only folder, one in a writable folder, and an unreadable file.
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
-        SqliteSessions::open(&path).await.unwrap().close().await;
+        open(&path).await.unwrap().close().await;
         let before = fs::read(&path).unwrap();
         for (folder_mode, file_mode) in [(0o555, 0o444), (0o777, 0o444), (0o777, 0o000)] {
             fs::set_permissions(&path, Permissions::from_mode(file_mode)).unwrap();

@@ -1,4 +1,4 @@
-//! Sessions in a SQLite file: storage, concurrency, crashes, and files that are rejected.
+//! Conversations in a SQLite file: storage, concurrency, crashes, and files that are rejected.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -6,14 +6,17 @@ mod child_process;
 mod concurrency;
 mod crash;
 mod files;
+mod migration;
 mod properties;
+mod python_files;
 mod storage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::{Item, Session};
-use switchboard_sessions::{SessionError, SqliteSession, SqliteSessions};
+use switchboard_sessions::{SqliteStore, StoreError};
 use tempfile::TempDir;
 
 /// A temporary folder, and the path of a file in it that does not exist yet.
@@ -23,13 +26,18 @@ fn new_path() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-async fn new_sessions() -> (TempDir, SqliteSessions) {
-    let (folder, path) = new_path();
-    (folder, SqliteSessions::open(path).await.unwrap())
+/// Opens the file.
+async fn open(path: impl AsRef<Path>) -> Result<Conversations, StoreError> {
+    SqliteStore::open(path).await.map(Conversations::new)
 }
 
-async fn jsons(session: &SqliteSession) -> Vec<String> {
-    let items = session.load(None).await.unwrap();
+async fn new_conversations() -> (TempDir, Conversations) {
+    let (folder, path) = new_path();
+    (folder, open(path).await.unwrap())
+}
+
+async fn jsons(conversation: &Conversation) -> Vec<String> {
+    let items = conversation.load(None).await.unwrap();
     items.iter().map(|item| item.as_json().to_owned()).collect()
 }
 
@@ -37,21 +45,21 @@ fn user_items(texts: &[&str]) -> Vec<Item> {
     texts.iter().map(Item::user).collect()
 }
 
-/// Downcasts the error of a `Session` method.
-fn session_error(error: &BoxError) -> &SessionError {
+/// Downcasts the error of a method of conversations.
+fn store_error(error: &BoxError) -> &StoreError {
     error.downcast_ref().unwrap()
 }
 
 /// Opens a plain connection to the file, as `sqlite3` would.
-async fn raw(path: &std::path::Path) -> sqlx::SqliteConnection {
-    use sqlx::ConnectOptions;
-    let options = sqlx::sqlite::SqliteConnectOptions::new();
-    let options = options.filename(path).create_if_missing(true);
-    options.connect().await.unwrap()
+fn raw(path: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(path).unwrap()
 }
 
-async fn execute(connection: &mut sqlx::SqliteConnection, sql: &'static str) {
-    sqlx::raw_sql(sql).execute(connection).await.unwrap();
+/// Runs statements on a connection of its own.
+fn execute(path: &Path, sql: &str) {
+    let connection = raw(path);
+    connection.execute_batch(sql).unwrap();
+    connection.close().unwrap();
 }
 
 /// A batch of items, each with the writer, the number of the batch and its size.
@@ -80,6 +88,6 @@ fn whole_batches(items: &[Item]) -> Vec<(String, usize)> {
 }
 
 /// Loads all items.
-async fn load_all(session: &SqliteSession) -> Vec<Item> {
+async fn load_all(session: &Conversation) -> Vec<Item> {
     session.load(None).await.unwrap().iter().cloned().collect()
 }

@@ -15,7 +15,7 @@ use crate::tools::{
     Action, Body, HeaderTemplate, HttpTool, JsonTemplate, Limits, RecordsTool, ResolvedTool,
     UrlTemplate,
 };
-use crate::types::{HeaderSpec, HttpSpec, MethodSpec, RecordsSpec, ToolSpec};
+use crate::types::{HttpSpec, MethodSpec, RecordsSpec, ToolSpec, ValueSpec};
 
 /// The names of a tool's arguments; `None` if its schema does not list them.
 pub(super) type Arguments = Option<Vec<String>>;
@@ -138,7 +138,7 @@ impl Resolver<'_> {
         &mut self,
         at: &[Step<'_>],
         key: &str,
-        value: &HeaderSpec,
+        value: &ValueSpec,
         arguments: &Arguments,
     ) -> Option<(HeaderName, HeaderTemplate)> {
         // These frame or route the request.
@@ -166,7 +166,7 @@ impl Resolver<'_> {
             return None;
         };
         let template = match value {
-            HeaderSpec::Text(text) => {
+            ValueSpec::Text(text) => {
                 if HeaderValue::from_str(text).is_err() {
                     let problem = self.problem("bad-header", at, "this cannot be sent as a header");
                     let problem = problem.help("leave out line breaks and control characters");
@@ -184,7 +184,7 @@ impl Resolver<'_> {
                 }
                 HeaderTemplate::Text(template)
             }
-            HeaderSpec::Env(variable) => HeaderTemplate::Env(variable.clone()),
+            ValueSpec::Env(variable) => HeaderTemplate::Env(variable.clone()),
         };
         Some((name, template))
     }

@@ -3,13 +3,16 @@
 Reads {"start": agent, "items": [...], "say": text, "script": [[item, ...], ...]} from standard
 input, runs it on a model that follows the script, and writes {"items": result.to_input_list(),
 "seen": [what the model was given, call by call], "handoff_data": [what filters were given]}.
+
+With "session": {"id": ..., "path": ...} in place of "items", the turn is one of that SQLiteSession, and
+"stored" are its items afterwards.
 """
 
 import asyncio
 import json
 import sys
 
-from agents import Agent, ModelResponse, RunConfig, Runner, Usage, handoff
+from agents import Agent, ModelResponse, RunConfig, Runner, SQLiteSession, Usage, handoff
 from agents.models.interface import Model
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
@@ -50,10 +53,14 @@ def main():
     triage = Agent(name="Triage agent", model=model, handoffs=[handoff(billing, input_filter=look)])
     billing.handoffs.append(handoff(triage, input_filter=look))
     start = {"Billing agent": billing, "Triage agent": triage}[task["start"]]
-    items = task["items"] + [{"role": "user", "content": task["say"]}]
-    result = asyncio.run(Runner.run(start, items, run_config=RunConfig(tracing_disabled=True)))
+    session = task.get("session") and SQLiteSession(task["session"]["id"], task["session"]["path"])
+    said = [{"role": "user", "content": task["say"]}]
+    items = task["say"] if session else task["items"] + said
+    config = RunConfig(tracing_disabled=True)
+    result = asyncio.run(Runner.run(start, items, session=session, run_config=config))
     json.dump(
         {
+            "stored": asyncio.run(session.get_items()) if session else None,
             "items": result.to_input_list(),
             "seen": model.seen,
             "last_agent": result.last_agent.name,

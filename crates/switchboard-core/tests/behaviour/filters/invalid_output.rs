@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use switchboard_core::filters::{Filter, IntoFilter};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::{RunItem, RunItemKind};
+use switchboard_core::run::HistoryPolicy;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, Error, ErrorKind, Item, MemorySession, RunResult, Runner, filters, handoff, tool,
@@ -35,7 +36,10 @@ async fn run(clerk: &Agent, set: impl FnOnce(Runner) -> Runner) -> RunOutcome {
         ])
         .say("ok");
     let session = MemorySession::new();
-    let runner = Runner::new(clerk).model(model.clone()).session(&session);
+    let runner = Runner::new(clerk)
+        .model(model.clone())
+        .session(&session)
+        .history(HistoryPolicy::Reference);
     RunOutcome {
         outcome: set(runner).run("x").await,
         model,

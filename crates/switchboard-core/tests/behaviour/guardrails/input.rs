@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::{GuardrailKind, InputGuardrail, InputVerdict};
-use switchboard_core::run::Fallback;
+use switchboard_core::run::{Fallback, HistoryPolicy};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::trace::MemoryTracer;
 use switchboard_core::{
@@ -174,7 +174,9 @@ async fn a_session_gets_the_replaced_input_if_a_guardrail_trips_and_nothing_if_o
             InputVerdict::Trip(Value::Null)
         }))
         .input_guardrail(swap("4111", "[CARD]", 0));
-    let runner = Runner::new(&tripping).session(&session);
+    let runner = Runner::new(&tripping)
+        .session(&session)
+        .history(HistoryPolicy::Reference);
     let error = runner.run("pay with 4111").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InputGuardrail);
     assert_eq!(described(&session.items()), ["user: pay with [CARD]"]);

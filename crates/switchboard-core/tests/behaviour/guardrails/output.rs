@@ -9,6 +9,14 @@ use switchboard_core::{Agent, ErrorKind, FinalOutput, Item, MemorySession, Runne
 use super::{FlakySession, trips_once};
 use crate::{described, stored};
 
+/// Trips the first time.
+fn trips_first() -> OutputGuardrail {
+    let trips = trips_once();
+    OutputGuardrail::new("once", move |_ctx, _agent, _output: FinalOutput| {
+        OutputVerdict::trip_if(trips(), Value::Null)
+    })
+}
+
 #[tokio::test]
 async fn a_withheld_tool_output_does_not_reach_the_session() {
     let agent: Agent = Agent::new("A")
@@ -40,14 +48,10 @@ async fn a_withheld_tool_output_does_not_reach_the_session() {
 
 #[tokio::test]
 async fn a_tripped_output_guardrail_is_reported_even_if_the_session_fails() {
-    let trips = trips_once();
     let agent: Agent = Agent::new("A")
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
         .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
-        .output_guardrail(OutputGuardrail::new(
-            "once",
-            move |_ctx, _agent, _output: FinalOutput| OutputVerdict::trip_if(trips(), Value::Null),
-        ));
+        .output_guardrail(trips_first());
     let session = FlakySession::new(1);
     let model = ScriptedModel::new().call("read", "{}");
     let runner = Runner::new(&agent).model(model).session(&session);
@@ -70,15 +74,11 @@ async fn a_tripped_output_guardrail_is_reported_even_if_the_session_fails() {
 
 #[tokio::test]
 async fn a_withheld_output_is_saved_after_the_items_not_saved_yet() {
-    let trips = trips_once();
     let agent: Agent = Agent::new("A")
         .tool(tool("look").run(|_ctx, (): ()| "there"))
         .tool(tool("read").run(|_ctx, (): ()| "the secret"))
         .tool_use_behavior(ToolUseBehavior::stop_at(["read"]))
-        .output_guardrail(OutputGuardrail::new(
-            "once",
-            move |_ctx, _agent, _output: FinalOutput| OutputVerdict::trip_if(trips(), Value::Null),
-        ));
+        .output_guardrail(trips_first());
     let model = ScriptedModel::new().call("look", "{}").call("read", "{}");
     let session = MemorySession::new();
     let without = Runner::new(&agent).model(model);

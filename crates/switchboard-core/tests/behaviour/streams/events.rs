@@ -222,7 +222,7 @@ async fn the_pieces_of_a_response_are_events_in_their_order() {
     let events = collect(&mut stream).await;
     let texts: Vec<String> = events
         .iter()
-        .skip_while(|event| !matches!(event.kind, EventKind::TurnStarted {}))
+        .skip_while(|event| !matches!(event.kind, EventKind::TurnStarted { .. }))
         .map(|event| serde_json::to_string(event).unwrap())
         .collect();
     assert_eq!(

@@ -1,14 +1,18 @@
 //! Tools that run side by side in a streamed run.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
+use switchboard_core::hooks::{HookResult, RunHooks, ToolEnd};
 use switchboard_core::run::UnknownTool;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, EventKind, Runner, tool};
+use switchboard_core::{Agent, EventKind, RunContext, RunStream, Runner, Tool, ToolContext, tool};
 use tokio::time::timeout;
 
 use super::{Signal, collect, to_json};
+use crate::stored;
 
 /// The events of tools, in short: `[type, tool]`.
 fn tool_events(events: &[Value]) -> Vec<Value> {
@@ -98,4 +102,92 @@ async fn tools_that_fail_or_do_not_exist_are_reported_as_failed() {
             }),
         ]
     );
+}
+
+/// An agent with a tool that takes a while.
+fn agent_with_slow_tool(guardrail: Option<ToolGuardrail>) -> Agent {
+    let slow = tool("slow").run(|_ctx, (): ()| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        "done"
+    });
+    let agent = Agent::new("A").tool(slow);
+    match guardrail {
+        Some(guardrail) => agent.tool_guardrail(guardrail),
+        None => agent,
+    }
+}
+
+/// The tools that ended in the rest of a stream, and whether they took any time.
+async fn ended(stream: &mut RunStream) -> Vec<(String, bool)> {
+    let events = collect(stream).await.into_iter();
+    let ended = events.filter_map(|event| match event.kind {
+        EventKind::ToolEnded { tool, seconds, .. } => Some((tool.to_string(), seconds > 0.001)),
+        _ => None,
+    });
+    ended.collect()
+}
+
+/// Hooks that fail at the first end of a tool.
+#[derive(Default)]
+struct FailsAtToolEnd(AtomicUsize);
+
+impl RunHooks for FailsAtToolEnd {
+    async fn on_tool_end(
+        &self,
+        _ctx: &RunContext,
+        _agent: &Agent,
+        _tool: &Tool,
+        _call: &ToolContext,
+        end: &ToolEnd<'_>,
+    ) -> HookResult {
+        assert!(end.duration > Duration::from_millis(1));
+        match self.0.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("not yet".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_tool_is_reported_once_also_if_a_hook_fails_and_the_run_is_resumed() {
+    let agent = agent_with_slow_tool(None);
+    for first_is_streamed in [true, false] {
+        let model = ScriptedModel::new().call("slow", "{}").say("ok");
+        let runner = Runner::new(&agent)
+            .model(model)
+            .hooks(FailsAtToolEnd::default());
+        let slow = || vec![("slow".to_owned(), true)];
+        let (error, before, after) = if first_is_streamed {
+            let mut stream = runner.stream("x");
+            let before = ended(&mut stream).await;
+            (stream.finish().await.unwrap_err(), (before, slow()), vec![])
+        } else {
+            // Nobody has listened to the first attempt.
+            let error = runner.run("x").await.unwrap_err();
+            (error, (vec![], vec![]), slow())
+        };
+        assert_eq!(before.0, before.1);
+        let mut resumed = runner.resume_stream(stored(error.run().unwrap())).unwrap();
+        assert_eq!(ended(&mut resumed).await, after);
+        assert_eq!(resumed.finish().await.unwrap().final_text(), "ok");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_whose_output_is_checked_again_is_reported_with_the_time_it_took() {
+    let asked = AtomicUsize::new(0);
+    let trips = ToolGuardrail::on_output("trips", move |_ctx: ToolContext, _output| {
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => ToolVerdict::trip("not yet"),
+            _ => ToolVerdict::Allow,
+        }
+    });
+    let agent = agent_with_slow_tool(Some(trips));
+    let model = ScriptedModel::new().call("slow", "{}").say("ok");
+    let runner = Runner::new(&agent).model(model);
+    let mut stream = runner.stream("x");
+    assert_eq!(ended(&mut stream).await, []);
+    let error = stream.finish().await.unwrap_err();
+    let mut resumed = runner.resume_stream(stored(error.run().unwrap())).unwrap();
+    assert_eq!(ended(&mut resumed).await, [("slow".to_owned(), true)]);
 }

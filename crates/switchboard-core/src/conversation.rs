@@ -1,0 +1,362 @@
+//! Conversations that outlast their runs: the record, the view, and the agent that has it.
+//!
+//! - The **record** holds all that was said and done, and only grows. Each [`Entry`] has the run, the
+//!   turn, the agent and the time.
+//! - The **view** is what the model of the current agent is shown: positions in the record, and what
+//!   filters, notes, nested history and summaries put in place of others. It is stored, so that the
+//!   next message goes on with the view as the last handoff left it.
+//! - The **agent** that has the conversation gets the next message.
+//!
+//! A run with a [`Conversation`] as its session loads the view and the agent when it begins, and
+//! commits each turn as a whole: the items, the view and the agent in one transaction. The user's
+//! message is committed with the first whole turn, so that a run that fails can be tried again.
+//!
+//! ```
+//! use switchboard_core::conversation::Conversations;
+//! use switchboard_core::testing::ScriptedModel;
+//! use switchboard_core::{Agent, Runner, filters, handoff};
+//!
+//! # futures_util::FutureExt::now_or_never(async {
+//! let model = ScriptedModel::new()
+//!     .call("transfer_to_billing", "{}")
+//!     .say("Which bill?")
+//!     .say("Done.");
+//! let billing: Agent = Agent::new("Billing");
+//! let triage = Agent::new("Triage").handoff(handoff(&billing).filter(filters::redact_pii()));
+//!
+//! let session = Conversations::in_memory().get("customer-42");
+//! let runner = Runner::new(&triage).model(model.clone()).session(&session);
+//! runner.run("My card is 4111 1111 1111 1111").await?;
+//! // The same runner: the message goes to Billing, whose model never gets the number.
+//! let result = runner.run("The one of May").await?;
+//! assert_eq!(result.last_agent().name(), "Billing");
+//! let seen = &model.requests()[2].input;
+//! assert!(!seen.iter().any(|item| item.as_json().contains("4111")));
+//! # Ok::<(), switchboard_core::Error>(())
+//! # }).unwrap().unwrap();
+//! ```
+
+mod entry;
+mod error;
+mod export;
+mod memory;
+mod open;
+mod reader;
+mod store;
+mod view;
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+pub use entry::{
+    Commit, Committed, Entry, EntryContent, Expected, Head, InvalidEntry, Revision, from_millis,
+    now, to_millis,
+};
+pub use error::{ConversationError, ConversationErrorKind};
+pub use export::Exported;
+pub use memory::MemoryStore;
+pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
+pub use store::{ConversationStore, Conversations, Found, ListQuery};
+
+use self::store::DynStore;
+use self::view::State;
+use crate::callback::BoxError;
+use crate::items::{Item, Items};
+use crate::session::Session;
+
+/// A handle to one conversation of a store, for [`Runner::session`](crate::Runner::session). It is
+/// cheap to clone, and all handles with one name are the same conversation.
+#[derive(Clone)]
+pub struct Conversation {
+    conversations: Conversations,
+    id: Arc<str>,
+}
+
+impl Conversation {
+    pub(super) fn new(conversations: Conversations, id: Arc<str>) -> Self {
+        Self { conversations, id }
+    }
+
+    /// The name of the conversation in its store.
+    pub fn name(&self) -> &str {
+        &self.id
+    }
+
+    /// The conversations of the same store.
+    pub fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    /// Returns the state of the conversation; `None` if nothing is stored.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn head(&self) -> Result<Option<Head>, BoxError> {
+        self.store().head_dyn(&self.id).await
+    }
+
+    /// Returns the name of the agent that has the conversation.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn agent(&self) -> Result<Option<Arc<str>>, BoxError> {
+        Ok(self.head().await?.and_then(|head| head.agent))
+    }
+
+    /// Gives the conversation to another agent; with `None`, the next message begins with the agent of
+    /// the runner. What the model is shown stays as it is.
+    ///
+    /// # Errors
+    /// The store's error, or a conflict with another writer.
+    pub async fn set_agent(&self, agent: Option<&str>) -> Result<(), BoxError> {
+        let agent: Option<Arc<str>> = agent.map(Arc::from);
+        let change = |state: &mut State| state.agent = agent;
+        self.change_state(change).await
+    }
+
+    /// Returns what the model of the current agent is shown.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn view(&self) -> Result<Items, BoxError> {
+        Ok(self.open(None).await?.view)
+    }
+
+    /// Returns the latest entries of the record, oldest first: items, and marks of what was refused.
+    /// Turns that were undone are not among them.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn record(&self, limit: impl Into<Option<usize>>) -> Result<Vec<Entry>, BoxError> {
+        let Some(head) = self.head().await? else {
+            return Ok(Vec::new());
+        };
+        let (state, at) = self.state_at(&head, head.revision.next).await?;
+        let current = state.extended(at, head.first, head.revision.next);
+        let is_recorded = |content: &EntryContent| {
+            matches!(content, EntryContent::Item(_) | EntryContent::Refused(_))
+        };
+        self.read_ranges(&current.record, limit.into(), is_recorded)
+            .await
+    }
+
+    /// Returns the entries at these positions, of all branches and kinds.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn entries(&self, positions: std::ops::Range<u64>) -> Result<Vec<Entry>, BoxError> {
+        self.store().read_dyn(&self.id, positions).await
+    }
+
+    /// Takes back the last message: the run that it began, with all turns and tool calls. Returns
+    /// `false` if there is nothing to take back.
+    ///
+    /// The record keeps what was taken back; [`Conversation::rewind`] leads there again.
+    ///
+    /// # Errors
+    /// The store's error, or a conflict with another writer.
+    pub async fn undo(&self) -> Result<bool, BoxError> {
+        let mut limit = 64;
+        loop {
+            let entries = self.record(limit).await?;
+            let Some(last) = entries.last() else {
+                return Ok(false);
+            };
+            let run = last.run.clone();
+            let made_before = entries.iter().rposition(|entry| entry.run != run);
+            // The run may have begun before the entries that were read.
+            if made_before.is_none() && entries.len() == limit {
+                limit *= 2;
+                continue;
+            }
+            let first = made_before.map_or(0, |index| index + 1);
+            self.rewind(entries[first].position).await?;
+            return Ok(true);
+        }
+    }
+
+    /// Goes back to what the conversation was before the entry at `position`: its items, its view and
+    /// its agent. The next message then begins a new branch; the old one stays in the record.
+    ///
+    /// To edit a message and send it again, rewind to its position and run the new text.
+    ///
+    /// # Errors
+    /// An error if `position` lies within a turn: only whole turns can be kept. The store's error, or a
+    /// conflict with another writer.
+    pub async fn rewind(&self, position: u64) -> Result<(), BoxError> {
+        let Some(head) = self.head().await? else {
+            return Err(ConversationError::not_found(&self.id).into());
+        };
+        let around = self
+            .entries(position.saturating_sub(1)..position + 1)
+            .await?;
+        if let [before, after] = &*around
+            && before.run == after.run
+            && !before.run.is_empty()
+            && (before.turn == after.turn || after.turn <= 1)
+        {
+            return Err(ConversationError::within_turn(&self.id, position).into());
+        }
+        let (state, at) = self.state_at(&head, position).await?;
+        let mut rewound = state.extended(at, head.first, position);
+        rewound.previous = head.state;
+        self.commit_state(&head, rewound).await
+    }
+
+    /// Copies the conversation to a new one of the same store, which goes on by itself. With a
+    /// position, only what came before it is copied.
+    ///
+    /// # Errors
+    /// An error if there is a conversation of that name, or if `before` lies within a turn. The
+    /// store's error.
+    pub async fn fork(
+        &self,
+        id: impl Into<Arc<str>>,
+        before: impl Into<Option<u64>>,
+    ) -> Result<Self, BoxError> {
+        let exported = self.export().await?;
+        let fork = self.conversations.get(id);
+        fork.import(&exported).await?;
+        if let Some(before) = before.into() {
+            let first = exported.entries.first().map_or(0, |entry| entry.position);
+            if let Err(error) = fork.rewind(before.saturating_sub(first)).await {
+                self.conversations.delete(&fork.id).await?;
+                return Err(error);
+            }
+        }
+        Ok(fork)
+    }
+
+    /// Sets the time after which [`Conversations::delete_expired`] deletes the conversation; `None` is
+    /// never.
+    ///
+    /// # Errors
+    /// The store's error, or a conflict with another writer.
+    pub async fn expire_at(&self, time: impl Into<Option<SystemTime>>) -> Result<(), BoxError> {
+        let Some(head) = self.head().await? else {
+            return Err(ConversationError::not_found(&self.id).into());
+        };
+        let (state, at) = self.state_at(&head, head.revision.next).await?;
+        let state = state.extended(at, head.first, head.revision.next);
+        let mut commit = self.state_commit(&head, &state)?;
+        commit.expires = Some(time.into());
+        self.commit(commit).await
+    }
+
+    /// Takes or extends the lease of the conversation.
+    pub(crate) async fn lease(&self, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        self.store().lease_dyn(&self.id, owner, time).await
+    }
+
+    /// Ends the lease of the conversation.
+    pub(crate) async fn release(&self, owner: &str) -> Result<(), BoxError> {
+        self.store().release_dyn(&self.id, owner).await
+    }
+
+    fn store(&self) -> &dyn DynStore {
+        self.conversations.store()
+    }
+
+    async fn change_state(&self, change: impl FnOnce(&mut State)) -> Result<(), BoxError> {
+        match self.head().await? {
+            Some(head) => {
+                let (state, at) = self.state_at(&head, head.revision.next).await?;
+                let mut state = state.extended(at, head.first, head.revision.next);
+                change(&mut state);
+                self.commit_state(&head, state).await
+            }
+            None => {
+                let mut state = State::default();
+                change(&mut state);
+                let agent = state.agent.clone();
+                let entry = Entry::new(state_content(&state)?);
+                let mut commit = Commit::new(Expected::New, vec![entry]);
+                commit.agent = Some(agent);
+                self.commit(commit).await
+            }
+        }
+    }
+
+    async fn commit_state(&self, head: &Head, state: State) -> Result<(), BoxError> {
+        let commit = self.state_commit(head, &state)?;
+        self.commit(commit).await
+    }
+
+    fn state_commit(&self, head: &Head, state: &State) -> Result<Commit, BoxError> {
+        let entry = Entry::new(state_content(state)?);
+        let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+        commit.agent = Some(state.agent.clone());
+        Ok(commit)
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<(), BoxError> {
+        match self.store().commit_dyn(&self.id, commit).await? {
+            Committed::At(_) => Ok(()),
+            Committed::Conflict => Err(ConversationError::conflict(&self.id).into()),
+        }
+    }
+
+    /// The items of the record with their positions.
+    async fn items(&self, limit: Option<usize>) -> Result<Vec<(u64, Item)>, BoxError> {
+        let Some(head) = self.head().await? else {
+            return Ok(Vec::new());
+        };
+        let (state, at) = self.state_at(&head, head.revision.next).await?;
+        let current = state.extended(at, head.first, head.revision.next);
+        let is_item = |content: &EntryContent| matches!(content, EntryContent::Item(_));
+        let entries = self.read_ranges(&current.record, limit, is_item).await?;
+        let items = entries.into_iter().filter_map(|entry| {
+            let item = entry.content.item().cloned()?;
+            Some((entry.position, item))
+        });
+        Ok(items.collect())
+    }
+}
+
+fn state_content(state: &State) -> Result<EntryContent, BoxError> {
+    Ok(EntryContent::State(serde_json::to_string(state)?.into()))
+}
+
+/// The record as a plain list of items, as runs with
+/// [`HistoryPolicy::Reference`](crate::run::HistoryPolicy::Reference) use it.
+impl Session for Conversation {
+    async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
+        let items = self.items(limit).await?;
+        Ok(items.into_iter().map(|(_, item)| item).collect())
+    }
+
+    async fn append(&self, items: &[Item]) -> Result<(), BoxError> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let entry = |item: &Item| Entry::new(EntryContent::Item(item.clone()));
+        let commit = Commit::new(Expected::Any, items.iter().map(entry).collect());
+        self.commit(commit).await
+    }
+
+    async fn pop(&self) -> Result<Option<Item>, BoxError> {
+        let Some((position, item)) = self.items(Some(1)).await?.pop() else {
+            return Ok(None);
+        };
+        self.change_state(|state| {
+            state.record.remove(position);
+            state.view.remove(position);
+        })
+        .await?;
+        Ok(Some(item))
+    }
+
+    async fn clear(&self) -> Result<(), BoxError> {
+        self.store().clear_dyn(&self.id).await
+    }
+
+    fn id(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
+    fn conversation(&self) -> Option<Conversation> {
+        Some(self.clone())
+    }
+}
+
+impl_debug!(Conversation, |this| this.id);

@@ -1,0 +1,284 @@
+//! A conversation that a run has loaded, and the commits of its turns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::entry::{Commit, Committed, Entry, EntryContent, Expected, Head, Revision};
+use super::view::{Ranges, State};
+use super::{Conversation, ConversationError, state_content};
+use crate::callback::BoxError;
+use crate::items::{Item, Items};
+
+/// A conversation that a run has loaded.
+#[derive(Debug)]
+pub(crate) struct OpenConversation {
+    conversation: Conversation,
+    /// What the model of the current agent is shown.
+    pub(crate) view: Items,
+    /// The notes of handoffs in it.
+    pub(crate) notes: Vec<Item>,
+    head: Option<Head>,
+    state: State,
+    state_at: Option<u64>,
+    /// The items of the view, and those committed since, with their positions.
+    known: Vec<(Item, u64)>,
+}
+
+/// What a turn adds to a conversation.
+#[derive(Debug)]
+pub(crate) struct TurnCommit<'a> {
+    /// The revision that the run has seen; `None` for a conversation that did not exist.
+    pub(crate) expected: Option<Revision>,
+    pub(crate) run: &'a Arc<str>,
+    /// The number of the commit in the run.
+    pub(crate) number: u32,
+    pub(crate) turn: u32,
+    /// New input of the run.
+    pub(crate) input: &'a [Item],
+    /// Items of the turn.
+    pub(crate) items: &'a [Item],
+    /// The agent that took the turn.
+    pub(crate) agent: Arc<str>,
+    /// The agent that gets the next message.
+    pub(crate) next_agent: Option<Arc<str>>,
+    /// What the next model call shows, where a handoff has rewritten it.
+    pub(crate) view: Option<Items>,
+    /// The notes of handoffs in the view.
+    pub(crate) notes: &'a [Item],
+    /// Further data of the conversation.
+    pub(crate) details: Option<Arc<str>>,
+}
+
+/// Input or output that a guardrail refused, as its entry stores it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Refusal<'a> {
+    /// `input` or `output`.
+    pub(crate) on: &'static str,
+    pub(crate) guardrail: &'a str,
+    /// The words, if they are kept for review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) items: Option<&'a [Item]>,
+}
+
+impl Conversation {
+    /// Loads the conversation; with a limit, the latest items of its view.
+    pub(crate) async fn open(&self, limit: Option<usize>) -> Result<OpenConversation, BoxError> {
+        let mut open = OpenConversation {
+            conversation: self.clone(),
+            view: Items::new(),
+            notes: Vec::new(),
+            head: None,
+            state: State::default(),
+            state_at: None,
+            known: Vec::new(),
+        };
+        let Some(head) = self.head().await? else {
+            return Ok(open);
+        };
+        (open.state, open.state_at) = self.state_at(&head, head.revision.next).await?;
+        let current = open
+            .state
+            .extended(open.state_at, head.first, head.revision.next);
+        let is_shown = |content: &EntryContent| content.item().is_some();
+        let entries = self.read_ranges(&current.view, limit, is_shown).await?;
+        let items = entries.into_iter().filter_map(|entry| {
+            let item = entry.content.item().cloned()?;
+            Some((item, entry.position))
+        });
+        open.known = items.collect();
+        open.view = open.known.iter().map(|(item, _)| item.clone()).collect();
+        let is_note = |position: &u64| open.state.notes.contains(position);
+        let notes = open.known.iter().filter(|(_, at)| is_note(at));
+        open.notes = notes.map(|(item, _)| item.clone()).collect();
+        open.head = Some(head);
+        Ok(open)
+    }
+}
+
+impl OpenConversation {
+    /// The name of the conversation.
+    pub(crate) fn name(&self) -> &str {
+        self.conversation.name()
+    }
+
+    /// The revision that was loaded; `None` if the conversation does not exist.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.head.as_ref().map(|head| head.revision)
+    }
+
+    /// The agent that has the conversation.
+    pub(crate) fn agent(&self) -> Option<&Arc<str>> {
+        self.head.as_ref()?.agent.as_ref()
+    }
+
+    /// Further data of the conversation.
+    pub(crate) fn details(&self) -> Option<&Arc<str>> {
+        self.head.as_ref()?.details.as_ref()
+    }
+
+    /// Commits a turn. Returns the new revision.
+    pub(crate) async fn commit(&mut self, turn: TurnCommit<'_>) -> Result<Revision, BoxError> {
+        let first = self.head.as_ref().map_or(0, |head| head.first);
+        let start = turn.expected.map_or(0, |revision| revision.next);
+        let mut entries = Vec::with_capacity(turn.input.len() + turn.items.len() + 1);
+        for item in turn.input {
+            entries.push(turn.entry(EntryContent::Item(item.clone()), 0, None));
+        }
+        let agent = Some(turn.agent.clone());
+        for item in turn.items {
+            let content = EntryContent::Item(item.clone());
+            entries.push(turn.entry(content, turn.turn, agent.clone()));
+        }
+        let added = turn.input.iter().chain(turn.items);
+        self.known.extend(added.cloned().zip(start..));
+
+        let is_new_agent = turn.next_agent != self.state.agent;
+        let state = if is_new_agent || turn.view.is_some() || self.state_at.is_none() {
+            let mut view = None;
+            if let Some(shown) = &turn.view {
+                let (ranges, replacements) = self.positions(shown, start + entries.len() as u64);
+                for item in replacements {
+                    let content = EntryContent::Replacement(item);
+                    entries.push(turn.entry(content, turn.turn, agent.clone()));
+                }
+                view = Some(ranges);
+            }
+            let at = start + entries.len() as u64;
+            let mut state = self.state.extended(self.state_at, first, at);
+            state.agent = turn.next_agent.clone();
+            if let Some(view) = view {
+                state.view = view;
+                state.notes = self.note_positions(turn.notes);
+            }
+            entries.push(turn.entry(state_content(&state)?, turn.turn, agent));
+            Some((state, at))
+        } else {
+            None
+        };
+
+        let expected = turn.expected.map_or(Expected::New, Expected::At);
+        let mut commit = Commit::new(expected, entries);
+        commit.run = turn.run.clone();
+        commit.number = turn.number;
+        commit.agent = is_new_agent.then(|| turn.next_agent.clone());
+        commit.details = turn.details;
+        let revision = self.store(commit).await?;
+        if let Some((state, at)) = state {
+            self.state = state;
+            self.state_at = Some(at);
+        }
+        Ok(revision)
+    }
+
+    /// Replaces the view, and commits that at once.
+    pub(crate) async fn rewrite(&mut self, view: Items) -> Result<(), BoxError> {
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        let (first, revision) = (head.first, head.revision);
+        let (ranges, replacements) = self.positions(&view, revision.next);
+        let replacements = replacements.into_iter().map(EntryContent::Replacement);
+        let mut entries: Vec<Entry> = replacements.map(Entry::new).collect();
+        let at = revision.next + entries.len() as u64;
+        let mut state = self.state.extended(self.state_at, first, at);
+        state.view = ranges;
+        self.notes
+            .retain(|note| view.iter().any(|item| item == note));
+        state.notes = self.note_positions(&self.notes);
+        entries.push(Entry::new(state_content(&state)?));
+        self.store(Commit::new(Expected::At(revision), entries))
+            .await?;
+        self.state = state;
+        self.state_at = Some(at);
+        self.view = view;
+        Ok(())
+    }
+
+    /// Records that a guardrail has refused something. The mark is no part of any view.
+    pub(crate) async fn commit_refusal(
+        &mut self,
+        run: &Arc<str>,
+        number: u32,
+        agent: Arc<str>,
+        refusal: &Refusal<'_>,
+    ) -> Result<Revision, BoxError> {
+        let content = EntryContent::Refused(serde_json::to_string(refusal)?.into());
+        let entry = Entry::new(content)
+            .made_in(run.clone(), 0, number)
+            .made_by(Some(agent));
+        let mut commit = Commit::new(Expected::Any, vec![entry]);
+        commit.run = run.clone();
+        commit.number = number;
+        self.store(commit).await
+    }
+
+    async fn store(&mut self, commit: Commit) -> Result<Revision, BoxError> {
+        let (agent, details, time) = (commit.agent.clone(), commit.details.clone(), commit.time);
+        let id = self.conversation.id.clone();
+        let committed = self.conversation.store().commit_dyn(&id, commit).await?;
+        let Committed::At(revision) = committed else {
+            return Err(ConversationError::conflict(&id).into());
+        };
+        let head = self
+            .head
+            .get_or_insert_with(|| Head::new(id, revision, time));
+        head.revision = revision;
+        if let Some(agent) = agent {
+            head.agent = agent;
+        }
+        if details.is_some() {
+            head.details = details;
+        }
+        Ok(revision)
+    }
+
+    /// The positions of the items of a view, and the items that the conversation does not have, which
+    /// get the positions from `next` on.
+    fn positions(&mut self, view: &Items, next: u64) -> (Ranges, Vec<Item>) {
+        let mut known: FxHashMap<&str, VecDeque<u64>> = FxHashMap::default();
+        for (item, position) in &self.known {
+            known
+                .entry(item.as_json())
+                .or_default()
+                .push_back(*position);
+        }
+        let mut replacements = Vec::new();
+        let mut new = Vec::new();
+        let ranges = view
+            .iter()
+            .map(|item| match known.get_mut(item.as_json()) {
+                // Equal items stand for each other; the last one may be shown again.
+                Some(positions) if positions.len() > 1 => positions.pop_front().unwrap_or_default(),
+                Some(positions) => positions[0],
+                None => {
+                    let position = next + replacements.len() as u64;
+                    replacements.push(item.clone());
+                    new.push((item.clone(), position));
+                    position
+                }
+            })
+            .collect();
+        self.known.extend(new);
+        (ranges, replacements)
+    }
+
+    fn note_positions(&self, notes: &[Item]) -> Vec<u64> {
+        let known = self.known.iter().rev();
+        let position = |note: &Item| {
+            let mut known = known.clone();
+            known.find_map(|(item, position)| (item == note).then_some(*position))
+        };
+        notes.iter().filter_map(position).collect()
+    }
+}
+
+impl TurnCommit<'_> {
+    fn entry(&self, content: EntryContent, turn: u32, agent: Option<Arc<str>>) -> Entry {
+        Entry::new(content)
+            .made_in(self.run.clone(), turn, self.number)
+            .made_by(agent)
+    }
+}

@@ -1,0 +1,225 @@
+//! Undoing, rewinding, forking, exporting and importing.
+
+use std::time::{Duration, SystemTime};
+
+use switchboard_core::conversation::{
+    Conversation, ConversationError, ConversationErrorKind, Conversations, Exported,
+};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{Agent, Item, Runner, Session, filters, handoff, tool};
+
+use super::shown;
+use crate::described;
+
+fn kind(error: &switchboard_core::callback::BoxError) -> ConversationErrorKind {
+    error.downcast_ref::<ConversationError>().unwrap().kind()
+}
+
+/// A conversation with a handoff, a redaction and a tool call.
+async fn with_handoff(model: &ScriptedModel) -> (Agent, Conversation) {
+    let billing: Agent = Agent::new("Billing").tool(tool("look_up").run(|_ctx, (): ()| "42"));
+    let triage = Agent::new("Triage").handoff(handoff(&billing).filter(filters::redact_pii()));
+    let session = Conversations::in_memory().get("c");
+    let runner = Runner::new(&triage).model(model.clone()).session(&session);
+    runner.run("Hello").await.unwrap();
+    runner.run("My card is 4111 1111 1111 1111").await.unwrap();
+    (triage, session)
+}
+
+fn script() -> ScriptedModel {
+    ScriptedModel::new()
+        .say("Hi.")
+        .call("transfer_to_billing", "{}")
+        .call("look_up", "{}")
+        .say("It is 42.")
+}
+
+#[tokio::test]
+async fn undoing_takes_back_a_message_with_its_handoff_and_its_tool_calls() {
+    let model = script().say("What else?").say("Ok.");
+    let (triage, session) = with_handoff(&model).await;
+    assert_eq!(session.agent().await.unwrap().as_deref(), Some("Billing"));
+    assert!(session.undo().await.unwrap());
+    assert_eq!(session.agent().await.unwrap().as_deref(), Some("Triage"));
+    let items = session.load(None).await.unwrap();
+    assert_eq!(described(&items), ["user: Hello", "assistant: Hi."]);
+
+    let runner = Runner::new(&triage).model(model.clone()).session(&session);
+    runner.run("Never mind").await.unwrap();
+    let last = shown(&model).pop().unwrap();
+    assert_eq!(last, ["user: Hello", "assistant: Hi.", "user: Never mind"]);
+    // The old branch is still in the record, and leads to it again.
+    let all = session.entries(0..100).await.unwrap();
+    let is_old = |item: &Item| item.text().is_some_and(|text| text == "It is 42.");
+    let old = all
+        .iter()
+        .find(|entry| entry.content.item().is_some_and(is_old));
+    session.rewind(old.unwrap().position + 1).await.unwrap();
+    assert_eq!(session.agent().await.unwrap().as_deref(), Some("Billing"));
+    runner.run("And now?").await.unwrap();
+    let last = shown(&model).pop().unwrap();
+    assert_eq!(last[2], "user: My card is [CARD]");
+    assert_eq!(
+        last[last.len() - 2..],
+        ["assistant: It is 42.", "user: And now?"]
+    );
+
+    for left in [2, 1, 0] {
+        assert!(session.undo().await.unwrap());
+        let entries = session.record(None).await.unwrap();
+        let messages = entries.iter().filter(|entry| entry.agent.is_none()).count();
+        assert_eq!(messages, left);
+    }
+    assert!(!session.undo().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_message_is_edited_by_rewinding_to_it() {
+    let model = script().say("It is gold.");
+    let (triage, session) = with_handoff(&model).await;
+    let record = session.record(None).await.unwrap();
+    let message = record.iter().find(|entry| entry.agent.is_none()).unwrap();
+    session.rewind(message.position).await.unwrap();
+    let runner = Runner::new(&triage).model(model.clone()).session(&session);
+    runner.run("Hello, what is my tier?").await.unwrap();
+    let last = shown(&model).pop().unwrap();
+    assert_eq!(last, ["user: Hello, what is my tier?"]);
+}
+
+#[tokio::test]
+async fn only_whole_turns_can_be_kept() {
+    let (_, session) = with_handoff(&script()).await;
+    let record = session.record(None).await.unwrap();
+    let at = |text: &str| {
+        let is_it = |item: &Item| item.as_json().contains(text);
+        let found = record
+            .iter()
+            .find(|entry| entry.content.item().is_some_and(is_it));
+        found.unwrap().position
+    };
+    for inside in ["Hi.", "transfer_to_billing", "call_1", "\"42\""] {
+        let error = session.rewind(at(inside)).await.unwrap_err();
+        assert_eq!(kind(&error), ConversationErrorKind::WithinTurn, "{inside}");
+    }
+    // Between the turns of a run: after the handoff.
+    session.rewind(at("look_up")).await.unwrap();
+    assert_eq!(session.agent().await.unwrap().as_deref(), Some("Billing"));
+    let view = session.view().await.unwrap();
+    assert_eq!(view.len(), 5);
+    assert!(!view.iter().any(|item| item.as_json().contains("4111")));
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_by_itself() {
+    let model = script().say("In the fork.").say("In the original.");
+    let (triage, session) = with_handoff(&model).await;
+    let fork = session.fork("copy", None).await.unwrap();
+    let error = session.fork("copy", None).await.unwrap_err();
+    assert_eq!(kind(&error), ConversationErrorKind::Exists);
+    for conversation in [&fork, &session] {
+        let runner = Runner::new(&triage)
+            .model(model.clone())
+            .session(conversation);
+        runner.run("Where am I?").await.unwrap();
+    }
+    let [.., in_fork, in_original] = &shown(&model)[..] else {
+        panic!("two requests");
+    };
+    assert_eq!(in_fork, in_original);
+    assert_eq!(fork.agent().await.unwrap().as_deref(), Some("Billing"));
+
+    let second = session.record(None).await.unwrap()[2].position;
+    let early = session.fork("early", second).await.unwrap();
+    assert_eq!(early.agent().await.unwrap().as_deref(), Some("Triage"));
+    assert_eq!(early.view().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_exported_conversation_is_the_same_in_another_store() {
+    let model = script().say("Bye.");
+    let (triage, session) = with_handoff(&model).await;
+    session.undo().await.unwrap();
+    session.clear().await.unwrap();
+    let runner = Runner::new(&triage).model(script()).session(&session);
+    runner.run("Hello").await.unwrap();
+    runner.run("My card is 4111 1111 1111 1111").await.unwrap();
+
+    let json = serde_json::to_string(&session.export().await.unwrap()).unwrap();
+    let exported: Exported = serde_json::from_str(&json).unwrap();
+    let copy = Conversations::in_memory().get("elsewhere");
+    copy.import(&exported).await.unwrap();
+    assert_eq!(copy.view().await.unwrap(), session.view().await.unwrap());
+    assert_eq!(
+        copy.load(None).await.unwrap(),
+        session.load(None).await.unwrap()
+    );
+    assert_eq!(copy.agent().await.unwrap(), session.agent().await.unwrap());
+    let times = |entries: Vec<switchboard_core::conversation::Entry>| -> Vec<SystemTime> {
+        entries.iter().map(|entry| entry.time).collect()
+    };
+    assert_eq!(
+        times(copy.record(None).await.unwrap()),
+        times(session.record(None).await.unwrap())
+    );
+    let error = copy.import(&exported).await.unwrap_err();
+    assert_eq!(kind(&error), ConversationErrorKind::Exists);
+    assert!(
+        serde_json::from_str::<Exported>(&json.replace("\"item\"", "\"thing\"")).is_err(),
+        "an entry of an unknown kind"
+    );
+}
+
+#[tokio::test]
+async fn the_last_entries_are_read_without_the_others() {
+    let conversations = Conversations::in_memory();
+    let session = conversations.get("c");
+    for number in 0..1_000 {
+        let item = Item::user(number.to_string());
+        session.append(&[item]).await.unwrap();
+    }
+    let last = session.record(50).await.unwrap();
+    assert_eq!(last.len(), 50);
+    assert_eq!(last[0].position, 950);
+    assert_eq!(session.load(Some(3)).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_popped_item_is_gone_from_the_view_too() {
+    let session = Conversations::in_memory().get("c");
+    session
+        .append(&[Item::user("1"), Item::user("2")])
+        .await
+        .unwrap();
+    assert_eq!(session.pop().await.unwrap(), Some(Item::user("2")));
+    session.append(&[Item::user("3")]).await.unwrap();
+    let view = session.view().await.unwrap();
+    assert_eq!(described(&view), ["user: 1", "user: 3"]);
+    assert_eq!(session.pop().await.unwrap(), Some(Item::user("3")));
+    assert_eq!(session.pop().await.unwrap(), Some(Item::user("1")));
+    assert_eq!(session.pop().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn conversations_are_listed_searched_and_removed_when_their_time_has_passed() {
+    let conversations = Conversations::in_memory();
+    for name in ["a", "b"] {
+        let session = conversations.get(name);
+        session
+            .append(&[Item::user(format!("Hello from {name}"))])
+            .await
+            .unwrap();
+    }
+    let found = conversations.search("hello FROM b", 10).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(&*found[0].conversation, "b");
+    let past = SystemTime::now() - Duration::from_secs(1);
+    conversations.get("a").expire_at(past).await.unwrap();
+    let future = SystemTime::now() + Duration::from_secs(1_000);
+    conversations.get("b").expire_at(future).await.unwrap();
+    assert_eq!(conversations.delete_expired().await.unwrap(), 1);
+    let left = conversations.list(None).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(&*left[0].id, "b");
+    let kept = conversations.get("b").load(None).await.unwrap();
+    assert_eq!(described(&kept), ["user: Hello from b"]);
+}

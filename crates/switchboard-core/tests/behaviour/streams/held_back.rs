@@ -1,0 +1,223 @@
+//! Outputs that are held back until guardrails have passed them.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use switchboard_core::agent::ToolUseBehavior;
+use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+use switchboard_core::model::ModelEvent;
+use switchboard_core::run::{Fallback, StreamedOutput};
+use switchboard_core::stream::StreamEvent;
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{
+    Agent, ErrorKind, EventKind, FinalOutput, Item, ModelResponse, Runner, tool,
+};
+
+/// The events of a run as JSON, and their error.
+async fn events(runner: &Runner) -> (Vec<String>, Option<ErrorKind>) {
+    let mut stream = runner.stream("Hi");
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push(serde_json::to_string(&event).unwrap());
+    }
+    let error = stream.finish().await.err();
+    (events, error.map(|error| error.kind()))
+}
+
+fn types(events: &[String]) -> Vec<String> {
+    let name = |event: &String| serde_json::from_str::<Value>(event).unwrap()["type"].clone();
+    let names = events.iter().map(name);
+    names
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn no_falcon() -> OutputGuardrail {
+    OutputGuardrail::new("codename", |_ctx, _agent, output: FinalOutput| {
+        OutputVerdict::trip_if(output.text().contains("Falcon"), "the codename")
+    })
+}
+
+/// A model that streams a message in these pieces.
+fn pieces(pieces: &[&str]) -> ScriptedModel {
+    streaming(ScriptedModel::new(), pieces)
+}
+
+fn streaming(model: ScriptedModel, pieces: &[&str]) -> ScriptedModel {
+    let text = pieces.concat();
+    let deltas = pieces.iter().map(|piece| ModelEvent::TextDelta {
+        item: "msg_1".into(),
+        text: (*piece).to_owned(),
+    });
+    let mut response = ModelResponse::default();
+    response.output = vec![Item::output_message("msg_1", &text)];
+    let events = deltas.chain([ModelEvent::Completed(response)]);
+    model.stream_events(events.collect::<Vec<_>>())
+}
+
+#[tokio::test]
+async fn an_output_that_a_guardrail_refuses_is_never_shown() {
+    let agent: Agent = Agent::new("A").output_guardrail(no_falcon());
+    let runner = Runner::new(&agent).model(pieces(&["It is ", "Falcon", "."]));
+    let (events, error) = events(&runner).await;
+    assert_eq!(error, Some(ErrorKind::OutputGuardrail));
+    assert!(!events.concat().contains("Falcon"), "{events:#?}");
+    assert_eq!(
+        types(&events),
+        [
+            "run_started",
+            "agent_updated",
+            "turn_started",
+            "usage",
+            "guardrail",
+            "run_failed"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_output_that_passes_is_shown_in_order() {
+    let agent: Agent = Agent::new("A").output_guardrail(no_falcon());
+    let runner = Runner::new(&agent).model(pieces(&["It is ", "a hawk", "."]));
+    let (held, _) = events(&runner).await;
+    let plain = types(&held);
+    let expected = "run_started agent_updated turn_started text_delta text_delta text_delta usage \
+                    item guardrail run_finished";
+    assert_eq!(plain, expected.split_whitespace().collect::<Vec<_>>());
+    let runner = Runner::new(&agent)
+        .model(pieces(&["It is ", "Falcon", "."]))
+        .streamed_output(StreamedOutput::AtOnce);
+    let (at_once, _) = events(&runner).await;
+    assert_eq!(types(&at_once)[..8], plain[..8]);
+    assert!(at_once.concat().contains("Falcon"));
+}
+
+#[tokio::test]
+async fn a_replaced_output_is_shown_in_place_of_the_one_that_the_model_gave() {
+    let masked = OutputGuardrail::replacing("masked", |_ctx, _agent, output: FinalOutput| {
+        Some(output.text().replace("Falcon", "[NAME]"))
+    });
+    let agent: Agent = Agent::new("A").output_guardrail(masked);
+    let runner = Runner::new(&agent).model(pieces(&["It is ", "Falcon", "."]));
+    let (events, error) = events(&runner).await;
+    assert_eq!(error, None);
+    assert!(!events.concat().contains("Falcon"), "{events:#?}");
+    let deltas: Vec<&String> = events
+        .iter()
+        .filter(|event| event.contains("text_delta"))
+        .collect();
+    assert_eq!(deltas.len(), 1);
+    assert!(
+        deltas[0].contains(r#""text":"It is [NAME].""#),
+        "{deltas:?}"
+    );
+    assert!(
+        events
+            .iter()
+            .any(|event| event.contains("message_output_created"))
+    );
+}
+
+#[tokio::test]
+async fn text_beside_a_call_is_shown_once_it_is_known_not_to_be_the_output() {
+    let model = ScriptedModel::new()
+        .reply([
+            Item::output_message("msg_1", "Let me see."),
+            Item::function_call("call_1", "look", "{}"),
+        ])
+        .say("A hawk.");
+    let agent: Agent = Agent::new("A")
+        .tool(tool("look").run(|_ctx, (): ()| "a hawk"))
+        .output_guardrail(no_falcon());
+    let (events, _) = events(&Runner::new(&agent).model(model)).await;
+    let position = |what: &str| {
+        events
+            .iter()
+            .position(|event| event.contains(what))
+            .unwrap()
+    };
+    assert!(position("Let me see.") < position("tool_started"));
+}
+
+#[tokio::test]
+async fn guardrails_that_judge_parts_let_sentences_through_and_stop_the_model() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let parts = seen.clone();
+    let agent: Agent = Agent::new("A").output_guardrail(
+        OutputGuardrail::new("codename", move |_ctx, _agent, output: FinalOutput| {
+            parts.lock().unwrap().push(output.text().into_owned());
+            OutputVerdict::trip_if(output.text().contains("Falcon"), "the codename")
+        })
+        .judging_parts(),
+    );
+    let model = pieces(&["It is a bird", ". ", "It is ", "Falcon.", " Do not tell."]);
+    let runner = Runner::new(&agent).model(model);
+    let (events, error) = events(&runner).await;
+    assert_eq!(error, Some(ErrorKind::OutputGuardrail));
+    assert_eq!(
+        *seen.lock().unwrap(),
+        ["It is a bird. ", "It is a bird. It is Falcon."]
+    );
+    let all = events.concat();
+    assert!(all.contains("It is a bird"), "{events:#?}");
+    assert!(
+        !all.contains("Falcon") && !all.contains("It is \""),
+        "{events:#?}"
+    );
+}
+
+#[tokio::test]
+async fn the_result_of_a_tool_that_ends_the_run_is_held_back_too() {
+    for replaces in [false, true] {
+        let guardrail = if replaces {
+            OutputGuardrail::replacing("masked", |_ctx, _agent, _output| Some("[NAME]"))
+        } else {
+            no_falcon()
+        };
+        let agent: Agent = Agent::new("A")
+            .tool(tool("look").run(|_ctx, (): ()| "Falcon"))
+            .tool_use_behavior(ToolUseBehavior::stop_on_first_tool())
+            .output_guardrail(guardrail);
+        let model = ScriptedModel::new().call("look", "{}");
+        let (events, error) = events(&Runner::new(&agent).model(model)).await;
+        assert_eq!(error.is_none(), replaces);
+        assert!(!events.concat().contains("Falcon"), "{events:#?}");
+        let ended = events.iter().find(|event| event.contains("tool_ended"));
+        assert_eq!(ended.unwrap().contains("[NAME]"), replaces, "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_recovered_from_is_not_shown_where_outputs_are_held_back() {
+    let refusal = Item::from_json(
+        r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"refusal","refusal":"Falcon"}]}"#,
+    );
+    let model = ScriptedModel::new().reply([refusal.unwrap()]);
+    let agent: Agent = Agent::new("A").output_guardrail(no_falcon());
+    let runner = Runner::new(&agent)
+        .model(model)
+        .recover(|_ctx, _failure| Some(Fallback::from("Sorry.")));
+    let (events, error) = events(&runner).await;
+    assert_eq!(error, None);
+    assert!(!events.concat().contains("Falcon"), "{events:#?}");
+    assert!(events.concat().contains("Sorry."));
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_shows_nothing_that_was_held_back() {
+    let agent: Agent = Agent::new("A").output_guardrail(no_falcon());
+    let slow = ScriptedModel::new().delay(std::time::Duration::from_secs(600));
+    let runner = Runner::new(&agent).model(streaming(slow, &["It is ", "a hawk", "."]));
+    let mut stream = runner.stream("Hi");
+    let mut seen: Vec<StreamEvent> = Vec::new();
+    while let Some(event) = stream.next().await {
+        if matches!(event.kind, EventKind::TurnStarted { .. }) {
+            stream.stop();
+        }
+        seen.push(event);
+    }
+    assert!(matches!(
+        seen.last().unwrap().kind,
+        EventKind::RunStopped { .. }
+    ));
+}

@@ -1,0 +1,64 @@
+//! Opens the store of an address.
+
+use switchboard_core::conversation::Conversations;
+
+use crate::error::{Place, StoreError, StoreErrorKind};
+
+/// Opens the store of an address.
+///
+/// | address | store | feature |
+/// | --- | --- | --- |
+/// | `memory:` | in memory, as long as the program runs | |
+/// | `sqlite:conversations.db`, `sqlite:/data/conversations.db` | `SqliteStore`, in the file of that path | `sqlite` |
+///
+/// The path of `sqlite:` is taken as it is, without escapes. `sqlite:///data/conversations.db` is
+/// another way to write `sqlite:/data/conversations.db`.
+///
+/// ```
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let conversations = switchboard_sessions::open("memory:").await?;
+/// # assert_eq!(conversations.list(None).await?, []);
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
+/// # })?;
+/// # Ok::<(), switchboard_core::callback::BoxError>(())
+/// ```
+///
+/// # Errors
+/// Returns an error if the scheme is unknown or its feature is off, or if the store cannot be opened.
+pub async fn open(address: &str) -> Result<Conversations, StoreError> {
+    let (scheme, rest) = address.split_once(':').unwrap_or(("", address));
+    match scheme {
+        "memory" if rest.is_empty() => Ok(Conversations::in_memory()),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            let store = crate::SqliteStore::open(path).await?;
+            Ok(Conversations::new(store))
+        }
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite" => Err(without_feature(scheme, "sqlite")),
+        _ => Err(unknown(scheme)),
+    }
+}
+
+/// Only the scheme is told: the rest may hold a password.
+fn unknown(scheme: &str) -> StoreError {
+    let message = "an address is `memory:` or `sqlite:PATH`, as in sqlite:conversations.db";
+    StoreError::new(StoreErrorKind::Address, place(scheme), message)
+}
+
+fn place(scheme: &str) -> Place {
+    match scheme {
+        "" => Place::Server("an address without a scheme".to_owned()),
+        _ => Place::Server(format!("{scheme}:…")),
+    }
+}
+
+#[allow(dead_code, reason = "not called if all features are on")]
+fn without_feature(scheme: &str, feature: &str) -> StoreError {
+    let message = format!(
+        "this program was built without the feature {feature:?}; turn it on for the crate \
+         `switchboard` (or `switchboard-sessions`)"
+    );
+    StoreError::new(StoreErrorKind::Feature, place(scheme), message)
+}
