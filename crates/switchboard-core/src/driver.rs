@@ -84,7 +84,7 @@ pub(super) struct Driver<C> {
     events: Option<EventChannel>,
     /// The stored conversation, once it is loaded.
     conversation: Option<Box<AttachedConversation>>,
-    lease: Option<Lease>,
+    lease: Option<Box<Lease>>,
     /// Events that wait for the verdict of output guardrails.
     held: HeldEvents,
     /// Keys of the items of this turn that listeners were notified of.

@@ -318,7 +318,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             waited += next;
             pause = (pause * 2).min(longest);
         }
-        self.lease = Some(lease);
+        self.lease = Some(Box::new(lease));
         Ok(())
     }
 
