@@ -214,6 +214,16 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
+    /// The store of sessions: sqlite:PATH, postgres://... or redis://...
+    ///
+    /// Without it, the store that the team file names, or else the data folder.
+    #[arg(long, value_name = "URL", requires = "session")]
+    pub(crate) store: Option<String>,
+
+    /// Go on with a session of another team, or of an agent that is gone
+    #[arg(long, requires = "session")]
+    pub(crate) force: bool,
+
     /// Begin with this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

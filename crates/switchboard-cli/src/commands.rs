@@ -62,7 +62,8 @@ async fn open_conversation(
     args: &args::Talk,
 ) -> Result<(Conversation, Option<TraceFile>), Failure> {
     let trace = args.trace.as_deref().map(TraceFile::create).transpose()?;
-    let store = ConversationStore::open(args.session.as_deref()).await?;
+    let address = args.store.as_deref().or_else(|| team.open.store());
+    let store = ConversationStore::open(args.session.as_deref(), address).await?;
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
-    Ok((conversation, trace))
+    Ok((conversation.take_over(args.force), trace))
 }

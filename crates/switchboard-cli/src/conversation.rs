@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use switchboard_core::run::RunStatus;
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StreamEvent};
-use switchboard_core::{Agent, ErrorKind, Item, RunResult};
+use switchboard_core::{ErrorKind, Item, RunResult};
 use switchboard_teamfile::Context;
 
 use crate::conversation_store::ConversationStore;
@@ -24,7 +24,10 @@ const TICK: Duration = Duration::from_millis(100);
 pub(crate) struct Conversation {
     team: LoadedTeam,
     store: ConversationStore,
-    agent: Agent<Context>,
+    /// The name of the agent that has the conversation.
+    agent: String,
+    /// Set if a conversation of another team is taken over.
+    takes_over: bool,
     trace: Option<TraceFile>,
     began: Instant,
 }
@@ -50,16 +53,19 @@ impl Conversation {
         trace: Option<TraceFile>,
     ) -> Result<Self, Failure> {
         let agent = match agent {
-            Some(name) => team.agent(name)?,
+            Some(name) => {
+                let agent = team.agent(name)?.name().to_owned();
+                store.set_agent(&agent).await?;
+                agent
+            }
             None => {
                 let stored = store.agent().await?;
-                // The team may have changed since the agent was stored.
-                let stored = stored.and_then(|name| team.get(&name));
-                stored.unwrap_or_else(|| team.open.start())
+                stored.unwrap_or_else(|| team.open.start().name().to_owned())
             }
         };
         Ok(Self {
-            agent: agent.clone(),
+            agent,
+            takes_over: false,
             team,
             store,
             trace,
@@ -67,9 +73,15 @@ impl Conversation {
         })
     }
 
+    /// Goes on with a conversation of another team as well.
+    pub(crate) fn take_over(mut self, takes_over: bool) -> Self {
+        self.takes_over = takes_over;
+        self
+    }
+
     /// The name of the agent that has the conversation.
     pub(crate) fn agent(&self) -> &str {
-        self.agent.name()
+        &self.agent
     }
 
     /// The team.
@@ -90,7 +102,7 @@ impl Conversation {
     /// Deletes the conversation and begins again with the team's first agent.
     pub(crate) async fn reset(&mut self) -> Result<(), Failure> {
         self.store.clear().await?;
-        self.agent = self.team.open.start().clone();
+        self.agent = self.team.open.start().name().to_owned();
         Ok(())
     }
 
@@ -147,8 +159,8 @@ impl Conversation {
         }
         match stream.finish().await {
             Ok(result) => {
-                self.agent = result.last_agent().clone();
-                let stored = self.store_result(&result, &incomplete_message).await;
+                let stored = self.store_stopped(&result, &incomplete_message).await;
+                self.refresh_agent(result.last_agent().name()).await;
                 if let Err(failure) = stored {
                     return self.write_store_failure(&result, &failure, sink);
                 }
@@ -159,10 +171,8 @@ impl Conversation {
                 })
             }
             Err(error) => {
-                if let Some(agent) = error.run().and_then(|run| self.team.get(run.agent())) {
-                    self.agent = agent.clone();
-                    // The run's failure is reported; that of the session may be the same one.
-                    let _ = self.store.set_agent(self.agent.name()).await;
+                if let Some(run) = error.run() {
+                    self.refresh_agent(run.agent()).await;
                 }
                 self.write_last(last, sink)?;
                 if let Some(help) = run_error::help(&error) {
@@ -174,25 +184,33 @@ impl Conversation {
     }
 
     fn stream(&self, message: &str) -> RunStream<Context> {
-        let runner = self.team.runner(&self.agent).session(self.store.handle());
+        let runner = self.team.runner().session(self.store.conversation());
+        let runner = runner.take_over_conversations(self.takes_over);
         match &self.trace {
             Some(trace) => runner.tracer(trace.clone()).stream(message),
             None => runner.stream(message),
         }
     }
 
-    /// Stores the agent, and the part of a stopped message that the user has read.
-    async fn store_result(
+    /// Stores the message of a run that the user has stopped, and the part of the answer that the user
+    /// has read. The run itself stores whole turns only.
+    async fn store_stopped(
         &self,
         result: &RunResult<Context>,
         incomplete_message: &str,
     ) -> Result<(), Failure> {
-        self.store.set_agent(self.agent.name()).await?;
-        if result.status() != RunStatus::Completed && !incomplete_message.trim().is_empty() {
-            let item = Item::assistant(incomplete_message);
-            self.store.append(item).await?;
+        if result.status() == RunStatus::Completed || incomplete_message.trim().is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let mut items = result.run().unsaved_items().to_vec();
+        items.push(Item::assistant(incomplete_message));
+        self.store.append(&items).await
+    }
+
+    /// Reads which agent gets the next message; `last` if that cannot be read.
+    async fn refresh_agent(&mut self, last: &str) {
+        let stored = self.store.agent().await.ok().flatten();
+        self.agent = stored.unwrap_or_else(|| last.to_owned());
     }
 
     /// Writes that the run has failed, as the conversation could not be stored after it.
@@ -205,7 +223,7 @@ impl Conversation {
         let (message, help) = failure.message_and_help();
         let kind = EventKind::run_failed(ErrorKind::Session, message, result.run());
         let turns = result.run().turns();
-        self.write(StreamEvent::new(kind, self.agent.name(), turns), sink)?;
+        self.write(StreamEvent::new(kind, &*self.agent, turns), sink)?;
         if let Some(help) = help {
             sink.write_help(&help)?;
         }

@@ -1,31 +1,30 @@
-//! The storage of a conversation: in memory, or with `--session NAME` in the user's data folder.
+//! The storage of a conversation: in memory, or with `--session NAME` in a store.
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::items::Items;
-use switchboard_core::session::SessionHandle;
-use switchboard_core::{Item, MemorySession};
-use switchboard_sessions::SqliteStore;
+use switchboard_core::{Item, Session as _};
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
 
 /// Stores a conversation, and the agent that has it.
-pub(crate) enum ConversationStore {
-    /// As long as the program runs. The agent is not stored.
-    Memory(MemorySession),
-    /// In the database of the data folder.
-    Database(Conversation),
+#[derive(Clone)]
+pub(crate) struct ConversationStore {
+    conversation: Conversation,
 }
 
 impl ConversationStore {
-    /// Creates a conversation store in memory.
+    /// Creates a conversation in memory.
     pub(crate) fn in_memory() -> Self {
-        Self::Memory(MemorySession::new())
+        Self {
+            conversation: Conversations::in_memory().get("conversation"),
+        }
     }
 
-    /// Opens the session of this name; without a name, the store is in memory.
-    pub(crate) async fn open(name: Option<&str>) -> Result<Self, Failure> {
+    /// Opens the session of this name; without a name, it is in memory. The store is that of `address`,
+    /// or else the database of the data folder.
+    pub(crate) async fn open(name: Option<&str>, address: Option<&str>) -> Result<Self, Failure> {
         let Some(name) = name else {
             return Ok(Self::in_memory());
         };
@@ -35,61 +34,55 @@ impl ConversationStore {
                 "give it one, as in --session tuesday",
             ));
         }
-        let path = data_folder::open()?.join("sessions.db");
-        let store = SqliteStore::open(path).await.map_err(failure)?;
-        Ok(Self::Database(Conversations::new(store).get(name)))
+        let address = match address {
+            Some(address) => address.to_owned(),
+            None => {
+                let path = data_folder::open()?.join("sessions.db");
+                format!("sqlite:{}", path.display())
+            }
+        };
+        let conversations = switchboard_sessions::open(&address).await;
+        let conversations = conversations.map_err(failure)?;
+        Ok(Self {
+            conversation: conversations.get(name),
+        })
     }
 
-    /// The session for a run.
-    pub(crate) fn handle(&self) -> SessionHandle {
-        match self {
-            Self::Memory(session) => session.clone().into(),
-            Self::Database(conversation) => conversation.clone().into(),
-        }
+    /// The conversation, for a run.
+    pub(crate) fn conversation(&self) -> &Conversation {
+        &self.conversation
     }
 
-    /// The name of the agent that was stored last.
+    /// The name of the agent that has the conversation, if a run was stored.
     pub(crate) async fn agent(&self) -> Result<Option<String>, Failure> {
-        match self {
-            Self::Memory(_) => Ok(None),
-            Self::Database(conversation) => {
-                let agent = conversation.agent().await.map_err(failure)?;
-                Ok(agent.map(|agent| agent.to_string()))
-            }
-        }
+        let agent = self.conversation.agent().await.map_err(failure)?;
+        Ok(agent.map(|agent| agent.to_string()))
     }
 
-    /// Stores the name of the agent that has the conversation.
+    /// Gives the conversation to an agent.
     pub(crate) async fn set_agent(&self, agent: &str) -> Result<(), Failure> {
-        match self {
-            Self::Memory(_) => Ok(()),
-            Self::Database(conversation) => {
-                let set = conversation.set_agent(Some(agent)).await;
-                set.map_err(failure)
-            }
-        }
+        let set = self.conversation.set_agent(Some(agent)).await;
+        set.map_err(failure)
     }
 
     /// Loads the items of the conversation.
     pub(crate) async fn items(&self) -> Result<Items, Failure> {
-        self.handle().load(None).await.map_err(failure)
+        self.conversation.load(None).await.map_err(failure)
     }
 
-    /// Adds an item to the conversation.
-    pub(crate) async fn append(&self, item: Item) -> Result<(), Failure> {
-        self.handle().append(&[item]).await.map_err(failure)
+    /// Adds items to the conversation.
+    pub(crate) async fn append(&self, items: &[Item]) -> Result<(), Failure> {
+        self.conversation.append(items).await.map_err(failure)
     }
 
     /// Deletes the items of the conversation.
     pub(crate) async fn clear(&self) -> Result<(), Failure> {
-        self.handle().clear().await.map_err(failure)
+        self.conversation.clear().await.map_err(failure)
     }
 
-    /// Closes the database, if the conversation is in one.
+    /// Closes the store.
     pub(crate) async fn close(&self) {
-        if let Self::Database(conversation) = self {
-            conversation.conversations().close().await;
-        }
+        self.conversation.conversations().close().await;
     }
 }
 
@@ -99,8 +92,8 @@ fn failure(error: impl Into<BoxError>) -> Failure {
         exit: Exit::Failed,
         message: format!("the session cannot be used: {error}"),
         help: Some(
-            "mend what the message says, or go on without --session; SWITCHBOARD_DATA names \
-             another folder"
+            "mend what the message says, or go on without --session; --store names another store, \
+             SWITCHBOARD_DATA another folder"
                 .to_owned(),
         ),
     }

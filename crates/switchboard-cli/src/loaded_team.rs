@@ -90,9 +90,9 @@ impl LoadedTeam {
         })
     }
 
-    /// A runner that starts with this agent.
-    pub(crate) fn runner(&self, agent: &Agent<Context>) -> Runner<Context, Arc<Context>> {
-        let runner = self.open.runner_from(agent);
+    /// A runner that starts with the team's first agent.
+    pub(crate) fn runner(&self) -> Runner<Context, Arc<Context>> {
+        let runner = self.open.runner();
         match self.max_turns {
             Some(turns) => runner.max_turns(turns),
             None => runner,

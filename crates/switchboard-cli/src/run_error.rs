@@ -1,5 +1,6 @@
 //! The exit code and the advice for a run that failed.
 
+use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
 use switchboard_core::{Error, ErrorKind};
 use switchboard_models::{ModelError, ModelErrorKind};
 
@@ -30,9 +31,27 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
         ErrorKind::OutputGuardrail | ErrorKind::HandoffGuardrail | ErrorKind::ToolGuardrail => {
             "the team file says what the guardrail looks for"
         }
-        ErrorKind::Session => "check the disk, or go on without --session",
+        ErrorKind::Session => session_help(error),
         _ => return None,
     })
+}
+
+fn session_help(error: &Error) -> &'static str {
+    let cause = error.cause();
+    let cause = cause.and_then(|cause| cause.downcast_ref::<ConversationError>());
+    match cause.map(ConversationError::kind) {
+        Some(ConversationErrorKind::OtherTeam) => {
+            "use another --session, or go on with this one all the same with --force"
+        }
+        Some(ConversationErrorKind::UnknownAgent) => {
+            "give it to another agent with --agent NAME, begin again with another --session, or let \
+             the first agent have it with --force"
+        }
+        Some(ConversationErrorKind::Conflict) => {
+            "another program uses the same session; send the message again"
+        }
+        _ => "check the store of the session, or go on without --session",
+    }
 }
 
 fn model_help(error: &Error) -> Option<&'static str> {

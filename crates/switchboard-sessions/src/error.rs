@@ -41,6 +41,10 @@ pub enum StoreErrorKind {
     Feature,
     /// The server does not answer.
     Unreachable,
+    /// The connection was lost during a commit, and it is not known if the commit was stored.
+    UnknownOutcome,
+    /// The store cannot hold a conversation of that name.
+    Name,
     /// This user cannot read or write the store.
     Permission,
     /// The file or database does not hold conversations: it belongs to another program.
@@ -158,6 +162,9 @@ impl StoreError {
         let is_file = matches!(self.0.place, Place::File(_));
         Some(match self.0.kind {
             Kind::Unreachable => "check the address and that the server runs, and try again",
+            Kind::UnknownOutcome => {
+                "load the conversation to see if it was stored, and try again if it was not"
+            }
             Kind::Permission if is_file => {
                 "give this user the right to read and write the file and its folder"
             }
@@ -187,7 +194,9 @@ impl StoreError {
             }
             Kind::Entry => "it is still stored: repair it, or load only the entries after it",
             Kind::Exists => "choose another name, or delete it first",
-            Kind::Address | Kind::Feature | Kind::Closed | Kind::Storage => return None,
+            Kind::Address | Kind::Feature | Kind::Name | Kind::Closed | Kind::Storage => {
+                return None;
+            }
         })
     }
 }

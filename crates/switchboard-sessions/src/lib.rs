@@ -30,17 +30,31 @@
 //!
 //! [`Conversation`]: switchboard_core::conversation::Conversation
 
+#[cfg(feature = "postgres")]
+mod abandoned;
+#[cfg(feature = "encryption")]
+mod encrypted;
 mod error;
 mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod python;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(doc)]
 use switchboard_core::conversation::Conversations;
 
+#[cfg(feature = "encryption")]
+pub use encrypted::{EncryptedStore, EncryptionError, EncryptionErrorKind, Key, Keys, Rotation};
 pub use error::{StoreError, StoreErrorKind};
 pub use open::open;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};

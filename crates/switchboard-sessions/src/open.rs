@@ -10,6 +10,8 @@ use crate::error::{Place, StoreError, StoreErrorKind};
 /// | --- | --- | --- |
 /// | `memory:` | in memory, as long as the program runs | |
 /// | `sqlite:conversations.db`, `sqlite:/data/conversations.db` | `SqliteStore`, in the file of that path | `sqlite` |
+/// | `postgres://user:password@host:port/database` | `PostgresStore` | `postgres` |
+/// | `redis://user:password@host:port/database`, `rediss://...` | `RedisStore` | `redis` |
 ///
 /// The path of `sqlite:` is taken as it is, without escapes. `sqlite:///data/conversations.db` is
 /// another way to write `sqlite:/data/conversations.db`.
@@ -37,13 +39,28 @@ pub async fn open(address: &str) -> Result<Conversations, StoreError> {
         }
         #[cfg(not(feature = "sqlite"))]
         "sqlite" => Err(without_feature(scheme, "sqlite")),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            let store = crate::PostgresStore::open(address).await?;
+            Ok(Conversations::new(store))
+        }
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => Err(without_feature(scheme, "postgres")),
+        #[cfg(feature = "redis")]
+        "redis" | "rediss" => {
+            let store = crate::RedisStore::open(address).await?;
+            Ok(Conversations::new(store))
+        }
+        #[cfg(not(feature = "redis"))]
+        "redis" | "rediss" => Err(without_feature(scheme, "redis")),
         _ => Err(unknown(scheme)),
     }
 }
 
 /// Only the scheme is told: the rest may hold a password.
 fn unknown(scheme: &str) -> StoreError {
-    let message = "an address is `memory:` or `sqlite:PATH`, as in sqlite:conversations.db";
+    let message = "an address is `memory:`, `sqlite:PATH` as in sqlite:conversations.db, \
+                   `postgres://USER:PASSWORD@HOST/DATABASE` or `redis://HOST`";
     StoreError::new(StoreErrorKind::Address, place(scheme), message)
 }
 

@@ -57,15 +57,12 @@ async fn visit(
     let conversations = Conversations::new(SqliteStore::open(file).await?);
     let session = conversations.get(customer);
 
-    let last = session.agent().await?;
-    let agent = last.and_then(|name| team.get(&name));
-    let agent = agent.unwrap_or(&team["Triage"]);
-    let runner = Runner::new(agent).model(model.clone()).session(&session);
-    let result = runner.run(words).await?;
-    session.set_agent(Some(result.last_agent().name())).await?;
+    // The run begins with the agent that has the conversation, and stores it with each turn.
+    let runner = Runner::new(&team["Triage"]).model(model.clone());
+    let result = runner.session(&session).run(words).await?;
 
     println!("{customer}: {words}");
-    println!("[{} begins]", agent.name());
+    println!("[{} begins]", result.run().first_agent());
     println!("{}: {}\n", result.last_agent().name(), result.final_text());
     conversations.close().await;
     Ok(())

@@ -18,7 +18,12 @@ pub use switchboard_core::{
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
-#[cfg(feature = "sqlite")]
+#[cfg(any(
+    feature = "sqlite",
+    feature = "postgres",
+    feature = "redis",
+    feature = "encryption"
+))]
 #[doc(inline)]
 pub use switchboard_sessions as sessions;
 #[cfg(feature = "team-files")]
@@ -44,7 +49,7 @@ pub struct TeamFiles;
 pub struct Models;
 
 /// The code of the guides is compiled and run.
-#[cfg(all(doctest, feature = "sqlite"))]
+#[cfg(all(doctest, feature = "sqlite", feature = "encryption"))]
 #[doc = include_str!("../../../docs/sessions.md")]
 pub struct Sessions;
 

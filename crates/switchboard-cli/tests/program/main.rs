@@ -4,6 +4,7 @@
 
 mod chat;
 mod command_line;
+mod conversations;
 mod files;
 mod io_errors;
 mod models;

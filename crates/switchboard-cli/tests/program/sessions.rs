@@ -41,7 +41,7 @@ fn a_session_that_was_reset_begins_again() {
 }
 
 #[test]
-fn a_stored_agent_that_the_team_no_longer_has_is_ignored() {
+fn a_stored_agent_that_the_team_no_longer_has_is_an_error_with_ways_out() {
     let folder = Folder::new();
     let args = [
         "run",
@@ -49,11 +49,18 @@ fn a_stored_agent_that_the_team_no_longer_has_is_ignored() {
         "My bill is wrong",
         "--session",
         "tuesday",
-        "--json",
     ];
     folder.run(&args);
-    folder.write("team.toml", "[agents.Alone]\n");
-    assert_eq!(folder.run(&args).events()[0]["agent"], "Alone");
+    folder.write("team.toml", "[agents.Triage]\n[agents.Other]\n");
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = format!("{}{}", ran.stdout, ran.stderr).replace('\n', " ");
+    assert!(told.contains("is with agent \"Billing\""), "{ran:?}");
+    assert!(told.contains("--agent NAME"), "{ran:?}");
+    for way_out in [["--agent", "Triage"], ["--force", "--json"]] {
+        let ran = folder.run(&[&args[..], &way_out].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
 }
 
 #[cfg(unix)]

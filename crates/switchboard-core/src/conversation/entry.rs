@@ -259,7 +259,8 @@ pub struct Commit {
     /// The number of the commit among those of its run. With `run`, it tells a commit that is made a
     /// second time. 0 is never the same commit.
     pub number: u32,
-    /// The entries, at least one. Their positions count from the revision.
+    /// The entries. Their positions count from the revision. A commit without entries changes the
+    /// head alone, and its revision stays as it is.
     pub entries: Vec<Entry>,
     /// The new agent, if it changes.
     pub agent: Option<Option<Arc<str>>>,

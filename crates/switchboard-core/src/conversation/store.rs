@@ -198,6 +198,49 @@ impl Conversations {
     }
 }
 
+/// The store itself, for stores that wrap another one.
+impl ConversationStore for Conversations {
+    async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
+        self.0.head_dyn(id).await
+    }
+
+    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
+        self.0.read_dyn(id, positions).await
+    }
+
+    async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
+        self.0.commit_dyn(id, commit).await
+    }
+
+    async fn clear(&self, id: &str) -> Result<(), BoxError> {
+        self.0.clear_dyn(id).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool, BoxError> {
+        self.0.delete_dyn(id).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
+        self.0.list_dyn(query).await
+    }
+
+    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
+        self.0.search_dyn(text, limit).await
+    }
+
+    async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        self.0.lease_dyn(id, owner, time).await
+    }
+
+    async fn release(&self, id: &str, owner: &str) -> Result<(), BoxError> {
+        self.0.release_dyn(id, owner).await
+    }
+
+    async fn close(&self) {
+        self.0.close_dyn().await;
+    }
+}
+
 impl_debug!(Conversations);
 
 /// Declares [`ConversationStore`] as a trait object.

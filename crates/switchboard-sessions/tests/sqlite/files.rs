@@ -301,8 +301,8 @@ async fn an_unknown_address_is_rejected_without_telling_its_password() {
             None => "an address without a scheme".to_owned(),
         };
         let message = format!(
-            "conversations at {place}: an address is `memory:` or `sqlite:PATH`, as in \
-             sqlite:conversations.db"
+            "conversations at {place}: an address is `memory:`, `sqlite:PATH` as in \
+             sqlite:conversations.db, `postgres://USER:PASSWORD@HOST/DATABASE` or `redis://HOST`"
         );
         assert_eq!(error.to_string(), message);
     }

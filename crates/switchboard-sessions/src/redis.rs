@@ -1,0 +1,359 @@
+//! Conversations in Redis.
+
+mod commits;
+mod connection;
+mod entries;
+mod error;
+mod options;
+mod persistence;
+mod scripts;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{FromRedisValue, ScriptInvocation};
+use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::{
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, now, to_millis,
+};
+
+pub use self::options::RedisOptions;
+
+use self::connection::{Connection, Failure};
+use self::error::convert;
+use self::scripts::Scripts;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// The version of the stored form.
+const VERSION: u32 = 1;
+
+/// The number of heads that are read at once.
+const HEADS: usize = 500;
+
+/// The number of entries that a search reads at once.
+const SEARCHED: u64 = 200;
+
+/// The longest lease. It is far beyond the life of a run, and small enough for the server.
+const MAX_LEASE: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+/// Conversations in Redis 6 or later, or Valkey. Clones share one connection.
+///
+/// A commit is one script, and with that one round trip and all or nothing. A connection that was lost is
+/// made again, and the command is repeated: a commit of a run at most once more, and it is stored once.
+/// Calls wait for a server that restarts; see [`RedisOptions::connect_timeout`].
+///
+/// # Durability
+/// Redis answers before it has written to disk, unless it is told otherwise. Its settings decide what a
+/// crash of the server takes:
+///
+/// | settings | lost in a crash |
+/// | --- | --- |
+/// | `appendonly yes`, `appendfsync always` | nothing that was answered |
+/// | `appendonly yes`, `appendfsync everysec` | the last second or two |
+/// | `appendonly no`, `save ...` | all since the last snapshot |
+/// | `appendonly no`, `save ""` | everything |
+///
+/// A failover to a replica takes what the replica has not received. `maxmemory-policy` must not be one
+/// of `allkeys-*`. [`open`](Self::open) warns (`tracing`) about settings that lose more than seconds.
+///
+/// # Keys
+/// All keys of a store begin with `{switchboard}:`, so that a Redis Cluster keeps them together in one
+/// slot. The address must be that of the node which has it.
+///
+/// # Panics
+/// The methods panic outside of a Tokio runtime.
+///
+/// ```no_run
+/// use switchboard_core::conversation::Conversations;
+/// use switchboard_sessions::RedisStore;
+///
+/// # async fn example() -> Result<(), switchboard_core::callback::BoxError> {
+/// let store = RedisStore::open("rediss://app:secret@cache.example.com/").await?;
+/// let conversations = Conversations::new(store);
+/// let session = conversations.get("customer-42");
+/// assert_eq!(session.agent().await?, None);
+/// conversations.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+struct Inner {
+    connection: Connection,
+    scripts: Scripts,
+    prefix: String,
+    search_limit: usize,
+}
+
+impl RedisStore {
+    /// Connects with the usual [`RedisOptions`].
+    ///
+    /// # Errors
+    /// As [`RedisOptions::open`].
+    pub async fn open(address: &str) -> Result<Self, StoreError> {
+        RedisOptions::new(address)?.open().await
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RedisStore")
+            .field(self.0.connection.place())
+            .finish()
+    }
+}
+
+impl Inner {
+    async fn check_version(&self) -> Result<(), StoreError> {
+        let key = format!("{}:version", self.prefix);
+        let mut pipeline = redis::pipe();
+        pipeline
+            .cmd("SET")
+            .arg(&key)
+            .arg(VERSION)
+            .arg("NX")
+            .ignore();
+        pipeline.cmd("GET").arg(&key);
+        let (version,): (u32,) = self.query(&pipeline).await?;
+        if version > VERSION {
+            let message = format!(
+                "the conversations under {:?} are of version {version}, which is later than this \
+                 program knows",
+                self.prefix
+            );
+            let place = self.connection.place().clone();
+            return Err(StoreError::new(StoreErrorKind::Newer, place, message));
+        }
+        Ok(())
+    }
+
+    fn key(&self, kind: &str, id: &str) -> String {
+        format!("{}:{kind}:{id}", self.prefix)
+    }
+
+    /// The keys of a conversation, and those of the lists that it is in.
+    fn keys(&self, id: &str) -> [String; 4] {
+        [
+            self.key("head", id),
+            self.key("entries", id),
+            format!("{}:changed", self.prefix),
+            format!("{}:expires", self.prefix),
+        ]
+    }
+
+    /// The result of commands, which are repeated if the connection is lost.
+    async fn query<T: FromRedisValue>(&self, pipeline: &redis::Pipeline) -> Result<T, StoreError> {
+        let mut is_repeated = false;
+        loop {
+            let mut handle = self.connection.get().await?;
+            let done = pipeline.query_async(&mut handle.connection).await;
+            match self.connection.finished(handle, done).await {
+                Err(Failure::Lost(_)) if !is_repeated => is_repeated = true,
+                done => return done.map_err(|failure| self.error(failure)),
+            }
+        }
+    }
+
+    /// The result of a script, which is repeated if the connection is lost.
+    async fn invoke<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, StoreError> {
+        let mut is_repeated = false;
+        loop {
+            match self.invoke_once(script).await {
+                Err(Failure::Lost(_)) if !is_repeated => is_repeated = true,
+                done => return done.map_err(|failure| self.error(failure)),
+            }
+        }
+    }
+
+    async fn invoke_once<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, Failure> {
+        let mut handle = self.connection.get().await.map_err(Failure::Other)?;
+        // A server that has forgotten the script gets it again.
+        let done = script.invoke_async(&mut handle.connection).await;
+        self.connection.finished(handle, done).await
+    }
+
+    fn error(&self, failure: Failure) -> StoreError {
+        match failure {
+            Failure::Lost(error) => convert(error, self.connection.place()),
+            Failure::Other(error) => error,
+        }
+    }
+
+    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, StoreError> {
+        // Lua's numbers are exact up to here.
+        let exact = |position: u64| position.min(1 << 53);
+        let mut script = self.scripts.read.prepare_invoke();
+        script
+            .key(self.key("head", id))
+            .key(self.key("entries", id));
+        script.arg(exact(positions.start)).arg(exact(positions.end));
+        let (first, stored): (u64, Vec<Vec<u8>>) = self.invoke(&script).await?;
+        let entries = stored.iter().zip(first..);
+        let entries = entries.map(|(stored, position)| {
+            entries::decode(stored, position).map_err(|problem| {
+                let place = self.connection.place().clone();
+                StoreError::new(StoreErrorKind::Entry, place, problem).at_position(position)
+            })
+        });
+        entries.collect()
+    }
+
+    /// The heads of conversations, without those that do not exist any more.
+    async fn heads(&self, ids: &[String]) -> Result<Vec<Head>, StoreError> {
+        let mut heads = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(HEADS) {
+            let mut pipeline = redis::pipe();
+            for id in ids {
+                pipeline.cmd("HGETALL").arg(self.key("head", id));
+            }
+            let found: Vec<HashMap<String, String>> = self.query(&pipeline).await?;
+            let found = found.iter().zip(ids);
+            heads.extend(found.filter_map(|(fields, id)| entries::head(id, fields)));
+        }
+        Ok(heads)
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, StoreError> {
+        let mut pipeline = redis::pipe();
+        let [_, _, changed, expires] = self.keys("");
+        match query.expired_before {
+            Some(time) => {
+                let until = to_millis(time);
+                pipeline
+                    .cmd("ZRANGEBYSCORE")
+                    .arg(expires)
+                    .arg("-inf")
+                    .arg(until);
+            }
+            None => {
+                // The scores are negative, so that the last changed come first.
+                let from = query
+                    .changed_before
+                    .map(|time| format!("({}", -to_millis(time)));
+                let from = from.unwrap_or_else(|| "-inf".to_owned());
+                let limit = query
+                    .limit
+                    .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+                pipeline
+                    .cmd("ZRANGEBYSCORE")
+                    .arg(changed)
+                    .arg(from)
+                    .arg("+inf");
+                pipeline.arg("LIMIT").arg(0).arg(limit.unwrap_or(-1));
+            }
+        }
+        let (ids,): (Vec<String>,) = self.query(&pipeline).await?;
+        let mut heads = self.heads(&ids).await?;
+        heads.retain(|head| query.changed_before.is_none_or(|time| head.changed < time));
+        heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
+        heads.truncate(query.limit.unwrap_or(usize::MAX));
+        Ok(heads)
+    }
+
+    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
+        let text = text.to_lowercase();
+        let mut found: Vec<Found> = Vec::new();
+        let mut left = self.search_limit;
+        for head in self.list(&ListQuery::default()).await? {
+            // All other conversations were changed before the entries that were found.
+            let last = limit.checked_sub(1).and_then(|last| found.get(last));
+            if limit == 0 || left == 0 || last.is_some_and(|last| last.entry.time > head.changed) {
+                break;
+            }
+            let mut end = head.revision.next;
+            while end > head.first && left > 0 {
+                let start = end.saturating_sub(SEARCHED).max(head.first);
+                let entries = self.read(&head.id, start..end).await;
+                let entries = entries.map_err(|error| error.in_conversation(&head.id))?;
+                left = left.saturating_sub(entries.len().max(1));
+                let matching = entries.into_iter().filter(|entry| {
+                    let searched = entry.content.searchable_text();
+                    searched.is_some_and(|searched| searched.to_lowercase().contains(&text))
+                });
+                found.extend(matching.map(|entry| Found::new(head.id.clone(), entry)));
+                end = start;
+            }
+            found.sort_by(|a, b| {
+                let newest = b.entry.time.cmp(&a.entry.time);
+                newest.then(b.entry.position.cmp(&a.entry.position))
+            });
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+}
+
+impl ConversationStore for RedisStore {
+    async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
+        let heads = self.0.heads(&[id.to_owned()]).await;
+        let heads = heads.map_err(|error| error.in_conversation(id))?;
+        Ok(heads.into_iter().next())
+    }
+
+    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
+        let entries = self.0.read(id, positions).await;
+        Ok(entries.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
+        let committed = self.0.commit(id, &commit).await;
+        Ok(committed.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn clear(&self, id: &str) -> Result<(), BoxError> {
+        let mut script = self.0.scripts.clear.prepare_invoke();
+        for key in self.0.keys(id) {
+            script.key(key);
+        }
+        script.arg(id).arg(to_millis(now()));
+        let cleared: Result<(), _> = self.0.invoke(&script).await;
+        Ok(cleared.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool, BoxError> {
+        let mut script = self.0.scripts.delete.prepare_invoke();
+        for key in self.0.keys(id) {
+            script.key(key);
+        }
+        script.arg(id);
+        let deleted: Result<bool, _> = self.0.invoke(&script).await;
+        Ok(deleted.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
+        Ok(self.0.list(query).await?)
+    }
+
+    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
+        Ok(self.0.search(text, limit).await?)
+    }
+
+    async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        let millis = u64::try_from(time.min(MAX_LEASE).as_millis()).unwrap_or(u64::MAX);
+        let mut script = self.0.scripts.lease.prepare_invoke();
+        script.key(self.0.key("lease", id)).arg(owner).arg(millis);
+        let taken: Result<bool, _> = self.0.invoke(&script).await;
+        Ok(taken.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn release(&self, id: &str, owner: &str) -> Result<(), BoxError> {
+        let mut script = self.0.scripts.release.prepare_invoke();
+        script.key(self.0.key("lease", id)).arg(owner);
+        let released: Result<(), _> = self.0.invoke(&script).await;
+        Ok(released.map_err(|error| error.in_conversation(id))?)
+    }
+
+    async fn close(&self) {
+        self.0.connection.close().await;
+    }
+}

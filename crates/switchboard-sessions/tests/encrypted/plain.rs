@@ -1,0 +1,98 @@
+//! Conversations that were stored without encryption.
+
+use switchboard_core::conversation::{ConversationStore, Conversations, MemoryStore};
+use switchboard_sessions::{EncryptedStore, EncryptionErrorKind};
+
+use crate::edited_store::EditedStore;
+use crate::{append_each, encrypted, first_key, kind, stored, texts, with_messages};
+
+async fn plain_store() -> MemoryStore {
+    let store = MemoryStore::default();
+    let plain = Conversations::new(store.clone()).get("c");
+    append_each(&plain, &["plum"]).await;
+    plain.set_agent(Some("Support")).await.unwrap();
+    store
+}
+
+fn with_plain_allowed(store: &(impl ConversationStore + Clone)) -> Conversations {
+    Conversations::new(EncryptedStore::new(store.clone(), first_key()).allow_plain())
+}
+
+#[tokio::test]
+async fn a_plain_conversation_is_rejected_with_what_to_do() {
+    let store = plain_store().await;
+    let error = texts(&encrypted(&store).get("c")).await.unwrap_err();
+    assert_eq!(kind(&error), EncryptionErrorKind::NotEncrypted);
+    assert_eq!(
+        error.to_string(),
+        "the conversation \"c\" was stored without encryption; to go on with it, set \
+         EncryptedStore::allow_plain, which encrypts what is added, or export it without encryption, \
+         delete it and import it with encryption"
+    );
+    // Keys have nothing to do with it.
+    let rotating = EncryptedStore::new(store, first_key());
+    assert!(!rotating.rotate("c").await.unwrap());
+}
+
+#[tokio::test]
+async fn an_allowed_plain_conversation_goes_on_encrypted() {
+    let store = plain_store().await;
+    let conversation = with_plain_allowed(&store).get("c");
+    append_each(&conversation, &["pear"]).await;
+    assert_eq!(texts(&conversation).await.unwrap(), ["plum", "pear"]);
+    assert_eq!(
+        conversation.agent().await.unwrap().as_deref(),
+        Some("Support")
+    );
+    let in_store = format!("{:?}", stored(&store, "c").await);
+    assert!(in_store.contains("plum") && !in_store.contains("pear"));
+
+    // What is plain is not read without the permission.
+    let error = texts(&encrypted(&store).get("c")).await.unwrap_err();
+    assert_eq!(kind(&error), EncryptionErrorKind::NotEncrypted);
+
+    let conversations = conversation.conversations();
+    let exported = conversation.export().await.unwrap();
+    conversations.delete("c").await.unwrap();
+    conversation.import(&exported).await.unwrap();
+    assert_eq!(
+        texts(&encrypted(&store).get("c")).await.unwrap(),
+        ["plum", "pear"]
+    );
+    assert!(!format!("{:?}", stored(&store, "c").await).contains("plum"));
+}
+
+#[tokio::test]
+async fn an_encrypted_entry_cannot_be_replaced_by_a_plain_one() {
+    let store = with_messages(&["plum", "pear"]).await;
+    let forged = stored(&plain_store().await, "c").await.remove(0).content;
+    let edited = EditedStore::new(&store).edit_entries(move |entries| {
+        entries[1].content = forged.clone();
+    });
+    let error = texts(&with_plain_allowed(&edited).get("c"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the entry at position 1 of the conversation \"c\" is not encrypted, and those around it are: \
+         the store was changed by something else than Switchboard. Restore the conversation from a \
+         copy, and find out who can write to the store"
+    );
+}
+
+#[tokio::test]
+async fn an_encrypted_conversation_without_its_key_is_not_taken_for_a_plain_one() {
+    let store = with_messages(&["plum"]).await;
+    let edited = EditedStore::new(&store).edit_head(|head| head.details = None);
+    let error = texts(&encrypted(&edited).get("c")).await.unwrap_err();
+    assert_eq!(kind(&error), EncryptionErrorKind::NotEncrypted);
+    let error = texts(&with_plain_allowed(&edited).get("c"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the entry at position 0 of the conversation \"c\" is encrypted, and the key of the conversation \
+         is gone: the store was changed by something else than Switchboard. Restore the conversation \
+         from a copy, and find out who can write to the store"
+    );
+}

@@ -1,0 +1,158 @@
+//! Lists, expiry and search.
+
+use switchboard_core::conversation::{Conversations, Found, ListQuery, now};
+
+use crate::*;
+
+fn query(change: impl FnOnce(&mut ListQuery)) -> ListQuery {
+    let mut query = ListQuery::default();
+    change(&mut query);
+    query
+}
+
+async fn ids(store: &impl ConversationStore, query: &ListQuery) -> Vec<String> {
+    let heads = store.list(query).await.unwrap();
+    heads.iter().map(|head| head.id.to_string()).collect()
+}
+
+/// The texts that a search finds.
+async fn found(store: &impl ConversationStore, text: &str) -> Vec<String> {
+    let found = store.search(text, 100).await.unwrap();
+    let text = |found: &Found| {
+        let text = found.entry.content.searchable_text();
+        format!("{}: {}", found.conversation, text.unwrap())
+    };
+    found.iter().map(text).collect()
+}
+
+tests! {
+    async fn the_last_changed_conversations_are_listed_first(backend) {
+        let store = backend.open().await;
+        assert_eq!(ids(&store, &ListQuery::default()).await, [""; 0]);
+        for (id, at) in [("b", 2), ("a", 2), ("d", 4), ("c", 1)] {
+            let mut commit = commit(Expected::New, "r", 1, &["x"]);
+            commit.time = time(at);
+            committed(&store, id, commit).await;
+        }
+        assert_eq!(ids(&store, &ListQuery::default()).await, ["d", "a", "b", "c"]);
+        let mut again = commit(Expected::Any, "r", 2, &["y"]);
+        again.time = time(5);
+        committed(&store, "c", again).await;
+        assert_eq!(ids(&store, &ListQuery::default()).await, ["c", "d", "a", "b"]);
+        assert_eq!(ids(&store, &query(|query| query.limit = Some(2))).await, ["c", "d"]);
+        assert_eq!(ids(&store, &query(|query| query.limit = Some(0))).await, [""; 0]);
+        let before = query(|query| query.changed_before = Some(time(4)));
+        assert_eq!(ids(&store, &before).await, ["a", "b"]);
+        let both = query(|query| {
+            query.changed_before = Some(time(5));
+            query.limit = Some(1);
+        });
+        assert_eq!(ids(&store, &both).await, ["d"]);
+        assert_eq!(store.list(&both).await.unwrap(), [head(&store, "d").await]);
+        store.clear("b").await.unwrap();
+        assert_eq!(ids(&store, &ListQuery::default()).await, ["b", "c", "d", "a"]);
+        assert!(store.delete("c").await.unwrap());
+        assert_eq!(ids(&store, &ListQuery::default()).await, ["b", "d", "a"]);
+    }
+
+    async fn conversations_whose_time_has_passed_are_listed_and_deleted(backend) {
+        let store = backend.open().await;
+        let soon = now() + LONG;
+        let expiries = [("past", Some(time(3))), ("older", Some(time(1))), ("soon", Some(soon)), ("never", None)];
+        for (id, expires) in expiries {
+            let mut commit = commit(Expected::New, "r", 1, &["x"]);
+            commit.expires = Some(expires);
+            committed(&store, id, commit).await;
+        }
+        let expired = |at| query(|query| query.expired_before = Some(at));
+        assert_eq!(ids(&store, &expired(time(3))).await, ["older", "past"]);
+        assert_eq!(ids(&store, &expired(time(2))).await, ["older"]);
+        assert_eq!(ids(&store, &expired(time(0))).await, [""; 0]);
+
+        let conversations = Conversations::new(store.clone());
+        assert_eq!(conversations.delete_expired().await.unwrap(), 2);
+        assert_eq!(conversations.delete_expired().await.unwrap(), 0);
+        let left = async || ids(&store, &ListQuery::default()).await;
+        assert_eq!(left().await, ["never", "soon"]);
+        conversations.get("soon").expire_at(None).await.unwrap();
+        assert_eq!(ids(&store, &expired(now() + LONG * 2)).await, [""; 0]);
+        conversations.get("never").expire_at(now()).await.unwrap();
+        assert_eq!(conversations.delete_expired().await.unwrap(), 1);
+        assert_eq!(left().await, ["soon"]);
+    }
+
+    async fn a_search_finds_text_as_it_is_whatever_the_case(backend) {
+        let store = backend.open().await;
+        let words = [
+            "100% sure", "100 sure", "snake_case", "snakeXcase", r"back\slash", "a*b[c]?d", "It's \"fine\"",
+            "GROẞE ÉTÉ \u{1f600}", "nul\0byte",
+        ];
+        committed(&store, "c", commit(Expected::New, "r", 1, &words)).await;
+        for (searched, expected) in [
+            ("100%", vec!["100% sure"]),
+            ("100", vec!["100 sure", "100% sure"]),
+            ("E_C", vec!["snake_case"]),
+            ("_", vec!["snake_case"]),
+            ("%", vec!["100% sure"]),
+            (r"k\S", vec![r"back\slash"]),
+            (r"\", vec![r"back\slash"]),
+            ("*B[C]?", vec!["a*b[c]?d"]),
+            ("'s \"F", vec!["It's \"fine\""]),
+            ("été", vec!["GROẞE ÉTÉ \u{1f600}"]),
+            ("große", vec!["GROẞE ÉTÉ \u{1f600}"]),
+            ("\u{1f600}", vec!["GROẞE ÉTÉ \u{1f600}"]),
+            ("l\0b", vec!["nul\0byte"]),
+            ("nowhere", vec![]),
+        ] {
+            let expected: Vec<String> = expected.iter().map(|text| format!("c: {text}")).collect();
+            assert_eq!(found(&store, searched).await, expected, "{searched:?}");
+        }
+        assert_eq!(found(&store, "").await.len(), words.len());
+    }
+
+    async fn a_search_returns_the_latest_entries_first(backend) {
+        let store = backend.open().await;
+        for (id, at) in [("b", 3), ("a", 9), ("c", 5)] {
+            let mut commit = commit(Expected::New, "r", 1, &["first word", "second word"]);
+            commit.time = time(at);
+            for entry in &mut commit.entries {
+                entry.time = time(at);
+            }
+            committed(&store, id, commit).await;
+        }
+        let expected = [
+            "a: second word", "a: first word", "c: second word", "c: first word", "b: second word", "b: first word",
+        ];
+        assert_eq!(found(&store, "WORD").await, expected);
+        let two = store.search("first", 2).await.unwrap();
+        let entries = [
+            Found::new("a", entry("r", 1, item("first word")).committed_at(time(9))),
+            Found::new("c", entry("r", 1, item("first word")).committed_at(time(5))),
+        ];
+        assert_eq!(two, entries);
+        assert_eq!(store.search("first", 0).await.unwrap(), []);
+    }
+
+    async fn a_search_looks_through_what_was_said_and_done_only(backend) {
+        let store = backend.open().await;
+        let mut commit = commit(Expected::New, "r", 1, &["needle said"]);
+        commit.entries.extend([
+            entry("r", 1, EntryContent::Item(Item::function_call("1", "find", r#"{"what":"needle called"}"#))),
+            entry("r", 1, EntryContent::Item(Item::function_call_output("1", "needle returned"))),
+            entry("r", 1, EntryContent::Replacement(Item::user("needle replaced"))),
+            entry("r", 1, EntryContent::State(r#"{"agent":"needle"}"#.into())),
+            entry("r", 1, EntryContent::Refused(r#"{"guardrail":"needle"}"#.into())),
+        ]);
+        committed(&store, "needle", commit).await;
+        let expected = [
+            "needle: needle returned", r#"needle: {"what":"needle called"}"#, "needle: needle said",
+        ];
+        assert_eq!(found(&store, "needle").await, expected);
+        store.clear("needle").await.unwrap();
+        assert_eq!(found(&store, "needle").await, [""; 0]);
+        committed(&store, "needle", crate::commit(Expected::Any, "r", 2, &["needle again"])).await;
+        assert_eq!(found(&store, "needle").await, ["needle: needle again"]);
+        assert!(store.delete("needle").await.unwrap());
+        assert_eq!(found(&store, "needle").await, [""; 0]);
+    }
+}
