@@ -1,5 +1,6 @@
 //! Agents.
 
+pub(crate) mod knowledge;
 mod tool_use_behavior;
 
 use std::any::TypeId;
@@ -12,16 +13,16 @@ pub(crate) use tool_use_behavior::ToolUseBehaviorKind;
 pub use tool_use_behavior::{ToolResult, ToolUseBehavior};
 
 pub use crate::agent_tool::AgentTool;
-pub use crate::knowledge::Knowledge;
+pub use knowledge::Knowledge;
 
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail};
 use crate::handle::IntoHandle;
-use crate::handoff::{Handoff, IntoHandoff, ToolNames, transfer_message};
+use crate::handoff::{Handoff, IntoHandoff, transfer_message};
 use crate::hooks::AgentHooksHandle;
 use crate::model::{ModelHandle, ModelSettings, Prompt};
-use crate::offer::Offer;
+use crate::offered_tools::Offer;
 use crate::output::OutputType;
 use crate::run::ActiveAgent;
 use crate::team::Registry;
@@ -44,8 +45,9 @@ use crate::tool::Tool;
 ///     .handoff(handoff(&billing).tool_name("billing_desk"));
 /// assert_eq!(triage.handoffs()[0].tool_name(), "transfer_to_billing_agent");
 /// ```
+#[must_use]
 pub struct Agent<C = ()> {
-    def: Arc<Definition<C>>,
+    pub(crate) def: Arc<Definition<C>>,
     team: Option<Arc<Registry<C>>>,
 }
 
@@ -53,22 +55,23 @@ pub struct Agent<C = ()> {
 pub(crate) struct Definition<C> {
     pub(crate) name: Arc<str>,
     instructions: Option<Instructions<C>>,
-    prompt: Option<AgentPrompt<C>>,
-    handoff_description: Option<Arc<str>>,
-    tools: Vec<Tool<C>>,
+    pub(crate) prompt: Option<AgentPrompt<C>>,
+    pub(crate) handoff_description: Option<Arc<str>>,
+    pub(crate) tools: Vec<Tool<C>>,
     pub(crate) handoffs: Vec<Handoff<C>>,
-    input_guardrails: Vec<InputGuardrail<C>>,
-    output_guardrails: Vec<OutputGuardrail<C>>,
-    tool_guardrails: Vec<ToolGuardrail<C>>,
-    knowledge: Arc<[Knowledge]>,
-    hooks: Vec<AgentHooksHandle<C>>,
-    output: Option<Result<OutputType, String>>,
-    model: Option<ModelHandle>,
-    settings: Option<Arc<ModelSettings>>,
-    tool_use: ToolUseBehavior<C>,
-    keeps_tool_choice: bool,
-    explains_handoffs: bool,
-    active_agent: Option<ActiveAgent>,
+    pub(crate) input_guardrails: Vec<InputGuardrail<C>>,
+    pub(crate) output_guardrails: Vec<OutputGuardrail<C>>,
+    pub(crate) tool_guardrails: Vec<ToolGuardrail<C>>,
+    pub(crate) knowledge: Arc<[Knowledge]>,
+    pub(crate) hooks: Vec<AgentHooksHandle<C>>,
+    pub(crate) output: Option<Result<OutputType, String>>,
+    pub(crate) model: Option<ModelHandle>,
+    pub(crate) settings: Option<Arc<ModelSettings>>,
+    pub(crate) tool_use: ToolUseBehavior<C>,
+    pub(crate) keeps_tool_choice: bool,
+    pub(crate) explains_handoffs: bool,
+    /// The policy for the agent that gets the next message, where it has one of its own.
+    pub(crate) active_agent: Option<ActiveAgent>,
     pub(crate) caches: Caches,
 }
 
@@ -76,7 +79,7 @@ pub(crate) struct Definition<C> {
 #[derive(Default)]
 pub(crate) struct Caches {
     /// The offer under each policy of tool names.
-    offers: [OnceLock<Offer>; 2],
+    pub(crate) offers: [OnceLock<Offer>; 2],
     /// Set to `true` if no two reachable agents share a name.
     pub(crate) names_are_unique: OnceLock<bool>,
     /// Set to `true` if code picks any of the reachable agents.
@@ -96,7 +99,7 @@ enum Instructions<C> {
     Function(Arc<InstructionsFn<C>>),
 }
 
-enum AgentPrompt<C> {
+pub(crate) enum AgentPrompt<C> {
     Fixed(Arc<Prompt>),
     Function(Arc<PromptFn<C>>),
 }
@@ -135,7 +138,6 @@ impl<C> Agent<C> {
     }
 
     /// Sets the instructions for the model.
-    #[must_use]
     pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
         self.with(|def| def.instructions = Some(Instructions::Text(text.into())))
     }
@@ -150,7 +152,6 @@ impl<C> Agent<C> {
     /// let agent = Agent::<App>::new("Greeter")
     ///     .instructions_fn(|ctx, _agent| format!("Greet {}.", ctx.user));
     /// ```
-    #[must_use]
     pub fn instructions_fn<F, R, M>(self, make: F) -> Self
     where
         F: Fn(RunContext<C>, Self) -> R + Send + Sync + 'static,
@@ -173,7 +174,6 @@ impl<C> Agent<C> {
     /// let agent: Agent =
     ///     Agent::new("Greeter").prompt(Prompt::new("pmpt_123").variable("tone", "friendly"));
     /// ```
-    #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.with(|def| def.prompt = Some(AgentPrompt::Fixed(Arc::new(prompt))))
     }
@@ -189,7 +189,6 @@ impl<C> Agent<C> {
     /// let agent = Agent::<App>::new("Greeter")
     ///     .prompt_fn(|ctx, _agent| Prompt::new("pmpt_123").variable("user", ctx.user.clone()));
     /// ```
-    #[must_use]
     pub fn prompt_fn<F, R, M>(self, make: F) -> Self
     where
         F: Fn(RunContext<C>, Self) -> R + Send + Sync + 'static,
@@ -201,14 +200,12 @@ impl<C> Agent<C> {
 
     /// Puts [`HANDOFF_PROMPT`](crate::handoff::HANDOFF_PROMPT) before the instructions, with the
     /// names of the agents that this one can currently hand off to.
-    #[must_use]
     pub fn explain_handoffs(self) -> Self {
         self.with(|def| def.explains_handoffs = true)
     }
 
     /// Adds knowledge to answer from: remote models get it after the instructions, the offline model
     /// answers with it.
-    #[must_use]
     pub fn knowledge(self, knowledge: Knowledge) -> Self {
         self.with(|def| {
             let known = def.knowledge.iter().cloned();
@@ -217,83 +214,70 @@ impl<C> Agent<C> {
     }
 
     /// Sets the description by which other agents' models decide to hand off to this one.
-    #[must_use]
     pub fn handoff_description(self, text: impl Into<Arc<str>>) -> Self {
         self.with(|def| def.handoff_description = Some(text.into()))
     }
 
     /// Adds a tool.
-    #[must_use]
     pub fn tool(self, tool: impl Into<Tool<C>>) -> Self {
         self.with(|def| def.tools.push(tool.into()))
     }
 
     /// Adds a handoff: to an agent, to a name in a [`Team`](crate::Team), or one built with
     /// [`handoff()`](crate::handoff()).
-    #[must_use]
     pub fn handoff(self, handoff: impl IntoHandoff<C>) -> Self {
         self.with(|def| def.handoffs.push(handoff.into_handoff()))
     }
 
     /// Adds a guardrail on the user's input, for runs that begin with this agent.
-    #[must_use]
     pub fn input_guardrail(self, guardrail: InputGuardrail<C>) -> Self {
         self.with(|def| def.input_guardrails.push(guardrail))
     }
 
     /// Adds a guardrail on the final output, for runs that end with this agent.
-    #[must_use]
     pub fn output_guardrail(self, guardrail: OutputGuardrail<C>) -> Self {
         self.with(|def| def.output_guardrails.push(guardrail))
     }
 
     /// Adds a guardrail on every tool of the agent, after the tool's own.
-    #[must_use]
     pub fn tool_guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|def| def.tool_guardrails.push(guardrail))
     }
 
     /// Adds hooks of the agent, which are called after those that it has.
-    #[must_use]
     pub fn hooks<M>(self, hooks: impl IntoHandle<AgentHooksHandle<C>, M>) -> Self {
         self.with(|def| def.hooks.push(hooks.into_handle()))
     }
 
     /// Sets the type of the final output, instead of text.
-    #[must_use]
     pub fn output<T: JsonSchema + DeserializeOwned + 'static>(self) -> Self {
         let output = OutputType::of::<T>().map_err(|error| error.to_string());
         self.with(|def| def.output = Some(output))
     }
 
     /// Sets the type of the final output to one that is not strict, or known only at run time.
-    #[must_use]
     pub fn output_as(self, output: OutputType) -> Self {
         self.with(|def| def.output = Some(Ok(output)))
     }
 
     /// Sets the model, unless the run sets another.
-    #[must_use]
     pub fn model<M>(self, model: impl IntoHandle<ModelHandle, M>) -> Self {
         self.with(|def| def.model = Some(model.into_handle()))
     }
 
     /// Sets the model settings, which the run's override field by field. They replace the defaults of
     /// a model made by name ([`ModelHandle::default_settings`]), also where they set nothing.
-    #[must_use]
     pub fn model_settings(self, settings: ModelSettings) -> Self {
         self.with(|def| def.settings = Some(Arc::new(settings)))
     }
 
     /// Sets the behaviour after the agent's tools have run.
-    #[must_use]
     pub fn tool_use_behavior(self, tool_use: ToolUseBehavior<C>) -> Self {
         self.with(|def| def.tool_use = tool_use)
     }
 
     /// Keeps a forced tool choice after the agent has called a tool. By default it is reset, so that
     /// the agent cannot call tools forever.
-    #[must_use]
     pub fn keep_tool_choice(self) -> Self {
         self.with(|def| def.keeps_tool_choice = true)
     }
@@ -390,10 +374,6 @@ impl<C> Agent<C> {
         }
     }
 
-    pub(crate) fn def(&self) -> &Arc<Definition<C>> {
-        &self.def
-    }
-
     pub(crate) fn team(&self) -> Option<&Arc<Registry<C>>> {
         self.team.as_ref()
     }
@@ -406,55 +386,6 @@ impl<C> Agent<C> {
     pub(crate) fn transfer_message(&self) -> &str {
         let message = &self.def.caches.transfer_message;
         message.get_or_init(|| transfer_message(self.name()))
-    }
-
-    pub(crate) fn input_guardrails(&self) -> &[InputGuardrail<C>] {
-        &self.def.input_guardrails
-    }
-
-    pub(crate) fn output_guardrails(&self) -> &[OutputGuardrail<C>] {
-        &self.def.output_guardrails
-    }
-
-    pub(crate) fn tool_guardrails(&self) -> &[ToolGuardrail<C>] {
-        &self.def.tool_guardrails
-    }
-
-    pub(crate) fn known(&self) -> &Arc<[Knowledge]> {
-        &self.def.knowledge
-    }
-
-    pub(crate) fn agent_hooks(&self) -> &[AgentHooksHandle<C>] {
-        &self.def.hooks
-    }
-
-    pub(crate) fn own_model(&self) -> Option<&ModelHandle> {
-        self.def.model.as_ref()
-    }
-
-    pub(crate) fn settings(&self) -> Option<&Arc<ModelSettings>> {
-        self.def.settings.as_ref()
-    }
-
-    pub(crate) fn tool_use_kind(&self) -> &ToolUseBehaviorKind<C> {
-        &self.def.tool_use.0
-    }
-
-    pub(crate) fn explains_handoffs(&self) -> bool {
-        self.def.explains_handoffs
-    }
-
-    /// The policy for the agent that gets the next message, where it has one of its own.
-    pub(crate) fn active_agent_policy(&self) -> Option<ActiveAgent> {
-        self.def.active_agent
-    }
-
-    pub(crate) fn keeps_tool_choice(&self) -> bool {
-        self.def.keeps_tool_choice
-    }
-
-    pub(crate) fn cached_offer(&self, names: ToolNames) -> &OnceLock<Offer> {
-        &self.def.caches.offers[names as usize]
     }
 
     /// The problems with how the agent was built. Its handoffs have the names given.
@@ -485,11 +416,6 @@ impl<C> Agent<C> {
             Some(Instructions::Text(text)) => Some(Some(text)),
             Some(Instructions::Function(_)) => None,
         }
-    }
-
-    /// Returns `true` if it has a prompt at the provider.
-    pub(crate) fn has_prompt(&self) -> bool {
-        self.def.prompt.is_some()
     }
 
     /// The prompt at the provider, made by its function if it has one.

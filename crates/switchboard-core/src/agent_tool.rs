@@ -20,10 +20,10 @@ use crate::handoff::function_name;
 use crate::hooks::HooksHandle;
 use crate::items::{Input, RunItem, RunItemKind};
 use crate::output::FinalOutput;
-use crate::run::stream::StreamEvent;
 use crate::run::{RunConfig, RunResult, Runner, ServerHistory};
 use crate::schema;
 use crate::session::SessionHandle;
+use crate::stream::StreamEvent;
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, tool};
 
 /// The arguments of an agent used as a tool, unless it has others.
@@ -38,6 +38,7 @@ type Extract<C> = dyn Fn(ToolContext<C>, RunResult<C>) -> Outcome<ToolOutput> + 
 type Listen<C> = dyn Fn(ToolContext<C>, StreamEvent) -> Outcome<()> + Send + Sync;
 
 /// Builds a tool from an agent; see [`Agent::as_tool`].
+#[must_use]
 pub struct AgentTool<C = ()> {
     builder: ToolBuilder<C>,
     /// The schema of the arguments.
@@ -111,25 +112,21 @@ impl<C> Agent<C> {
 /// The tool.
 impl<C> AgentTool<C> {
     /// Sets the tool's description.
-    #[must_use]
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
         self.with(|builder| builder.description(description))
     }
 
     /// Sets a title for user interfaces, which no model gets.
-    #[must_use]
     pub fn title(self, title: impl Into<Arc<str>>) -> Self {
         self.with(|builder| builder.title(title))
     }
 
     /// Enables or disables the tool.
-    #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         self.with(|builder| builder.enabled(enabled))
     }
 
     /// Enables the tool while `condition` holds; it is evaluated every turn.
-    #[must_use]
     pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
@@ -140,7 +137,6 @@ impl<C> AgentTool<C> {
 
     /// Sets the text that the calling agent gets when this one fails. The cause of the
     /// [`ToolError`] is the [`Error`](crate::Error) of the inner run.
-    #[must_use]
     pub fn failure_text<F, R, M>(self, text: F) -> Self
     where
         F: Fn(ToolContext<C>, ToolError) -> R + Send + Sync + 'static,
@@ -150,20 +146,16 @@ impl<C> AgentTool<C> {
     }
 
     /// Ends the calling run when this agent fails, with the kind of the inner run's error.
-    #[must_use]
-    pub fn fail_run(mut self) -> Self {
-        self.builder = self.builder.fail_run();
-        self
+    pub fn fail_run(self) -> Self {
+        self.with(ToolBuilder::fail_run)
     }
 
     /// Limits the time of each call.
-    #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|builder| builder.timeout(timeout))
     }
 
     /// Adds a guardrail on the question or on the answer.
-    #[must_use]
     pub fn guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|builder| builder.guardrail(guardrail))
     }
@@ -174,28 +166,25 @@ impl<C> AgentTool<C> {
     /// Sets the type of the tool's arguments. The agent gets the fields that the type has as JSON; with
     /// a summary of them if the type or a field has a description, and no field is a list, an object or
     /// optional.
-    #[must_use]
-    pub fn parameters<P: JsonSchema>(mut self) -> Self {
+    pub fn parameters<P: JsonSchema>(self) -> Self {
         let schema = schema::of::<P>();
-        let described = schema.clone();
-        self.input = Arc::new(move |_ctx, arguments| {
-            let text = structured_input::input_text(&arguments, &described, false);
-            Outcome::Ready(Ok(text.into()))
-        });
-        self.parameters = schema;
-        self
+        self.structured_input(schema.clone(), schema, false)
     }
 
     /// Like [`parameters`](Self::parameters), and the agent gets the JSON schema of the arguments.
-    #[must_use]
-    pub fn parameters_with_schema<P: JsonSchema>(mut self) -> Self {
+    pub fn parameters_with_schema<P: JsonSchema>(self) -> Self {
         let schema = schema::of::<P>();
-        let described = schema::strict(schema.clone()).unwrap_or_else(|_| schema.clone());
+        let shown = schema::strict(schema.clone()).unwrap_or_else(|_| schema.clone());
+        self.structured_input(schema, shown, true)
+    }
+
+    /// Sets the schema of the arguments, and the one by which the agent is shown them.
+    fn structured_input(mut self, schema: Value, shown: Value, includes_schema: bool) -> Self {
+        self.parameters = schema;
         self.input = Arc::new(move |_ctx, arguments| {
-            let text = structured_input::input_text(&arguments, &described, true);
+            let text = structured_input::input_text(&arguments, &shown, includes_schema);
             Outcome::Ready(Ok(text.into()))
         });
-        self.parameters = schema;
         self
     }
 
@@ -214,7 +203,6 @@ impl<C> AgentTool<C> {
     ///     format!("Translate to {}: {}", wanted.language, wanted.text)
     /// });
     /// ```
-    #[must_use]
     pub fn input<P, F, R, M>(mut self, make: F) -> Self
     where
         P: JsonSchema + DeserializeOwned,
@@ -230,7 +218,6 @@ impl<C> AgentTool<C> {
 /// The agent's run.
 impl<C> AgentTool<C> {
     /// Limits the turns of each call; `None` is no limit.
-    #[must_use]
     pub fn max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
         self.inner.max_turns = turns.into();
         self
@@ -238,35 +225,30 @@ impl<C> AgentTool<C> {
 
     /// Sets the settings of the agent's runs, instead of those of the calling run. The limit of turns,
     /// the session and the hooks are set with the methods of their names.
-    #[must_use]
     pub fn config(mut self, config: RunConfig<C>) -> Self {
         self.inner.config = Some(config);
         self
     }
 
     /// Sets a session of the agent's runs: it remembers its earlier calls.
-    #[must_use]
     pub fn session<M>(mut self, session: impl IntoHandle<SessionHandle, M>) -> Self {
         self.inner.session = Some(session.into_handle());
         self
     }
 
     /// Sets a conversation of the agent's runs that the provider keeps.
-    #[must_use]
     pub fn server_history(mut self, history: ServerHistory) -> Self {
         self.inner.server_history = Some(history);
         self
     }
 
     /// Adds hooks of the agent's runs.
-    #[must_use]
     pub fn hooks<M>(mut self, hooks: impl IntoHandle<HooksHandle<C>, M>) -> Self {
         self.inner.hooks.push(hooks.into_handle());
         self
     }
 
     /// Sets the function that makes the answer from the result, instead of the final output.
-    #[must_use]
     pub fn answer_with<F, R, M>(mut self, extract: F) -> Self
     where
         F: Fn(ToolContext<C>, RunResult<C>) -> R + Send + Sync + 'static,
@@ -280,7 +262,6 @@ impl<C> AgentTool<C> {
 
     /// Calls `listen` with every event of the agent's run, which waits for it. The context tells
     /// concurrent calls apart ([`ToolContext::call_id`]). An error of `listen` is logged and ignored.
-    #[must_use]
     pub fn on_event<F, R, M>(mut self, listen: F) -> Self
     where
         F: Fn(ToolContext<C>, StreamEvent) -> R + Send + Sync + 'static,
@@ -344,15 +325,13 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
                 let mut stream = runner.stream(input);
                 while let Some(event) = stream.next().await {
                     if let Err(error) = call(|| listen(ctx.clone(), event)).await {
+                        let error = environment().logs_tool_data.then(|| error.to_string());
                         let tool = ctx.tool();
-                        if environment().logs_tool_data {
-                            tracing::warn!(tool, %error, "a listener of an agent tool failed; the run continues");
-                        } else {
-                            tracing::warn!(
-                                tool,
-                                "a listener of an agent tool failed; the run continues"
-                            );
-                        }
+                        tracing::warn!(
+                            tool,
+                            error,
+                            "a listener of an agent tool failed; the run continues"
+                        );
                     }
                 }
                 stream.finish().await?

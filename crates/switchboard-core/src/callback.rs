@@ -7,7 +7,10 @@ use std::pin::Pin;
 use futures_util::FutureExt as _;
 
 /// An error of user code or of an external system.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxError = Box<DynError>;
+
+/// An error of any type, behind a reference.
+pub type DynError = dyn std::error::Error + Send + Sync;
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

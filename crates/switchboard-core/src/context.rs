@@ -1,11 +1,10 @@
 //! The context that user code gets during a run.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use crate::items::Items;
-use crate::lock::lock;
-use crate::model::{CacheGroup, RequestUsage, Usage};
+use crate::model::{AddedUsage, Usage};
 use crate::tool::OuterToolCall;
 
 /// The application's own state and the run's usage so far, passed to every callback.
@@ -29,88 +28,6 @@ pub struct RunContext<C = ()> {
     added: AddedUsage,
     turn_input: Option<Items>,
     outer_call: Option<Arc<OuterToolCall>>,
-}
-
-/// Usage that the run has not counted yet, of its models and of models that user code called. It is
-/// kept however a step ends.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AddedUsage(Arc<Added>);
-
-#[derive(Debug, Default)]
-struct Added {
-    used: Mutex<Used>,
-    /// The usage of the run around this one.
-    outer: Option<AddedUsage>,
-    /// The conversation of the run, for the provider's prompt cache.
-    cache_group: Option<CacheGroup>,
-}
-
-/// The usage since it was last taken.
-#[derive(Debug, Default)]
-struct Used {
-    sum: Usage,
-    /// Mostly the only one: it is taken after each step.
-    first: Option<RequestUsage>,
-    more: Vec<RequestUsage>,
-}
-
-impl AddedUsage {
-    /// For a run, which may lie inside that of `outer`.
-    pub(crate) fn of_run(cache_group: CacheGroup, outer: Option<Self>) -> Self {
-        Self(Arc::new(Added {
-            used: Mutex::default(),
-            outer,
-            cache_group: Some(cache_group),
-        }))
-    }
-
-    /// For a part of the run of `outer`.
-    pub(crate) fn within(outer: Self) -> Self {
-        Self(Arc::new(Added {
-            outer: Some(outer),
-            ..Added::default()
-        }))
-    }
-
-    /// The conversation of the run.
-    pub(crate) fn cache_group(&self) -> Option<&CacheGroup> {
-        let outer = || self.0.outer.as_ref()?.cache_group();
-        self.0.cache_group.as_ref().or_else(outer)
-    }
-
-    /// Adds usage of a model that user code called.
-    pub(crate) fn add(&self, usage: Usage) {
-        if usage != Usage::default() {
-            self.add_request(RequestUsage {
-                usage,
-                ..RequestUsage::default()
-            });
-        }
-    }
-
-    pub(crate) fn add_request(&self, request: RequestUsage) {
-        if let Some(outer) = &self.0.outer {
-            outer.add_request(request.clone());
-        }
-        let mut used = lock(&self.0.used);
-        used.sum += request.usage;
-        match &mut used.first {
-            first @ None => *first = Some(request),
-            Some(_) => used.more.push(request),
-        }
-    }
-
-    pub(crate) fn get(&self) -> Usage {
-        lock(&self.0.used).sum
-    }
-
-    /// Moves the usage into the sum and the list of a run.
-    pub(crate) fn move_into(&self, sum: &mut Usage, requests: &mut Vec<RequestUsage>) {
-        let mut used = lock(&self.0.used);
-        *sum += std::mem::take(&mut used.sum);
-        requests.extend(used.first.take());
-        requests.append(&mut used.more);
-    }
 }
 
 impl<C> RunContext<C> {

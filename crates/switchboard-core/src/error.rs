@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::callback::BoxError;
+use crate::callback::{BoxError, DynError};
 use crate::guardrail::GuardrailResult;
 use crate::model::ModelResponse;
 use crate::run::Run;
@@ -111,7 +111,7 @@ impl Error {
 
     /// The error of user code, a provider or a store, to downcast. Its text is part of this error's
     /// message, so [`source`](std::error::Error::source) starts with its source.
-    pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+    pub fn cause(&self) -> Option<&DynError> {
         self.0.source.as_deref()
     }
 
@@ -226,6 +226,11 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref()?.source()
     }
+}
+
+/// The error for a response that breaks the rules.
+pub(crate) fn model_error(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::ModelBehavior, message)
 }
 
 /// The start of a text that a model or a provider chose, for messages: they must stay readable,

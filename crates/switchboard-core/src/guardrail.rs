@@ -100,8 +100,8 @@ type OutputCheck<C> =
 /// ```
 pub struct InputGuardrail<C = ()> {
     name: Arc<str>,
-    mode: InputMode,
-    check: Arc<InputCheck<C>>,
+    pub(crate) mode: InputMode,
+    pub(crate) check: Arc<InputCheck<C>>,
 }
 
 /// The time at which an input guardrail runs.
@@ -155,22 +155,9 @@ impl<C> InputGuardrail<C> {
         }
     }
 
-    pub(crate) fn mode(&self) -> InputMode {
-        self.mode
-    }
-
     /// Returns `true` if both are clones of one guardrail.
     pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.check), Arc::as_ptr(&other.check))
-    }
-
-    pub(crate) fn check(
-        &self,
-        ctx: RunContext<C>,
-        agent: Agent<C>,
-        input: Input,
-    ) -> Outcome<InputVerdict> {
-        (self.check)(ctx, agent, input)
     }
 }
 
@@ -196,9 +183,9 @@ named_guardrail!(InputGuardrail { mode, check });
 /// ```
 pub struct OutputGuardrail<C = ()> {
     name: Arc<str>,
-    may_replace: bool,
+    pub(crate) may_replace: bool,
     judges_parts: bool,
-    check: Arc<OutputCheck<C>>,
+    pub(crate) check: Arc<OutputCheck<C>>,
 }
 
 impl<C> OutputGuardrail<C> {
@@ -269,19 +256,6 @@ impl<C> OutputGuardrail<C> {
 
     pub(crate) fn can_judge_parts(&self) -> bool {
         self.judges_parts && !self.may_replace
-    }
-
-    pub(crate) fn may_replace(&self) -> bool {
-        self.may_replace
-    }
-
-    pub(crate) fn check(
-        &self,
-        ctx: RunContext<C>,
-        agent: Agent<C>,
-        output: FinalOutput,
-    ) -> Outcome<OutputVerdict> {
-        (self.check)(ctx, agent, output)
     }
 }
 

@@ -2,8 +2,9 @@
 
 mod builder;
 mod context;
-mod data;
 mod filter_check;
+pub(crate) mod handoff_prompt;
+mod input_data;
 mod nested_history;
 mod tool_names;
 
@@ -17,9 +18,9 @@ pub use builder::{
     WithCallback, handoff,
 };
 pub use context::HandoffContext;
-pub use data::HandoffInputData;
-pub(crate) use data::{Orphans, Parts};
 pub(crate) use filter_check::{FilterInput, InvalidResult};
+pub use input_data::HandoffInputData;
+pub(crate) use input_data::{Orphans, Parts};
 pub use nested_history::{
     HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history,
 };
@@ -28,12 +29,12 @@ pub(crate) use tool_names::MAX_NAME_LEN;
 pub(crate) use tool_names::function_name;
 pub use tool_names::{ToolNames, default_tool_name};
 
-pub use crate::prompt::{HANDOFF_PROMPT, with_handoff_prompt};
+pub use handoff_prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
+use crate::condition::Enabled;
 use crate::context::RunContext;
-use crate::enabled::Enabled;
 use crate::filters::Filter;
 use crate::guardrail::HandoffGuardrail;
 use crate::json;
@@ -80,7 +81,7 @@ pub(crate) enum Target<C> {
 /// Code that picks an agent, and the agents it may pick.
 pub(crate) struct CustomTarget<C> {
     pick: Arc<Pick<C>>,
-    candidates: Vec<Agent<C>>,
+    pub(crate) candidates: Vec<Agent<C>>,
 }
 
 type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
@@ -88,10 +89,6 @@ type Pick<C> = dyn Fn(RunContext<C>, String) -> Outcome<Agent<C>> + Send + Sync;
 impl<C> CustomTarget<C> {
     pub(crate) fn pick(&self, ctx: RunContext<C>, arguments: String) -> Outcome<Agent<C>> {
         (self.pick)(ctx, arguments)
-    }
-
-    pub(crate) fn candidates(&self) -> &[Agent<C>] {
-        &self.candidates
     }
 }
 
@@ -316,6 +313,27 @@ impl_debug!(Handoff<C>, |handoff| format_args!(
     handoff.tool_name(),
     handoff.agent_name()
 ));
+
+/// The agent a handoff of `from` leads to; `None` if code picks it or the name is unknown.
+pub(crate) fn target<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Option<Agent<C>> {
+    match handoff.target() {
+        Target::Agent(agent) => Some(agent.reached_from(from)),
+        Target::Member(index) => from.team()?.member(*index),
+        Target::Name(name) => from.team()?.by_name(name),
+        Target::Custom(_) => None,
+    }
+}
+
+/// All agents a handoff of `from` can lead to.
+pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
+    match handoff.target() {
+        Target::Custom(custom) => {
+            let candidates = custom.candidates.iter();
+            candidates.map(|agent| agent.reached_from(from)).collect()
+        }
+        _ => target(from, handoff).into_iter().collect(),
+    }
+}
 
 /// The description of a handoff's tool, unless another one is given.
 pub fn default_tool_description(agent_name: &str, description: Option<&str>) -> String {

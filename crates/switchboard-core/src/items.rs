@@ -1,21 +1,21 @@
 //! The items of a conversation, and those that a run makes.
 
-mod builder;
-mod fields;
+mod field_positions;
+mod input;
 mod item;
+mod item_builder;
 mod item_cache;
+mod item_kind;
 pub(crate) mod item_table;
-mod kind;
 mod pairing;
 mod run_item;
+mod run_item_json;
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
-pub use builder::ItemBuilder;
+pub use input::Input;
 pub use item::{InvalidItem, Item};
+pub use item_builder::ItemBuilder;
 pub(crate) use item_cache::{Search, Summary};
-pub use kind::ItemKind;
+pub use item_kind::ItemKind;
 pub(crate) use pairing::Pairing;
 pub use run_item::{RunItem, RunItemKind, RunItems};
 
@@ -23,73 +23,3 @@ pub use crate::seq::{Chunk, Seq};
 
 /// A list of items that shares its storage.
 pub type Items = Seq<Item>;
-
-/// The input of a run: a text of the user, or a whole conversation.
-///
-/// It is also the history of an agent during a handoff: text as long as it is only the text that the
-/// run began with, items otherwise.
-///
-/// ```
-/// use switchboard_core::{Input, Item};
-///
-/// let text: Input = "My bill is wrong".into();
-/// let conversation: Input = vec![Item::user("Hi"), Item::assistant("Hello!")].into();
-/// assert_eq!(text.items().len(), 1);
-/// assert_eq!(conversation.items().len(), 2);
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// A text of the user.
-    Text(Arc<str>),
-    /// A conversation.
-    Items(Items),
-}
-
-impl Input {
-    /// The text of the user's last message, if only instructions follow it. A message that was already
-    /// answered belongs to an earlier turn.
-    ///
-    /// ```
-    /// use switchboard_core::{Input, Item};
-    ///
-    /// let mut items = vec![Item::user("Hi"), Item::assistant("Hello!"), Item::user("Help")];
-    /// assert_eq!(Input::from(items.clone()).last_words().as_deref(), Some("Help"));
-    /// items.truncate(2);
-    /// assert_eq!(Input::from(items).last_words(), None);
-    /// ```
-    pub fn last_words(&self) -> Option<Cow<'_, str>> {
-        let items = match self {
-            Self::Text(text) => return Some(Cow::Borrowed(text)),
-            Self::Items(items) => items,
-        };
-        let mut last = None;
-        for item in items {
-            match item.role().as_deref() {
-                Some("user") => last = Some(item),
-                Some("system" | "developer") => {}
-                _ => last = None,
-            }
-        }
-        last?.text()
-    }
-
-    /// The input as items; text becomes one message of the user.
-    pub fn items(&self) -> Items {
-        match self {
-            Self::Text(text) => vec![Item::input_message(text)].into(),
-            Self::Items(items) => items.clone(),
-        }
-    }
-}
-
-impl_from! {
-    Input {
-        |text: &str| Self::Text(text.into()),
-        |text: String| Self::Text(text.into()),
-        |text: &String| Self::Text(text.as_str().into()),
-        |item: Item| Self::Items(vec![item].into()),
-        |items: Vec<Item>| Self::Items(items.into()),
-        |items: Items| Self::Items(items),
-        |items: &Items| Self::Items(items.clone()),
-    }
-}

@@ -82,10 +82,15 @@ pub(crate) fn object_fields(json: &str) -> serde_json::Result<Vec<(Cow<'_, str>,
             Ok(fields)
         }
     }
+    read_object(json, Fields)
+}
+
+/// Reads JSON text that is one object.
+fn read_object<'de, V: Visitor<'de>>(json: &'de str, visitor: V) -> serde_json::Result<V::Value> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let fields = deserializer.deserialize_map(Fields)?;
+    let value = deserializer.deserialize_map(visitor)?;
     deserializer.end()?;
-    Ok(fields)
+    Ok(value)
 }
 
 /// The JSON of the fields with these names. The last of repeated fields counts.
@@ -114,10 +119,7 @@ pub fn select_fields<'a, const N: usize>(
             Ok(fields)
         }
     }
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    let selected = deserializer.deserialize_map(Fields(names));
-    let selected = selected.and_then(|fields| deserializer.end().map(|()| fields));
-    selected.or_else(|_| {
+    read_object(json, Fields(names)).or_else(|_| {
         // A key may hold a lone surrogate.
         let fields = object_fields(json)?;
         let last = |name: &&str| fields.iter().rfind(|(key, _)| key == name);
@@ -249,18 +251,11 @@ pub(crate) mod on_its_own {
     }
 }
 
-/// Formats a value like Python's `json.dumps(.., ensure_ascii=False)`: with a space after each comma
-/// and colon.
-pub(crate) fn as_python_writes(value: &Value) -> String {
+/// Formats a value like Python's `json.dumps`: with a space after each comma and colon. `quote` writes
+/// its strings: [`quote_ascii_into`], or [`quote_into`] as with `ensure_ascii=False`.
+pub(crate) fn as_python_writes(value: &Value, quote: fn(&mut String, &str)) -> String {
     let mut out = String::new();
-    write_as_python(&mut out, value, quote_into);
-    out
-}
-
-/// Formats a value like Python's `json.dumps`: also with everything outside ASCII escaped.
-pub(crate) fn as_python_writes_ascii(value: &Value) -> String {
-    let mut out = String::new();
-    write_as_python(&mut out, value, quote_ascii_into);
+    write_as_python(&mut out, value, quote);
     out
 }
 

@@ -35,15 +35,14 @@
 mod impls;
 
 mod agent_tool;
+mod condition;
 mod context;
-mod enabled;
+mod driver;
 mod environment;
 mod json;
-mod knowledge;
 mod lock;
-mod offer;
-mod prompt;
-mod reference_json;
+mod offered_tools;
+mod runner;
 mod seq;
 
 pub mod agent;
@@ -61,18 +60,11 @@ pub mod output;
 pub mod run;
 pub mod schema;
 pub mod session;
+pub mod stream;
 pub mod team;
 pub mod testing;
 pub mod tool;
 pub mod trace;
-
-/// Streamed runs and their events.
-pub mod stream {
-    pub use crate::run::stream::{
-        EventKind, HandoffEvent, HandoffStatus, ItemEvent, RunStream, STREAM_VERSION, StopHandle,
-        StreamEvent,
-    };
-}
 
 pub use agent::Agent;
 pub use context::RunContext;

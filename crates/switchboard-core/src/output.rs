@@ -155,7 +155,7 @@ impl OutputType {
             name: name.to_owned(),
             rust_type,
             schema: schema::raw(&schema),
-            payload: Payload::coercing(schema),
+            payload: Payload::arguments(schema, true),
             check,
             is_wrapped,
             is_strict: false,

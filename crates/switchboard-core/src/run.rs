@@ -1,46 +1,415 @@
-//! Runs: starting, resuming, storing and streaming them.
+//! Runs, and the types to start and configure them.
+//!
+//! A [`Run`] is a state machine: it makes every decision and awaits nothing.
+//!
+//! The driver asks for the next [`Step`], carries it out, and reports the outcome with one of the
+//! methods of [`Run`] here and in the files below, which hold the transitions of one subject each.
+//! Each of these transitions succeeds as a whole or leaves the run unchanged.
 
-mod accessors;
-mod agent_keys;
-mod blocked_output;
-mod calls;
-mod compaction;
-mod config;
-mod conversation;
-mod driver;
-mod guardrail_results;
-mod handoff;
-mod handoff_log;
-mod machine;
+pub(crate) mod agent_keys;
+mod call_log;
+pub(crate) mod conversation;
+mod final_output;
+pub(crate) mod guardrail_results;
+pub(crate) mod handoff;
 mod mcp_tools;
-mod model_filter;
-mod model_input;
-mod recovery;
-mod replacement;
-mod response;
-mod result;
-mod runner;
-mod server_history;
-mod session_input;
-mod session_items;
+pub(crate) mod model_input;
+pub(crate) mod model_response;
+pub(crate) mod server_history;
+mod session_state;
 mod small_map;
 mod snapshot;
-pub(crate) mod stream;
-mod tool_error_text;
-mod turn;
+pub(crate) mod tool_results;
+pub(crate) mod turn;
+mod user_input;
 
-pub(crate) use agent_keys::targets;
-pub use blocked_output::BlockedOutputText;
-pub use compaction::Compaction;
-pub use config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
-pub use conversation::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
-pub use handoff_log::{HandoffOutcome, HandoffRecord};
-pub use machine::{Run, Step, UnknownTool};
-pub use model_filter::ModelFilter;
-pub use recovery::{Fallback, Recovery, RunFailure, RunProblem};
-pub use result::{RunResult, RunStatus};
-pub use runner::Runner;
-pub use server_history::ServerHistory;
-pub use session_input::SessionInput;
-pub use tool_error_text::{ToolErrorMessage, ToolErrorText};
-pub use turn::{HandoffCall, ToolCall};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use self::agent_keys::AgentRef;
+use self::call_log::CallLog;
+use self::guardrail_results::GuardrailState;
+use self::model_input::ModelInput;
+use self::server_history::Delivered;
+use self::session_state::SessionState;
+use self::turn::Turn;
+use crate::agent::ToolResult;
+use crate::error::{Error, ErrorKind};
+use crate::guardrail::{GuardrailKind, GuardrailResult};
+use crate::handoff::history_links::{self, HistoryLink};
+use crate::items::{Input, Item, Items, RunItem, RunItems};
+use crate::model::{ModelResponse, ModelSettings, RequestUsage, Usage};
+use crate::output::FinalOutput;
+use crate::trace::TraceInfo;
+
+pub use self::handoff::{HandoffOutcome, HandoffRecord};
+pub use self::model_response::UnknownTool;
+pub use self::server_history::ServerHistory;
+pub use self::turn::{HandoffCall, ToolCall};
+pub use crate::runner::{
+    ActiveAgent, BlockedOutputText, Compaction, DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS,
+    Exclusive, Fallback, HistoryPolicy, ModelFilter, NameCollision, Recovery, RunConfig,
+    RunFailure, RunProblem, RunResult, RunStatus, Runner, SessionInput, StreamedOutput,
+    ToolErrorMessage, ToolErrorText,
+};
+
+/// A run: its position and everything it has made.
+///
+/// Errors and results carry it. It serialises with each item stored once, and a run read back
+/// continues where it stood with [`Runner::resume`](crate::Runner::resume).
+///
+/// Its fields are repeated in `snapshot.rs`, which stores them.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The agent that has the conversation.
+    pub(crate) agent: AgentRef,
+    /// The agent the run began with.
+    pub(crate) first_agent: AgentRef,
+    pub(crate) position: Position,
+    pub(crate) conversation: Conversation,
+    pub(crate) session: SessionState,
+    pub(crate) guardrails: GuardrailState,
+    /// The part of the conversation that the provider has, where it keeps one.
+    pub(crate) delivered: Option<Box<Delivered>>,
+    pub(crate) handoffs: Vec<HandoffRecord>,
+    pub(crate) responses: Vec<ModelResponse>,
+    pub(crate) usage: Usage,
+    pub(crate) request_usage: Vec<RequestUsage>,
+    /// The key of the provider's prompt cache, if a model has asked for it.
+    pub(crate) cache_key: Option<Arc<str>>,
+    /// The trace of the run, where spans were made.
+    pub(crate) trace: Option<Box<RunTrace>>,
+}
+
+/// The trace of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RunTrace {
+    pub(crate) info: Arc<TraceInfo>,
+    /// Set once tracers are told of its end, or somebody else will do that.
+    #[serde(default)]
+    pub(crate) is_ended: bool,
+}
+
+/// The progress of a run.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// The number of turns taken.
+    pub(crate) turn: u32,
+    pub(crate) phase: Phase,
+    /// Set once hooks were notified that the current agent has the conversation.
+    pub(crate) agent_started: bool,
+    /// The number of the last item the run made.
+    pub(crate) last_item: u32,
+    /// The agents that have called a tool, by key.
+    pub(crate) tool_users: BTreeSet<Arc<str>>,
+}
+
+/// The items of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Conversation {
+    /// The input of the current agent: the run's own, or what a handoff made of it.
+    #[serde(with = "StoredInput")]
+    pub(crate) input: Input,
+    /// The number of leading input items that the session had before the run.
+    pub(crate) stored_input: usize,
+    /// Set for the input items that are from the session, where the application has merged them with
+    /// new ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) merged_from_session: Vec<bool>,
+    /// Items made since, as models see them.
+    pub(crate) generated: RunItems,
+    /// All items of the run, as the session gets them.
+    pub(crate) record: RunItems,
+    /// Links from items of a nested history to the run items they stand for.
+    #[serde(alias = "owned")]
+    pub(crate) history_links: Vec<HistoryLink>,
+    pub(crate) calls: CallLog,
+    /// The notes of handoffs that the current agent sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<Item>,
+    /// The prepared input of the next model call; rebuilt when absent.
+    #[serde(skip)]
+    pub(crate) model_input: Option<ModelInput>,
+}
+
+/// The position of a run within a turn.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    #[default]
+    Model,
+    Tools(Turn),
+    /// Code of the agent decides whether the tools' results end the run.
+    #[serde(alias = "judge")]
+    ToolUse(Turn),
+    Handoff(Turn),
+    Output(Turn, FinalOutput),
+    Done(FinalOutput),
+}
+
+/// The step a run takes next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Step<'a> {
+    /// Ask the model.
+    CallModel,
+    /// Run these tools concurrently.
+    RunTools(&'a [ToolCall]),
+    /// Ask the agent's [`ToolUseBehavior`](crate::agent::ToolUseBehavior) function whether these
+    /// results are the final output.
+    DecideToolUse(&'a [ToolResult]),
+    /// Hand the conversation over: the first of these; the others are ignored.
+    TakeHandoff(&'a [HandoffCall]),
+    /// Check this final output and end.
+    Conclude(&'a FinalOutput),
+    /// The run has ended.
+    Done(&'a FinalOutput),
+}
+
+impl Run {
+    pub(crate) fn new(agent: AgentRef, input: Input) -> Self {
+        Self {
+            first_agent: agent.clone(),
+            agent,
+            position: Position::default(),
+            conversation: Conversation {
+                input,
+                stored_input: 0,
+                merged_from_session: Vec::new(),
+                generated: RunItems::new(),
+                record: RunItems::new(),
+                history_links: Vec::new(),
+                calls: CallLog::default(),
+                notes: Vec::new(),
+                model_input: None,
+            },
+            session: SessionState::default(),
+            guardrails: GuardrailState::default(),
+            delivered: None,
+            handoffs: Vec::new(),
+            responses: Vec::new(),
+            usage: Usage::default(),
+            trace: None,
+            request_usage: Vec::new(),
+            cache_key: None,
+        }
+    }
+
+    /// The trace of the run, which goes on in it when it is resumed; `None` if no spans were made.
+    pub fn trace(&self) -> Option<&TraceInfo> {
+        self.trace.as_ref().map(|trace| &*trace.info)
+    }
+
+    /// Takes the run, and leaves an empty one.
+    pub(crate) fn take(&mut self) -> Self {
+        let empty = Self::new(self.agent.clone(), "".into());
+        std::mem::replace(self, empty)
+    }
+
+    /// Returns the step the run takes next.
+    pub fn step(&self) -> Step<'_> {
+        match &self.position.phase {
+            Phase::Model => Step::CallModel,
+            Phase::Tools(turn) => Step::RunTools(&turn.tools().calls),
+            Phase::ToolUse(turn) => Step::DecideToolUse(&turn.tools().results),
+            Phase::Handoff(turn) => Step::TakeHandoff(&turn.handoffs),
+            Phase::Output(_, output) => Step::Conclude(output),
+            Phase::Done(output) => Step::Done(output),
+        }
+    }
+
+    /// The settings of the next model call: the agent's, overridden by the run's. A forced tool
+    /// choice is dropped once the agent has called a tool, so that it cannot call tools forever.
+    pub(crate) fn model_settings(
+        &self,
+        own: Arc<ModelSettings>,
+        run: Option<&Arc<ModelSettings>>,
+        keeps_tool_choice: bool,
+    ) -> Arc<ModelSettings> {
+        let merged = match run {
+            Some(run) => Arc::new(own.overridden_by(run)),
+            None => own,
+        };
+        let has_used_tools = self.position.tool_users.contains(&self.agent.key);
+        if merged.tool_choice.is_none() || keeps_tool_choice || !has_used_tools {
+            return merged;
+        }
+        Arc::new(ModelSettings {
+            tool_choice: None,
+            ..(*merged).clone()
+        })
+    }
+
+    /// The number of the next turn, unless the limit is reached.
+    pub(crate) fn next_turn(&self, max_turns: Option<u32>) -> Result<u32, Error> {
+        let next = self.position.turn.saturating_add(1);
+        match max_turns {
+            Some(max) if next > max => Err(Error::new(
+                ErrorKind::MaxTurns,
+                format!(
+                    "the run was not done after {max} turns (max turns ({max}) exceeded); if its \
+                     agents do not hand off in circles, raise the limit with max_turns"
+                ),
+            )),
+            _ => Ok(next),
+        }
+    }
+
+    /// The items that were added since the record had `recorded` of them.
+    pub(crate) fn items_since(&self, recorded: usize) -> Vec<RunItem> {
+        let items = self.conversation.record.tail(recorded);
+        items.into_iter().cloned().collect()
+    }
+
+    /// Ends a turn in which the agent stayed: with the final output, or by asking the model again.
+    pub(crate) fn end_turn(&mut self, mut turn: Turn, output: Option<FinalOutput>) {
+        match output {
+            Some(output) => {
+                turn.ends_at_tool = !turn.tools().results.is_empty();
+                self.position.phase = Phase::Output(turn, output);
+            }
+            None => {
+                self.commit(turn.items);
+                self.position.phase = Phase::Model;
+            }
+        }
+    }
+
+    /// The turn in progress.
+    pub(crate) fn turn(&self) -> Option<&Turn> {
+        match &self.position.phase {
+            Phase::Tools(turn)
+            | Phase::ToolUse(turn)
+            | Phase::Handoff(turn)
+            | Phase::Output(turn, _) => Some(turn),
+            Phase::Model | Phase::Done(_) => None,
+        }
+    }
+
+    /// Adds the items of a finished turn.
+    pub(crate) fn commit(&mut self, items: Vec<RunItem>) {
+        self.add_unsaved(items.iter());
+        let conversation = &mut self.conversation;
+        if let Some(prepared) = &mut conversation.model_input {
+            prepared.extend(&items);
+        }
+        if !conversation.record.ptr_eq(&conversation.generated) {
+            conversation.record.extend(items.iter().cloned());
+            conversation.generated.extend(items);
+            return;
+        }
+        // Until a filter separates them, both are one list, which grows in place while it has
+        // a single owner.
+        conversation.record = RunItems::new();
+        conversation.generated.extend(items);
+        conversation.record = conversation.generated.clone();
+    }
+
+    /// Returns the number of the next item.
+    pub(crate) fn next_item(&mut self) -> u32 {
+        self.position.last_item = number_after(self.position.last_item);
+        self.position.last_item
+    }
+
+    /// The name of the agent that has the conversation.
+    pub fn agent(&self) -> &str {
+        &self.agent.name
+    }
+
+    /// The name of the agent the run began with.
+    pub fn first_agent(&self) -> &str {
+        &self.first_agent.name
+    }
+
+    /// The number of turns taken.
+    pub fn turns(&self) -> u32 {
+        self.position.turn
+    }
+
+    /// The input of the current agent: the run's input, or what the filter of a handoff made of it.
+    pub fn input(&self) -> &Input {
+        &self.conversation.input
+    }
+
+    /// All items the run has made.
+    pub fn new_items(&self) -> &RunItems {
+        &self.conversation.record
+    }
+
+    /// The items of tools that have completed in a turn that failed: calls with their outputs, and the
+    /// reasoning before each. They are not among the [`new_items`](Self::new_items) until the run is
+    /// resumed; the session has them, unless output guardrails have yet to pass what a tool may end the run
+    /// with.
+    pub fn completed_items(&self) -> Vec<RunItem> {
+        self.turn().map(Turn::completed_tools).unwrap_or_default()
+    }
+
+    /// The responses of the models.
+    pub fn raw_responses(&self) -> &[ModelResponse] {
+        &self.responses
+    }
+
+    /// Requests and tokens of all models of the run, failed responses included.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The usage of each model response in order: of the run's agents, of agents used as tools, and
+    /// what user code has added. Together they are the [`usage`](Self::usage), except in a run that a
+    /// version before this one has stored.
+    pub fn request_usage(&self) -> &[RequestUsage] {
+        &self.request_usage
+    }
+
+    /// The provider's identifier of the last response, to continue from with
+    /// [`Runner::previous_response`](crate::Runner::previous_response).
+    pub fn last_response_id(&self) -> Option<&str> {
+        self.responses.last()?.response_id.as_deref()
+    }
+
+    /// The handoffs of the run in order, refused and ignored ones included. Filters do not change them.
+    pub fn handoffs(&self) -> &[HandoffRecord] {
+        &self.handoffs
+    }
+
+    /// The results of the guardrails of one kind.
+    pub fn guardrail_results(&self, kind: GuardrailKind) -> &[GuardrailResult] {
+        &self.guardrails.of(kind).results
+    }
+
+    /// The conversation so far, to continue from: the input, then the items the run made, without
+    /// those that the input already contains.
+    pub fn to_input_list(&self) -> Items {
+        let conversation = &self.conversation;
+        let mut items = conversation.input.items();
+        let rest =
+            history_links::unlinked(&conversation.record, &conversation.history_links, &items);
+        items.extend(rest.into_iter().map(RunItem::to_input_item));
+        items
+    }
+
+    /// The conversation so far as the current agent sees it: its input, then the items since. Where a
+    /// filter or a nested history has rewritten the conversation, this has none of the items that it
+    /// left out, while [`to_input_list`](Self::to_input_list) has all; otherwise they are the same.
+    pub fn to_normalized_input_list(&self) -> Items {
+        let conversation = &self.conversation;
+        let mut items = conversation.input.items();
+        items.extend(conversation.generated.iter().map(RunItem::to_input_item));
+        items
+    }
+}
+
+/// The number of the item after this one. It is never 0, which stands for no number.
+pub(crate) fn number_after(last: u32) -> u32 {
+    last.checked_add(1).unwrap_or(1)
+}
+
+/// The input as it is stored: `{"text": ...}` or `{"items": [...]}`.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Input", rename_all = "snake_case")]
+pub(crate) enum StoredInput {
+    Text(Arc<str>),
+    Items(Items),
+}

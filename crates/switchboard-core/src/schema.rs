@@ -1,8 +1,9 @@
 //! JSON schemas of payloads and final outputs: derived from types, made strict, validated against.
 
 mod coerce;
+mod references;
 mod strict;
-mod work;
+mod work_limit;
 
 use std::any::Any;
 use std::fmt;
@@ -73,43 +74,27 @@ pub(crate) struct ParsedPayload {
 impl Payload {
     /// A payload that deserializes to a `T`.
     pub(crate) fn typed<T: JsonSchema + DeserializeOwned + Send + 'static>() -> Self {
-        Self::new(of::<T>(), |value| {
-            Ok(Some(Box::new(T::deserialize(value)?)))
-        })
+        let deserialize: Deserialize = |value| Ok(Some(Box::new(T::deserialize(value)?)));
+        Self::new(of::<T>(), false, deserialize)
     }
 
     /// A payload that only has to match a schema.
     pub(crate) fn described_by(schema: Value) -> Self {
-        Self::new(schema, |_| Ok(None))
+        Self::arguments(schema, false)
     }
 
-    pub(crate) fn new(schema: Value, deserialize: Deserialize) -> Self {
+    /// A payload that has to match a schema, such as the arguments of a tool. With `coerces`, a number or a boolean
+    /// may be sent as the text that spells it.
+    pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
+        Self::new(schema, coerces, |_| Ok(None))
+    }
+
+    fn new(schema: Value, coerces: bool, deserialize: Deserialize) -> Self {
         Self(Arc::new(Inner {
             schema,
             validator: OnceLock::new(),
             deserialize,
-            coerces: false,
-        }))
-    }
-
-    /// The arguments of a tool, which have to match a schema. With `coerces`, a number or a boolean
-    /// may be sent as the text that spells it.
-    pub(crate) fn arguments(schema: Value, coerces: bool) -> Self {
-        if coerces {
-            Self::coercing(schema)
-        } else {
-            Self::described_by(schema)
-        }
-    }
-
-    /// A payload that has to match a schema, in which a number or a boolean may be sent as the text
-    /// that spells it.
-    pub(crate) fn coercing(schema: Value) -> Self {
-        Self(Arc::new(Inner {
-            schema,
-            validator: OnceLock::new(),
-            deserialize: |_| Ok(None),
-            coerces: true,
+            coerces,
         }))
     }
 
@@ -142,7 +127,7 @@ impl Payload {
 
     fn validate(&self, value: &Value) -> Result<(), InvalidPayload> {
         let validator = self.validator().map_err(|e| InvalidPayload(e.to_owned()))?;
-        work::check_work(&self.0.schema, value).map_err(InvalidPayload)?;
+        work_limit::check_work(&self.0.schema, value).map_err(InvalidPayload)?;
         let problems = validator.iter_errors(value).take(MAX_PROBLEMS);
         let problems: Vec<String> = problems.map(|error| describe(&error)).collect();
         if problems.is_empty() {
@@ -173,7 +158,7 @@ impl Payload {
 
     fn validator(&self) -> Result<&jsonschema::Validator, &str> {
         let validator = self.0.validator.get_or_init(|| {
-            work::check_schema_work(&self.0.schema)
+            work_limit::check_schema_work(&self.0.schema)
                 .and_then(|()| {
                     let validator = jsonschema::validator_for(&self.0.schema);
                     validator.map_err(|error| error.to_string())

@@ -195,7 +195,7 @@ impl<C> TeamBuilder<C> {
         let members = Members::collect(self.agents, &mut problems);
         let mut definitions: Vec<Arc<Definition<C>>> = Vec::with_capacity(members.agents.len());
         for agent in &members.agents {
-            let mut definition = (**agent.def()).clone();
+            let mut definition = (*agent.def).clone();
             for handoff in &mut definition.handoffs {
                 match members.resolve(handoff) {
                     Ok(resolved) => *handoff = resolved,
@@ -261,7 +261,7 @@ impl<C> Members<C> {
                     Target::Member(index) => {
                         queue.extend(agent.team().and_then(|team| team.member(*index)));
                     }
-                    Target::Custom(custom) => queue.extend(custom.candidates().iter().cloned()),
+                    Target::Custom(custom) => queue.extend(custom.candidates.iter().cloned()),
                     Target::Name(_) => {}
                 }
             }
@@ -286,11 +286,11 @@ impl<C> Members<C> {
     /// Checks that agents used as tools, and the agents they lead to, hand off to known names.
     fn check_agents_used_as_tools(&self, problems: &mut Vec<String>) {
         let members = self.agents.iter();
-        let mut seen: HashSet<_> = members.map(|agent| Arc::as_ptr(agent.def())).collect();
+        let mut seen: HashSet<_> = members.map(|agent| Arc::as_ptr(&agent.def)).collect();
         let mut queue: VecDeque<_> = self.agents.iter().flat_map(agents_used_as_tools).collect();
         while let Some(agent) = queue.pop_front() {
             // The names in an agent of another team were resolved there.
-            if !seen.insert(Arc::as_ptr(agent.def())) || agent.team().is_some() {
+            if !seen.insert(Arc::as_ptr(&agent.def)) || agent.team().is_some() {
                 continue;
             }
             for handoff in agent.handoffs() {
@@ -303,7 +303,7 @@ impl<C> Members<C> {
                         ));
                     }
                     Target::Agent(target) => queue.push_back(target.clone()),
-                    Target::Custom(custom) => queue.extend(custom.candidates().iter().cloned()),
+                    Target::Custom(custom) => queue.extend(custom.candidates.iter().cloned()),
                     Target::Name(_) | Target::Member(_) => {}
                 }
             }

@@ -35,14 +35,14 @@
 mod assertions;
 mod recorder;
 mod report;
-mod scripted;
+mod scripted_model;
 
 use crate::items::Item;
 use crate::model::ModelRequest;
 
 pub use recorder::{Recorder, Recording};
 pub use report::{Report, ToolUsed};
-pub use scripted::ScriptedModel;
+pub use scripted_model::ScriptedModel;
 
 /// Describes an item in short: `user: Hi`, `call lookup {"id": 1}`, `output 42`, or its type if it
 /// is something else.

@@ -4,9 +4,9 @@ mod builder;
 mod context;
 mod error;
 mod hosted;
-mod info;
 mod output;
 mod output_part;
+mod tool_info;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ pub use error::{ToolError, ToolErrorKind, ToolFailure};
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
 pub use hosted::HostedTool;
-pub use info::{ToolInfo, ToolOrigin};
 pub use output::{Json, ToolOutput};
 pub use output_part::{OutputFile, OutputImage, OutputPart};
+pub use tool_info::{ToolInfo, ToolOrigin};
 
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::callback::{Outcome, call};
-use crate::enabled::Enabled;
+use crate::condition::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::ToolSpec;
 use crate::schema::Payload;
@@ -60,8 +60,6 @@ type FailureText<C> = dyn Fn(ToolContext<C>, ToolError) -> Outcome<String> + Sen
 struct Inner<C> {
     settings: Settings<C>,
     info: Arc<ToolInfo>,
-    /// Set if the provider runs the tool.
-    hosted: Option<HostedTool>,
     invoke: Box<Invoke<C>>,
     problem: Option<String>,
 }
@@ -85,6 +83,8 @@ struct Settings<C> {
     arguments: Option<Payload>,
     enabled: Enabled<C>,
     agent: Option<Agent<C>>,
+    /// Set if the provider runs the tool.
+    hosted: Option<HostedTool>,
 }
 
 /// The consequence of a failure.

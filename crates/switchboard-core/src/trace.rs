@@ -17,14 +17,15 @@
 //! | `OPENAI_AGENTS_DISABLE_TRACING` | with `1` or `true`, no spans are made, whatever the settings |
 //! | `OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA` | with anything but `1`, `true`, `yes` or `on`, spans have no arguments, outputs and messages, unless a setting asks for them |
 
-mod batch;
-mod custom;
-pub(crate) mod handle;
+mod batch_tracer;
+mod custom_span;
 mod id;
-mod info;
-mod memory;
+mod json_exporter;
+mod memory_tracer;
 mod reference_json;
-mod subscriber;
+mod subscriber_tracer;
+pub(crate) mod trace_handle;
+mod trace_info;
 mod tracers;
 
 use std::borrow::Cow;
@@ -32,15 +33,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub use batch::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
-pub use custom::{CustomSpan, Trace, TraceBuilder};
-pub use handle::TraceParent;
+pub use batch_tracer::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
+pub use custom_span::{CustomSpan, Trace, TraceBuilder};
 pub use id::{InvalidSpanId, SpanId, TraceId};
-pub use info::{TraceInfo, TraceSettings};
-pub use memory::MemoryTracer;
-pub use reference_json::JsonExporter;
+pub use json_exporter::JsonExporter;
+pub use memory_tracer::MemoryTracer;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+pub use trace_handle::TraceParent;
+pub use trace_info::{TraceInfo, TraceSettings};
 pub use tracers::{TracerKey, Tracers};
 
 use crate::guardrail::GuardrailOutcome;

@@ -11,10 +11,18 @@ use switchboard_core::tool::HostedTool;
 /// Implements the conversions of a tool that has the fields `config` and `include`, and a setter for
 /// fields that this version does not know.
 macro_rules! hosted_tool {
+    ($type:ident: Default) => {
+        hosted_tool!($type);
+
+        impl Default for $type {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+    };
     ($type:ident) => {
         impl $type {
             /// Sets another field of the tool's configuration.
-            #[must_use]
             pub fn field(mut self, name: &str, value: impl Into<Value>) -> Self {
                 self.0.set(name, value);
                 self
@@ -102,36 +110,28 @@ fn strings<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Value {
 /// let agent = Agent::new("Researcher").tool(search);
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct WebSearch(Config);
 
-hosted_tool!(WebSearch);
-
-impl Default for WebSearch {
-    fn default() -> Self {
-        Self(Config::new("web_search"))
-    }
-}
+hosted_tool!(WebSearch: Default);
 
 impl WebSearch {
     /// A search with the settings of the provider.
     pub fn new() -> Self {
-        Self::default()
+        Self(Config::new("web_search"))
     }
 
     /// Sets how much of what is found the model gets: `low`, `medium` or `high`.
-    #[must_use]
     pub fn context_size(self, size: &str) -> Self {
         self.field("search_context_size", size)
     }
 
     /// Searches these domains only, and what is below them.
-    #[must_use]
     pub fn allowed_domains<T: Into<String>>(self, domains: impl IntoIterator<Item = T>) -> Self {
         self.field("filters", json!({"allowed_domains": strings(domains)}))
     }
 
     /// Sets the approximate place of the user: the country as two letters, and a city.
-    #[must_use]
     pub fn user_location(self, country: &str, city: Option<&str>) -> Self {
         let mut location = json!({"type": "approximate", "country": country});
         if let Some(city) = city {
@@ -141,13 +141,11 @@ impl WebSearch {
     }
 
     /// Sets whether the search may fetch live pages, or only what is indexed.
-    #[must_use]
     pub fn live_access(self, is_live: bool) -> Self {
         self.field("external_web_access", is_live)
     }
 
     /// Searches for images beside text, and asks for them in the items of the response.
-    #[must_use]
     pub fn images(mut self) -> Self {
         self.0.include = Some("web_search_call.results");
         self.field("search_content_types", json!(["text", "image"]))
@@ -164,6 +162,7 @@ impl WebSearch {
 ///     .tool(FileSearch::new(["vs_123"]).max_results(5).include_results());
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct FileSearch(Config);
 
 hosted_tool!(FileSearch);
@@ -177,25 +176,21 @@ impl FileSearch {
     }
 
     /// Limits the results; the provider takes 1 to 50.
-    #[must_use]
     pub fn max_results(self, count: u8) -> Self {
         self.field("max_num_results", count)
     }
 
     /// Sets the filter on the files' attributes, in the provider's form.
-    #[must_use]
     pub fn filters(self, filters: impl Into<Value>) -> Self {
         self.field("filters", filters)
     }
 
     /// Sets the options of the ranking, in the provider's form.
-    #[must_use]
     pub fn ranking(self, options: impl Into<Value>) -> Self {
         self.field("ranking_options", options)
     }
 
     /// Asks for the results in the items of the response.
-    #[must_use]
     pub fn include_results(mut self) -> Self {
         self.0.include = Some("file_search_call.results");
         self
@@ -211,39 +206,31 @@ impl FileSearch {
 /// let agent: Agent = Agent::new("Analyst").tool(CodeInterpreter::new());
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct CodeInterpreter(Config);
 
-hosted_tool!(CodeInterpreter);
-
-impl Default for CodeInterpreter {
-    fn default() -> Self {
-        let mut config = Config::new("code_interpreter");
-        config.set("container", json!({"type": "auto"}));
-        Self(config)
-    }
-}
+hosted_tool!(CodeInterpreter: Default);
 
 impl CodeInterpreter {
     /// Code in a container that the provider makes.
     pub fn new() -> Self {
-        Self::default()
+        let mut config = Config::new("code_interpreter");
+        config.set("container", json!({"type": "auto"}));
+        Self(config)
     }
 
     /// Runs the code in this container.
-    #[must_use]
     pub fn container(self, id: &str) -> Self {
         self.field("container", id)
     }
 
     /// Gives uploaded files to a container that the provider makes.
-    #[must_use]
     pub fn files<T: Into<String>>(self, ids: impl IntoIterator<Item = T>) -> Self {
         let container = json!({"type": "auto", "file_ids": strings(ids)});
         self.field("container", container)
     }
 
     /// Asks for the outputs of the code in the items of the response.
-    #[must_use]
     pub fn include_outputs(mut self) -> Self {
         self.0.include = Some("code_interpreter_call.outputs");
         self
@@ -260,42 +247,33 @@ impl CodeInterpreter {
 /// let agent: Agent = Agent::new("Artist").tool(ImageGeneration::new().size("1024x1024"));
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct ImageGeneration(Config);
 
-hosted_tool!(ImageGeneration);
-
-impl Default for ImageGeneration {
-    fn default() -> Self {
-        Self(Config::new("image_generation"))
-    }
-}
+hosted_tool!(ImageGeneration: Default);
 
 impl ImageGeneration {
     /// Images with the settings of the provider.
     pub fn new() -> Self {
-        Self::default()
+        Self(Config::new("image_generation"))
     }
 
     /// Sets the size: `1024x1024`, `auto`, or another of the model.
-    #[must_use]
     pub fn size(self, size: &str) -> Self {
         self.field("size", size)
     }
 
     /// Sets the quality: `low`, `medium`, `high` or `auto`.
-    #[must_use]
     pub fn quality(self, quality: &str) -> Self {
         self.field("quality", quality)
     }
 
     /// Sets the format: `png`, `webp` or `jpeg`.
-    #[must_use]
     pub fn format(self, format: &str) -> Self {
         self.field("output_format", format)
     }
 
     /// Sets the background: `transparent`, `opaque` or `auto`.
-    #[must_use]
     pub fn background(self, background: &str) -> Self {
         self.field("background", background)
     }
@@ -316,6 +294,7 @@ impl ImageGeneration {
 /// let agent: Agent = Agent::new("Librarian").tool(docs);
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct HostedMcp(Config);
 
 hosted_tool!(HostedMcp);
@@ -340,39 +319,33 @@ impl HostedMcp {
     }
 
     /// Sets the description of the server for the model.
-    #[must_use]
     pub fn description(self, description: &str) -> Self {
         self.field("server_description", description)
     }
 
     /// Offers only these of the server's tools.
-    #[must_use]
     pub fn allowed_tools<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
         self.field("allowed_tools", strings(names))
     }
 
     /// Lets the provider call all tools of the server without approval.
-    #[must_use]
     pub fn without_approval(self) -> Self {
         self.field("require_approval", "never")
     }
 
     /// Lets the provider call these tools without approval.
-    #[must_use]
     pub fn without_approval_of<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
         let approval = json!({"never": {"tool_names": strings(names)}});
         self.field("require_approval", approval)
     }
 
     /// Sets the access token for the server. It is in no error, log or `Debug` output.
-    #[must_use]
     pub fn authorization(self, token: &str) -> Self {
         self.field("authorization", token)
     }
 
     /// Sets the headers of the provider's requests to the server. They are in no error, log or
     /// `Debug` output.
-    #[must_use]
     pub fn headers<K: Into<String>, V: Into<String>>(
         self,
         headers: impl IntoIterator<Item = (K, V)>,

@@ -1,34 +1,34 @@
 //! Models over HTTP.
 
+mod answer_stream;
 mod chat;
 mod client;
 mod endpoint;
-mod error;
-mod error_body;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod lenient_json;
+mod model_error;
 mod payload;
+mod request_body;
 mod request_cache;
-mod request_object;
 mod responses;
-mod retry;
+mod retry_advice;
 mod secret;
+mod server_errors;
 mod sse;
-mod stream_reader;
 
 use std::borrow::Cow;
 
+use answer_stream::{EventReader, answer_stream};
 pub use chat::ChatModel;
-use client::{Call, request_secrets};
+use client::Call;
 pub use client::{Client, http_client_builder};
 pub use endpoint::Endpoint;
-pub use error::{ModelError, ModelErrorKind, RateLimits};
 use futures_core::Stream;
+pub use model_error::{ModelError, ModelErrorKind, RateLimits};
 use payload::Payload;
 pub use responses::ResponsesModel;
-use stream_reader::{EventReader, answer_stream};
-use switchboard_core::callback::BoxError;
+use switchboard_core::callback::{BoxError, DynError};
 use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
 use switchboard_core::{Item, Model, ModelRequest, ModelResponse};
 
@@ -48,29 +48,16 @@ trait Protocol: Clone + Send + Sync + 'static {
     /// Parses the body of an answer that is not streamed.
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError>;
 
-    fn reader(&self) -> Self::Reader;
-
-    /// This model, with answers that keep the usage as the server sent it.
-    fn with_raw_usage(self) -> Self;
-
-    /// This model with the settings of a request that the reading of its answer depends on.
-    fn for_request(&self, request: &ModelRequest) -> Self {
-        let model = self.clone();
-        if request.settings.preserve_raw_usage == Some(true) {
-            model.with_raw_usage()
-        } else {
-            model
-        }
-    }
+    /// A reader of one answer, which keeps the usage as the server sent it where that is wanted.
+    fn reader(&self, keeps_raw_usage: bool) -> Self::Reader;
 }
 
 async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-    let model = &model.for_request(&request);
     let answer = match Call::new(model, &request, false) {
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
     };
-    answer.map_err(|error| report(model, &request, error))
+    answer.map_err(|error| model.client().report(error, &request))
 }
 
 /// Implements a model with the fields `client` and `name` over its [`Protocol`].
@@ -93,7 +80,7 @@ macro_rules! impl_model {
 
             fn retry_advice(
                 &self,
-                error: &(dyn std::error::Error + Send + Sync + 'static),
+                error: &super::DynError,
                 request: &super::ModelRequest,
             ) -> super::RetryAdvice {
                 super::retry_advice(error, request)
@@ -118,26 +105,11 @@ macro_rules! impl_model {
 }
 use impl_model;
 
-fn retry_advice(
-    error: &(dyn std::error::Error + Send + Sync + 'static),
-    request: &ModelRequest,
-) -> RetryAdvice {
+fn retry_advice(error: &DynError, request: &ModelRequest) -> RetryAdvice {
     match error.downcast_ref::<ModelError>() {
-        Some(error) => retry::advice(error, request.server.as_ref()),
+        Some(error) => retry_advice::advice(error, request.server.as_ref()),
         None => RetryAdvice::of_error(error),
     }
-}
-
-/// Completes the error of a request and adds its usage to that of the run.
-fn report(model: &impl Protocol, request: &ModelRequest, error: ModelError) -> BoxError {
-    if let Some(usage) = error.usage() {
-        request.add_usage(usage);
-    }
-    let error = error.with_earlier_attempts(request.earlier_attempts());
-    let client = model.client();
-    client
-        .complete_error(error, &request_secrets(request))
-        .into()
 }
 
 /// The `id` of items whose provider gave none.

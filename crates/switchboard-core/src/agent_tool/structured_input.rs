@@ -25,7 +25,7 @@ pub(super) fn input_text(arguments: &Value, schema: &Value, includes_schema: boo
         summary(schema)
     };
     if !includes_schema && summary.is_none() {
-        return json::as_python_writes_ascii(arguments);
+        return json::as_python_writes(arguments, json::quote_ascii_into);
     }
     let mut text = format!("{PREAMBLE}\n## Structured Input Data:\n\n```\n{arguments:#}\n```\n\n");
     if includes_schema {

@@ -14,7 +14,8 @@ use regex::Regex;
 
 use self::detectors::Detector;
 use self::normalize::Normalized;
-use self::prefilter::{CharCounts, Requirement};
+use self::prefilter::CharCounts;
+use self::prefilter::Requirement::{self, AtSign, Digits};
 use super::{Filter, IntoFilter, visible_items};
 use crate::items::{Item, Search};
 use crate::json;
@@ -71,6 +72,7 @@ pub fn redact_pii<C: 'static>() -> Filter<C> {
 /// # Ok::<(), switchboard_core::filters::InvalidPattern>(())
 /// ```
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct Redaction {
     rules: Vec<Rule>,
     /// Identifies these rules to the items in which they found nothing.
@@ -133,38 +135,23 @@ impl Redaction {
     }
 
     /// Replaces card numbers by `[CARD]`.
-    #[must_use]
     pub fn card_numbers(self) -> Self {
-        self.detector(
-            0,
-            detectors::card_numbers,
-            Requirement::Digits(13),
-            "[CARD]",
-        )
+        self.detector(0, detectors::card_numbers, Digits(13), "[CARD]")
     }
 
     /// Replaces social security numbers of the United States by `[SSN]`.
-    #[must_use]
     pub fn social_security_numbers(self) -> Self {
-        let digits = Requirement::Digits(9);
-        self.detector(1, detectors::social_security_numbers, digits, "[SSN]")
+        self.detector(1, detectors::social_security_numbers, Digits(9), "[SSN]")
     }
 
     /// Replaces e-mail addresses by `[EMAIL]`.
-    #[must_use]
     pub fn emails(self) -> Self {
-        self.detector(2, detectors::emails, Requirement::AtSign, "[EMAIL]")
+        self.detector(2, detectors::emails, AtSign, "[EMAIL]")
     }
 
     /// Replaces phone numbers by `[PHONE]`.
-    #[must_use]
     pub fn phone_numbers(self) -> Self {
-        self.detector(
-            3,
-            detectors::phone_numbers,
-            Requirement::Digits(8),
-            "[PHONE]",
-        )
+        self.detector(3, detectors::phone_numbers, Digits(8), "[PHONE]")
     }
 
     /// Replaces the matches of a regular expression.

@@ -1,9 +1,8 @@
 //! Filters that drop items.
 
-use super::Filter;
-use super::visible_items;
+use super::{Filter, visible_items};
 use crate::handoff::HandoffInputData;
-use crate::items::{Input, Item, ItemKind, RunItem, RunItems};
+use crate::items::{Input, Item, ItemKind};
 
 /// Drops everything that belongs to the use of tools: calls and outputs, the provider's own
 /// tools, reasoning, and handoffs.
@@ -11,32 +10,20 @@ use crate::items::{Input, Item, ItemKind, RunItem, RunItems};
 /// Like the reference's, and unlike the other filters here, it drops them from the new items as
 /// well, so that a session does not store them.
 pub fn remove_all_tools<C: 'static>() -> Filter<C> {
-    Filter::new(|data: HandoffInputData<C>| {
+    Filter::new(|mut data: HandoffInputData<C>| {
         let was_empty = data.shows_nothing();
-        let history = match data.input_history() {
-            Input::Text(text) => Input::Text(text.clone()),
-            Input::Items(items) => {
-                let kept = items.iter().filter(|item| !item.kind().is_tool_use());
-                Input::Items(kept.cloned().collect())
-            }
-        };
-        let pre_handoff = without_tools(data.pre_handoff_items());
-        let new = without_tools(data.new_items());
-        let input_items = data.input_items().map(without_tools);
-        let mut data = data
-            .with_input_history(history)
-            .with_pre_handoff_items(pre_handoff)
-            .with_new_items(new);
-        if let Some(items) = input_items {
-            data = data.with_input_items(items);
+        let parts = &mut data.parts;
+        if let Input::Items(items) = &mut parts.input_history {
+            let kept = items.iter().filter(|item| !item.kind().is_tool_use());
+            *items = kept.cloned().collect();
+        }
+        let items = [&mut parts.pre_handoff_items, &mut parts.new_items];
+        for items in items.into_iter().chain(&mut parts.input_items) {
+            let kept = items.iter().filter(|made| !made.kind().is_tool_use());
+            *items = kept.cloned().collect();
         }
         data.left_by_library(was_empty)
     })
-}
-
-fn without_tools(items: &RunItems) -> Vec<RunItem> {
-    let kept = items.iter().filter(|item| !item.kind().is_tool_use());
-    kept.cloned().collect()
 }
 
 /// Keeps the last `count` items, this turn's included. A call without its output and an output

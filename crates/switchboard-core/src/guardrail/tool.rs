@@ -40,7 +40,7 @@ type ResultCheck<C> = dyn Fn(ToolContext<C>, ToolOutput) -> Outcome<ToolVerdict>
 /// ```
 pub struct ToolGuardrail<C = ()> {
     name: Arc<str>,
-    check: ToolCheck<C>,
+    pub(crate) check: ToolCheck<C>,
 }
 
 pub(crate) enum ToolCheck<C> {
@@ -74,10 +74,6 @@ impl<C> ToolGuardrail<C> {
                 check(ctx, output).into_outcome()
             })),
         }
-    }
-
-    pub(crate) fn tool_check(&self) -> &ToolCheck<C> {
-        &self.check
     }
 }
 

@@ -168,7 +168,6 @@ impl GuardrailOutcome {
 
 /// The result of a guardrail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StoredResult")]
 #[non_exhaustive]
 pub struct GuardrailResult {
     /// The guardrail's name.
@@ -178,10 +177,10 @@ pub struct GuardrailResult {
     /// The outcome.
     pub outcome: GuardrailOutcome,
     /// The reason it gave for tripping or refusing, or other details of the check.
-    #[serde(with = "crate::json::on_its_own")]
+    #[serde(default, with = "crate::json::on_its_own")]
     pub info: Value,
     /// The replacement as text.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<String>,
 }
 
@@ -189,36 +188,6 @@ impl GuardrailResult {
     /// Returns `true` if the guardrail stopped the run.
     pub fn tripped(&self) -> bool {
         self.outcome == GuardrailOutcome::Tripped
-    }
-}
-
-/// A result as it is read; runs of version 3 have the info in a `verdict`.
-#[derive(Deserialize)]
-struct StoredResult {
-    guardrail: Arc<str>,
-    agent: Arc<str>,
-    outcome: GuardrailOutcome,
-    #[serde(default, with = "crate::json::on_its_own")]
-    info: Value,
-    verdict: Option<StoredVerdict>,
-    replaced_by: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct StoredVerdict {
-    #[serde(with = "crate::json::on_its_own")]
-    info: Value,
-}
-
-impl From<StoredResult> for GuardrailResult {
-    fn from(stored: StoredResult) -> Self {
-        Self {
-            guardrail: stored.guardrail,
-            agent: stored.agent,
-            outcome: stored.outcome,
-            info: stored.verdict.map_or(stored.info, |verdict| verdict.info),
-            replaced_by: stored.replaced_by,
-        }
     }
 }
 

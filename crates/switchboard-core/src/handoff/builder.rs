@@ -13,8 +13,8 @@ use super::{
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome};
+use crate::condition::Enabled;
 use crate::context::RunContext;
-use crate::enabled::Enabled;
 use crate::filters::{Filter, IntoFilter};
 use crate::guardrail::HandoffGuardrail;
 use crate::model::HandoffSpec;
@@ -92,6 +92,7 @@ pub(super) fn edit<C>(inner: Inner<C>) -> HandoffBuilder<C, WithCallback> {
 ///
 /// `K` is the argument of its callback: [`NoPayload`], [`TypedPayload`] or [`JsonPayload`];
 /// [`WithCallback`] once it has one, and [`Custom`] where code picks the agent.
+#[must_use]
 pub struct HandoffBuilder<C, K = NoPayload> {
     inner: Inner<C>,
     kind: PhantomData<fn() -> K>,
@@ -119,7 +120,6 @@ pub enum Custom {}
 
 impl<C, K> HandoffBuilder<C, K> {
     /// Sets the tool's name, instead of `transfer_to_<agent>`. An empty name is ignored.
-    #[must_use]
     pub fn tool_name(mut self, name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
         if !name.is_empty() {
@@ -131,7 +131,6 @@ impl<C, K> HandoffBuilder<C, K> {
 
     /// Sets the tool's description, instead of one made from the target's. An empty description is
     /// ignored.
-    #[must_use]
     pub fn tool_description(mut self, description: impl Into<Arc<str>>) -> Self {
         let description = description.into();
         if !description.is_empty() {
@@ -143,13 +142,11 @@ impl<C, K> HandoffBuilder<C, K> {
 
     /// Sets the output of the handoff's call, which both agents' models see, instead of
     /// `{"assistant": "<agent>"}`.
-    #[must_use]
     pub fn transfer_message(self, message: impl Into<Arc<str>>) -> Self {
         self.with(|inner| inner.transfer_message = Some(message.into()))
     }
 
     /// Filters what the next agent gets. It takes precedence over the run's filter and over nesting.
-    #[must_use]
     pub fn filter<M>(self, filter: impl IntoFilter<C, M>) -> Self {
         self.with(|inner| inner.filter = Some(filter.into_filter()))
     }
@@ -188,26 +185,22 @@ impl<C, K> HandoffBuilder<C, K> {
 
     /// Adds a guardrail, which runs before the handoff's first side effect. The filter then runs
     /// before the callback: what the guardrails saw is what the next agent gets.
-    #[must_use]
     pub fn guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
         self.with(|inner| inner.guardrails.push(guardrail))
     }
 
     /// Nests the history into a summary for the next agent, or not, whatever the run's setting.
-    #[must_use]
     pub fn nest_history(self, nest: bool) -> Self {
         self.with(|inner| inner.nest_history = Some(nest))
     }
 
     /// Enables or disables the handoff.
-    #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         self.with(|inner| inner.enabled = enabled.into())
     }
 
     /// Enables the handoff while `condition` holds. It is evaluated every turn, with the agent that
     /// would hand off; sync or async.
-    #[must_use]
     pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
@@ -233,20 +226,17 @@ impl<C, K> HandoffBuilder<C, K> {
     /// assert!(team.graph().to_mermaid().contains("a0 -.->|\"if premium\"| a1"));
     /// # Ok::<(), switchboard_core::Error>(())
     /// ```
-    #[must_use]
     pub fn condition_name(self, name: impl Into<Arc<str>>) -> Self {
         self.with(|inner| inner.condition_name = Some(name.into()))
     }
 
     /// Sets whether the model must keep to the payload's schema, which is the default. A schema that
     /// is not strict is passed on unchanged; the payload is validated against it all the same.
-    #[must_use]
     pub fn strict(self, strict: bool) -> Self {
         self.with(|inner| inner.spec.strict = strict)
     }
 
     /// Filters like [`HandoffBuilder::filter`], with a closure whose argument needs no type.
-    #[must_use]
     pub fn filter_fn<F, R, M>(self, filter: F) -> Self
     where
         F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
@@ -287,7 +277,6 @@ impl<C, K> HandoffBuilder<C, K> {
 
 impl<C> HandoffBuilder<C, WithCallback> {
     /// Leads the handoff to another agent. What the model sees stays as it is.
-    #[must_use]
     pub fn target(self, agent: &Agent<C>) -> Self {
         self.with(|inner| {
             inner.tool_name_given = true;
@@ -300,13 +289,11 @@ impl<C> HandoffBuilder<C, WithCallback> {
 
 impl<C> HandoffBuilder<C, Custom> {
     /// Sets the JSON schema of the arguments, which the code that picks reads itself.
-    #[must_use]
     pub fn arguments_schema(self, schema: Value) -> Self {
         self.with(|inner| inner.schema = Some(schema))
     }
 
     /// Adds an agent that the code may pick.
-    #[must_use]
     pub fn candidate(mut self, agent: &Agent<C>) -> Self {
         if let Target::Custom(custom) = &mut self.inner.target {
             custom.candidates.push(agent.clone());
@@ -318,7 +305,6 @@ impl<C> HandoffBuilder<C, Custom> {
 impl<C> HandoffBuilder<C, NoPayload> {
     /// Sets the payload's type. It is the schema that the model gets, made strict; the arguments of
     /// the call are validated and parsed into it before anything else happens.
-    #[must_use]
     pub fn payload<T>(self) -> HandoffBuilder<C, TypedPayload<T>>
     where
         T: JsonSchema + DeserializeOwned + Send + 'static,
@@ -328,7 +314,6 @@ impl<C> HandoffBuilder<C, NoPayload> {
     }
 
     /// Sets the payload's JSON schema.
-    #[must_use]
     pub fn payload_schema(self, schema: Value) -> HandoffBuilder<C, JsonPayload> {
         let payload = Payload::described_by(schema.clone());
         self.with_payload(schema, payload).with_state()
@@ -337,7 +322,6 @@ impl<C> HandoffBuilder<C, NoPayload> {
     /// Sets the callback, which runs when the handoff is taken, before the next agent starts. It
     /// returns nothing, a [`HandoffDecision`], a `Result` of either, or a future of any of these; an
     /// error stops the run where it was before the handoff.
-    #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(HandoffContext<C>) -> R + Send + Sync + 'static,
@@ -349,7 +333,6 @@ impl<C> HandoffBuilder<C, NoPayload> {
 
 impl<C, T: DeserializeOwned + Send + 'static> HandoffBuilder<C, TypedPayload<T>> {
     /// Sets the callback, which gets the payload; see [`HandoffBuilder::on_handoff`].
-    #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(HandoffContext<C>, T) -> R + Send + Sync + 'static,
@@ -366,7 +349,6 @@ impl<C, T: DeserializeOwned + Send + 'static> HandoffBuilder<C, TypedPayload<T>>
 
 impl<C> HandoffBuilder<C, JsonPayload> {
     /// Sets the callback, which gets the payload as JSON; see [`HandoffBuilder::on_handoff`].
-    #[must_use]
     pub fn on_handoff<F, R, M>(self, callback: F) -> HandoffBuilder<C, WithCallback>
     where
         F: Fn(HandoffContext<C>, Value) -> R + Send + Sync + 'static,

@@ -1,21 +1,21 @@
 //! One entry of a conversation.
 
-pub(super) mod content;
 mod edit;
+pub(super) mod text_parts;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use content::{Part, join_parts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use text_parts::{Part, join_parts};
 
-use super::builder::ItemBuilder;
-use super::fields::{Field, ItemFields};
+use super::field_positions::{Field, ItemFields};
+use super::item_builder::ItemBuilder;
 use super::item_cache::{CleanSearches, Search, Summary};
+use super::item_kind::ItemKind;
 use super::item_table;
-use super::kind::ItemKind;
 use crate::json;
 
 /// One entry of a conversation: a message, a tool call, a tool output, reasoning, or anything
@@ -158,6 +158,11 @@ impl Item {
         ])
     }
 
+    /// The output of this call of a function.
+    pub(crate) fn output_of(call: &Self, output: &str) -> Self {
+        Self::function_call_output(&call.call_id().unwrap_or_default(), output)
+    }
+
     /// A model's message as the Responses API returns it.
     pub fn output_message(id: &str, text: &str) -> Self {
         ItemBuilder::new(text.len() + id.len() + 128)
@@ -259,7 +264,7 @@ impl Item {
     pub fn output_text(&self) -> Option<Cow<'_, str>> {
         let json = self.field("output")?;
         if json.starts_with('[') {
-            return Some(content::lines(json));
+            return Some(join_parts(json, "\n", Part::text).unwrap_or_default());
         }
         self.output()
     }
@@ -281,7 +286,7 @@ impl Item {
     pub fn text(&self) -> Option<Cow<'_, str>> {
         match self.text_json() {
             Some(token) => json::unquote(token),
-            None => join_parts(self.field("content")?, Part::text),
+            None => join_parts(self.field("content")?, "", Part::text),
         }
     }
 
@@ -306,7 +311,7 @@ impl Item {
         if self.text_json().is_some() || !content.contains("refusal") {
             return None;
         }
-        join_parts(content, Part::refusal)
+        join_parts(content, "", Part::refusal)
     }
 
     /// Returns `true` if the search is known to find nothing in this item.

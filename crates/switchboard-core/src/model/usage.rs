@@ -1,9 +1,12 @@
 //! The usage of models.
 
 use std::ops::{Add, AddAssign};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
+
+use super::CacheGroup;
+use crate::lock::lock;
 
 /// Requests and tokens used.
 ///
@@ -38,18 +41,19 @@ impl Usage {
     }
 
     /// The usage since an earlier time.
-    pub(crate) const fn since(self, earlier: Self) -> Self {
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        self.zip(earlier, u64::saturating_sub)
+    }
+
+    /// Combines each count with that of `other`.
+    fn zip(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            requests: self.requests.saturating_sub(earlier.requests),
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
-            cache_write_tokens: self
-                .cache_write_tokens
-                .saturating_sub(earlier.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-            reasoning_tokens: self
-                .reasoning_tokens
-                .saturating_sub(earlier.reasoning_tokens),
+            requests: combine(self.requests, other.requests),
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            cached_tokens: combine(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens: combine(self.cache_write_tokens, other.cache_write_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            reasoning_tokens: combine(self.reasoning_tokens, other.reasoning_tokens),
         }
     }
 }
@@ -58,16 +62,7 @@ impl Add for Usage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            requests: self.requests.saturating_add(other.requests),
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
-            cache_write_tokens: self
-                .cache_write_tokens
-                .saturating_add(other.cache_write_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-        }
+        self.zip(other, u64::saturating_add)
     }
 }
 
@@ -99,4 +94,86 @@ pub struct RequestUsage {
     pub model: Option<Arc<str>>,
     /// The requests and tokens. Attempts that failed before the response are further requests.
     pub usage: Usage,
+}
+
+/// Usage that the run has not counted yet, of its models and of models that user code called. It is
+/// kept however a step ends.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AddedUsage(Arc<Added>);
+
+#[derive(Debug, Default)]
+struct Added {
+    used: Mutex<Used>,
+    /// The usage of the run around this one.
+    outer: Option<AddedUsage>,
+    /// The conversation of the run, for the provider's prompt cache.
+    cache_group: Option<CacheGroup>,
+}
+
+/// The usage since it was last taken.
+#[derive(Debug, Default)]
+struct Used {
+    sum: Usage,
+    /// Mostly the only one: it is taken after each step.
+    first: Option<RequestUsage>,
+    more: Vec<RequestUsage>,
+}
+
+impl AddedUsage {
+    /// For a run, which may lie inside that of `outer`.
+    pub(crate) fn of_run(cache_group: CacheGroup, outer: Option<Self>) -> Self {
+        Self(Arc::new(Added {
+            used: Mutex::default(),
+            outer,
+            cache_group: Some(cache_group),
+        }))
+    }
+
+    /// For a part of the run of `outer`.
+    pub(crate) fn within(outer: Self) -> Self {
+        Self(Arc::new(Added {
+            outer: Some(outer),
+            ..Added::default()
+        }))
+    }
+
+    /// The conversation of the run.
+    pub(crate) fn cache_group(&self) -> Option<&CacheGroup> {
+        let outer = || self.0.outer.as_ref()?.cache_group();
+        self.0.cache_group.as_ref().or_else(outer)
+    }
+
+    /// Adds usage of a model that user code called.
+    pub(crate) fn add(&self, usage: Usage) {
+        if usage != Usage::default() {
+            self.add_request(RequestUsage {
+                usage,
+                ..RequestUsage::default()
+            });
+        }
+    }
+
+    pub(crate) fn add_request(&self, request: RequestUsage) {
+        if let Some(outer) = &self.0.outer {
+            outer.add_request(request.clone());
+        }
+        let mut used = lock(&self.0.used);
+        used.sum += request.usage;
+        match &mut used.first {
+            first @ None => *first = Some(request),
+            Some(_) => used.more.push(request),
+        }
+    }
+
+    pub(crate) fn get(&self) -> Usage {
+        lock(&self.0.used).sum
+    }
+
+    /// Moves the usage into the sum and the list of a run.
+    pub(crate) fn move_into(&self, sum: &mut Usage, requests: &mut Vec<RequestUsage>) {
+        let mut used = lock(&self.0.used);
+        *sum += std::mem::take(&mut used.sum);
+        requests.extend(used.first.take());
+        requests.append(&mut used.more);
+    }
 }

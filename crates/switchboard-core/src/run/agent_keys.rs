@@ -3,23 +3,22 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::machine::AgentRef;
-use crate::agent::Agent;
-use crate::handoff::{Handoff, Target};
+use serde::{Deserialize, Serialize};
 
-/// The agent a handoff of `from` leads to; `None` if code picks it or the name is unknown.
-pub(super) fn target<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Option<Agent<C>> {
-    match handoff.target() {
-        Target::Agent(agent) => Some(agent.reached_from(from)),
-        Target::Member(index) => from.team()?.member(*index),
-        Target::Name(name) => from.team()?.by_name(name),
-        Target::Custom(_) => None,
-    }
+use crate::agent::Agent;
+use crate::handoff::{Target, targets};
+
+/// An agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AgentRef {
+    /// The name that is unique among the agents of the run: `name`, `name#2`.
+    pub(crate) key: Arc<str>,
+    pub(crate) name: Arc<str>,
 }
 
 /// `start` and all agents reachable from it, nearest first.
 fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
-    let mut seen = HashSet::from([Arc::as_ptr(start.def())]);
+    let mut seen = HashSet::from([Arc::as_ptr(&start.def)]);
     let mut found = Vec::new();
     let mut waiting = VecDeque::from([start.clone()]);
     while let Some(agent) = waiting.pop_front() {
@@ -28,7 +27,7 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
             .iter()
             .flat_map(|edge| targets(&agent, edge))
         {
-            if seen.insert(Arc::as_ptr(next.def())) {
+            if seen.insert(Arc::as_ptr(&next.def)) {
                 waiting.push_back(next);
             }
         }
@@ -38,7 +37,7 @@ fn reachable<C>(start: &Agent<C>) -> Vec<Agent<C>> {
 }
 
 /// The names of `start` and all agents reachable from it.
-pub(super) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
+pub(crate) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
     let agents = reachable(start);
     agents
         .iter()
@@ -47,32 +46,21 @@ pub(super) fn names<C>(start: &Agent<C>) -> Vec<Arc<str>> {
 }
 
 /// The keys of `start` and all agents reachable from it.
-pub(super) fn keys<C>(start: &Agent<C>) -> Vec<Arc<str>> {
+pub(crate) fn keys<C>(start: &Agent<C>) -> Vec<Arc<str>> {
     with_keys(start).into_iter().map(|(key, _)| key).collect()
-}
-
-/// All agents a handoff of `from` can lead to.
-pub(crate) fn targets<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Vec<Agent<C>> {
-    match handoff.target() {
-        Target::Custom(custom) => {
-            let candidates = custom.candidates().iter();
-            candidates.map(|agent| agent.reached_from(from)).collect()
-        }
-        _ => target(from, handoff).into_iter().collect(),
-    }
 }
 
 /// The agent with its key among those reachable from `start`: its name, or `name#2` for the second
 /// agent of that name.
-pub(super) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
+pub(crate) fn agent_ref<C>(start: &Agent<C>, agent: &Agent<C>) -> AgentRef {
     AgentRef {
         key: key(start, agent),
         name: agent.name_arc().clone(),
     }
 }
 
-pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
-    let unique = start.def().caches.names_are_unique.get_or_init(|| {
+pub(crate) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
+    let unique = start.def.caches.names_are_unique.get_or_init(|| {
         let mut names = HashSet::new();
         reachable(start)
             .iter()
@@ -92,7 +80,7 @@ pub(super) fn key<C>(start: &Agent<C>, agent: &Agent<C>) -> Arc<str> {
 
 /// Returns `true` if code picks any of the reachable agents.
 fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
-    *start.def().caches.picks_agents.get_or_init(|| {
+    *start.def.caches.picks_agents.get_or_init(|| {
         let agents = reachable(start);
         let mut handoffs = agents.iter().flat_map(|agent| agent.handoffs());
         handoffs.any(|handoff| matches!(handoff.target(), Target::Custom(_)))
@@ -100,7 +88,7 @@ fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
 }
 
 /// The agent with this key.
-pub(super) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
+pub(crate) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
     let mut all = with_keys(start).into_iter();
     all.find_map(|(known, agent)| (*known == *key).then_some(agent))
 }

@@ -6,18 +6,18 @@ use crate::guardrail::{GuardrailKind, GuardrailResult};
 
 /// The results of all guardrails of a run, and the progress of those on its input.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct GuardrailState {
-    pub(super) input_checks: InputChecks,
-    pub(super) input: GuardrailResults,
-    pub(super) output: GuardrailResults,
-    pub(super) tool: GuardrailResults,
-    pub(super) handoff: GuardrailResults,
+pub(crate) struct GuardrailState {
+    pub(crate) input_checks: InputChecks,
+    pub(crate) input: GuardrailResults,
+    pub(crate) output: GuardrailResults,
+    pub(crate) tool: GuardrailResults,
+    pub(crate) handoff: GuardrailResults,
 }
 
 /// The progress of the input guardrails. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum InputChecks {
+pub(crate) enum InputChecks {
     /// Those that may replace the input run first; the settled results are theirs.
     #[default]
     Pending,
@@ -30,14 +30,14 @@ pub(super) enum InputChecks {
 ///
 /// Results of an attempt that failed are listed until the run is resumed, which starts another.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct GuardrailResults {
-    pub(super) results: Vec<GuardrailResult>,
+pub(crate) struct GuardrailResults {
+    pub(crate) results: Vec<GuardrailResult>,
     /// The number of leading results that are final.
-    pub(super) settled: usize,
+    pub(crate) settled: usize,
 }
 
 impl GuardrailState {
-    pub(super) fn of(&self, kind: GuardrailKind) -> &GuardrailResults {
+    pub(crate) fn of(&self, kind: GuardrailKind) -> &GuardrailResults {
         match kind {
             GuardrailKind::Input => &self.input,
             GuardrailKind::Output => &self.output,
@@ -49,17 +49,17 @@ impl GuardrailState {
 
 impl GuardrailResults {
     /// Adds results of the current attempt.
-    pub(super) fn add(&mut self, results: impl IntoIterator<Item = GuardrailResult>) {
+    pub(crate) fn add(&mut self, results: impl IntoIterator<Item = GuardrailResult>) {
         self.results.extend(results);
     }
 
     /// Makes all results final.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.settled = self.results.len();
     }
 
     /// Starts an attempt: the results of one that failed are dropped.
-    pub(super) fn begin_attempt(&mut self) {
+    pub(crate) fn begin_attempt(&mut self) {
         self.results.truncate(self.settled);
     }
 }

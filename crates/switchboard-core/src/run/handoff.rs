@@ -5,21 +5,21 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::handoff_log::{HandoffOutcome, HandoffRecord};
-use super::machine::{AgentRef, Phase, Run, StoredInput, number_after, output_item};
+use super::agent_keys::AgentRef;
 use super::turn::{HandoffCall, HandoffProgress, Turn};
+use super::{Phase, Run, StoredInput, number_after};
 use crate::handoff::history_links::HistoryLink;
 use crate::handoff::{Parts, history_links};
 use crate::items::{Input, Item, RunItem, RunItemKind, RunItems};
 use crate::json;
 
 /// The output of a handoff call that was not the first of its response.
-pub(super) const IGNORED_HANDOFF: &str = "Multiple handoffs detected, ignoring this one.";
+pub(crate) const IGNORED_HANDOFF: &str = "Multiple handoffs detected, ignoring this one.";
 
 /// The conversation for the next agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Carried {
+pub(crate) enum Carried {
     /// The whole conversation, with the items of this turn.
     Everything,
     /// The conversation as a filter or nesting rewrote it.
@@ -55,7 +55,7 @@ mod stored_parts {
 
 impl Run {
     /// The callback of the handoff has run, for the agent that was picked.
-    pub(super) fn handoff_called_back(&mut self, picked: Option<Arc<str>>) {
+    pub(crate) fn handoff_called_back(&mut self, picked: Option<Arc<str>>) {
         if let Phase::Handoff(turn) = &mut self.position.phase {
             turn.progress = HandoffProgress::CalledBack;
             turn.picked = picked;
@@ -63,7 +63,7 @@ impl Run {
     }
 
     /// The guardrails of the handoff have allowed this conversation, and are not asked again.
-    pub(super) fn handoff_checked(&mut self, carried: Carried) {
+    pub(crate) fn handoff_checked(&mut self, carried: Carried) {
         self.guardrails.handoff.settle();
         if let Phase::Handoff(turn) = &mut self.position.phase {
             turn.checked = Some(carried);
@@ -71,37 +71,28 @@ impl Run {
     }
 
     /// The conversation that the guardrails of the handoff have allowed.
-    pub(super) fn checked_handoff(&self) -> Option<&Carried> {
+    pub(crate) fn checked_handoff(&self) -> Option<&Carried> {
         self.turn().and_then(|turn| turn.checked.as_ref())
     }
 
     /// Hooks were notified of the handoff.
-    pub(super) fn handoff_hooks_notified(&mut self) {
+    pub(crate) fn handoff_hooks_notified(&mut self) {
         if let Phase::Handoff(turn) = &mut self.position.phase {
             turn.progress = HandoffProgress::HooksNotified;
         }
     }
 
     /// The number of items the next agent would see without a filter.
-    pub(super) fn items_before_handoff(&self) -> usize {
+    pub(crate) fn items_before_handoff(&self) -> usize {
         let turn = self
             .turn()
             .map_or(0, |turn| turn.items.len() + turn.handoffs.len());
         self.shown_items() + turn
     }
 
-    /// The number of items the current agent's model sees.
-    pub(super) fn shown_items(&self) -> usize {
-        let input = match &self.conversation.input {
-            Input::Text(_) => 1,
-            Input::Items(items) => items.len(),
-        };
-        input + self.conversation.generated.len()
-    }
-
     /// Adds the outputs of handoff calls to the items of their turn, as they are once the conversation
     /// is handed to `to`. The first call is answered with `message`.
-    pub(super) fn answer_handoffs(
+    pub(crate) fn answer_handoffs(
         &self,
         calls: &[HandoffCall],
         items: &mut Vec<RunItem>,
@@ -116,7 +107,7 @@ impl Run {
     }
 
     /// Refuses the handoff: its calls are answered, and the same agent's model is asked again.
-    pub(super) fn refuse_handoff(&mut self, to: &Arc<str>, payload: Value, reason: String) {
+    pub(crate) fn refuse_handoff(&mut self, to: &Arc<str>, payload: Value, reason: String) {
         let Phase::Handoff(mut turn) = std::mem::take(&mut self.position.phase) else {
             return;
         };
@@ -130,7 +121,7 @@ impl Run {
     }
 
     /// Hands the conversation to `agent`.
-    pub(super) fn take_handoff(
+    pub(crate) fn take_handoff(
         &mut self,
         agent: AgentRef,
         message: &str,
@@ -199,7 +190,7 @@ impl Run {
         let mut number = self.position.last_item;
         ignored.chain(first).map(move |(call, kind, text)| {
             number = number_after(number);
-            let item = output_item(&call.call, text);
+            let item = Item::output_of(&call.call, text);
             RunItem::made(kind, self.agent.name.clone(), item, number)
         })
     }
@@ -223,4 +214,37 @@ impl Run {
         conversation.notes = parts.notes;
         conversation.model_input = None;
     }
+}
+
+/// A handoff that the model asked for, and its outcome.
+///
+/// A run keeps one for each handoff: taken, refused or ignored. Filters do not change them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HandoffRecord {
+    /// The agent that had the conversation.
+    pub from: Arc<str>,
+    /// The agent that got it, or would have got it.
+    pub to: Arc<str>,
+    /// The name of the handoff's tool.
+    pub tool_name: Arc<str>,
+    /// The arguments of the call; an empty object where there are none, and a string where they
+    /// are not JSON.
+    #[serde(with = "crate::json::on_its_own")]
+    pub payload: Value,
+    /// The outcome.
+    pub outcome: HandoffOutcome,
+}
+
+/// The outcome of a handoff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HandoffOutcome {
+    /// The conversation was handed over.
+    Taken,
+    /// A guardrail or the callback refused it; the model got this reason.
+    Refused(String),
+    /// Another handoff of the same response was taken or refused.
+    Ignored,
 }

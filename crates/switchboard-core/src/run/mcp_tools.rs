@@ -28,7 +28,7 @@ struct Annotations {
 
 /// The tool that a call of the provider names. Its title and description are those of the server's
 /// last list among the items, which are given from the last to the first.
-pub(super) fn called_tool<'a>(
+pub(crate) fn called_tool<'a>(
     call: &Item,
     from_last: impl Iterator<Item = &'a Item>,
 ) -> Arc<ToolInfo> {

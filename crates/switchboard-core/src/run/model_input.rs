@@ -6,13 +6,14 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Run;
 use super::small_map::SmallMap;
 use crate::items::{Input, Item, ItemKind, Items, Pairing, RunItem, RunItems};
 use crate::seq::IdentityIndex;
 
 /// The prepared list, and an index that detects when it must be rebuilt.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ModelInput {
+pub(crate) struct ModelInput {
     items: Items,
     index: ItemIndex,
 }
@@ -36,9 +37,43 @@ enum Seen {
     Call,
 }
 
+impl Run {
+    /// The number of items the current agent's model sees.
+    pub(crate) fn shown_items(&self) -> usize {
+        let input = match &self.conversation.input {
+            Input::Text(_) => 1,
+            Input::Items(items) => items.len(),
+        };
+        input + self.conversation.generated.len()
+    }
+
+    /// The items to show the model: every call has its output, and no item appears twice.
+    pub(crate) fn model_input(&mut self) -> Items {
+        let conversation = &mut self.conversation;
+        let (input, generated) = (&conversation.input, &conversation.generated);
+        let prepared = conversation
+            .model_input
+            .get_or_insert_with(|| ModelInput::new(input, generated));
+        match prepared.ready() {
+            Some(items) => items.clone(),
+            None => rebuilt(&input.items(), generated),
+        }
+    }
+
+    /// The items that the model is shown in the turn in progress.
+    pub(crate) fn turn_input(&self) -> Items {
+        let conversation = &self.conversation;
+        let prepared = conversation.model_input.as_ref();
+        match prepared.and_then(ModelInput::ready) {
+            Some(items) => items.clone(),
+            None => rebuilt(&conversation.input.items(), &conversation.generated),
+        }
+    }
+}
+
 impl ModelInput {
     /// Prepares the list from the input and the items generated since.
-    pub(super) fn new(input: &Input, generated: &RunItems) -> Self {
+    pub(crate) fn new(input: &Input, generated: &RunItems) -> Self {
         let mut prepared = match input {
             Input::Items(items) => Self::from_items(items),
             Input::Text(text) => Self {
@@ -65,7 +100,7 @@ impl ModelInput {
     }
 
     /// Adds the items of a turn.
-    pub(super) fn extend<'a>(&mut self, generated: impl IntoIterator<Item = &'a RunItem>) {
+    pub(crate) fn extend<'a>(&mut self, generated: impl IntoIterator<Item = &'a RunItem>) {
         let index = &mut self.index;
         self.items.extend(generated.into_iter().map(|made| {
             let item = made.to_input_item();
@@ -75,7 +110,7 @@ impl ModelInput {
     }
 
     /// The list, unless it must be rebuilt.
-    pub(super) fn ready(&self) -> Option<&Items> {
+    pub(crate) fn ready(&self) -> Option<&Items> {
         (!self.index.needs_rebuild && self.index.open_calls == 0).then_some(&self.items)
     }
 }
@@ -153,7 +188,7 @@ fn has_duplicates(sorted: &[u64]) -> bool {
 
 /// The list rebuilt: unanswered calls among the generated items are dropped, and of duplicates the
 /// latest is kept.
-pub(super) fn rebuilt(input: &Items, generated: &RunItems) -> Items {
+pub(crate) fn rebuilt(input: &Items, generated: &RunItems) -> Items {
     let mut items: Vec<Item> = input.iter().map(Item::without_internal_fields).collect();
     let generated: Vec<Item> = generated.iter().map(RunItem::to_input_item).collect();
     items.extend(without_unanswered(&generated, |_| true));
@@ -161,7 +196,7 @@ pub(super) fn rebuilt(input: &Items, generated: &RunItems) -> Items {
 }
 
 /// The items without calls that have no output, and outputs that have no call.
-pub(super) fn without_orphans(items: &Items) -> Items {
+pub(crate) fn without_orphans(items: &Items) -> Items {
     let all: Vec<&Item> = items.iter().collect();
     let paired = Pairing::of(&all).paired();
     if !paired.contains(&false) {
@@ -173,7 +208,7 @@ pub(super) fn without_orphans(items: &Items) -> Items {
 
 /// The input of a run with a session: the history, then the new items; and the index at which the
 /// new items begin. If the history is truncated, outputs whose call was not loaded are dropped.
-pub(super) fn continued(history: &Items, new: &Items, is_truncated: bool) -> (Items, usize) {
+pub(crate) fn continued(history: &Items, new: &Items, is_truncated: bool) -> (Items, usize) {
     let stored = history.len();
     let all: Vec<Item> = history
         .iter()
@@ -246,7 +281,7 @@ fn without_unanswered(items: &[Item], may_drop: impl Fn(usize) -> bool) -> Vec<I
 
 /// The items with each identity once: the latest value, at the first position for items that others
 /// must follow (calls, reasoning) and at the last position for the rest.
-pub(super) fn deduplicated(items: Vec<Item>) -> Vec<Item> {
+pub(crate) fn deduplicated(items: Vec<Item>) -> Vec<Item> {
     let mut latest: FxHashMap<u64, (usize, usize)> = FxHashMap::default();
     let mut repeated = false;
     for (index, item) in items.iter().enumerate() {

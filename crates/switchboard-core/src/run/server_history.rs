@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
-use super::machine::Run;
+use super::Run;
 use crate::items::{Item, Items, RunItemKind};
 use crate::model::{ModelResponse, ServerState};
 
@@ -41,7 +41,7 @@ impl ServerHistory {
 
 /// The part of a run that the provider has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Delivered {
+pub(crate) struct Delivered {
     /// Set if it has the input.
     input: bool,
     /// The number of generated items it has.
@@ -56,7 +56,7 @@ pub(super) struct Delivered {
 }
 
 /// The items that a filter has left out of a request. One that it has changed is not left out.
-pub(super) fn left_out(given: &Items, filtered: &Items) -> Vec<Item> {
+pub(crate) fn left_out(given: &Items, filtered: &Items) -> Vec<Item> {
     let sent: FxHashSet<&str> = filtered.iter().map(Item::as_json).collect();
     let known: FxHashSet<&str> = given.iter().map(Item::as_json).collect();
     let changed = filtered
@@ -68,7 +68,7 @@ pub(super) fn left_out(given: &Items, filtered: &Items) -> Vec<Item> {
 
 impl Run {
     /// The items that the provider does not have yet, and the state they follow.
-    pub(super) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
+    pub(crate) fn undelivered(&self, history: &ServerHistory) -> (Items, Option<ServerState>) {
         let delivered = self.delivered.as_deref().cloned().unwrap_or_default();
         let mut items = if delivered.input {
             delivered.left_out.into()
@@ -95,7 +95,7 @@ impl Run {
     }
 
     /// The part of the run that the provider has once it has sent `response`.
-    pub(super) fn delivered_with(
+    pub(crate) fn delivered_with(
         &self,
         response: &ModelResponse,
         history: &ServerHistory,
@@ -111,7 +111,7 @@ impl Run {
     }
 
     /// Returns `true` if the run began with this history, or has yet to begin.
-    pub(super) fn is_kept_in(&self, history: &ServerHistory) -> bool {
+    pub(crate) fn is_kept_in(&self, history: &ServerHistory) -> bool {
         match &self.delivered {
             None => self.turns() == 0,
             Some(delivered) => delivered.conversation.as_ref() == history.conversation(),

@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 /// A hash map whose first `N` entries are stored inline: most runs have no more, and need no table.
 #[derive(Debug, Clone)]
-pub(super) struct SmallMap<K, V, const N: usize> {
+pub(crate) struct SmallMap<K, V, const N: usize> {
     first: [Option<(K, V)>; N],
     rest: Option<Box<FxHashMap<K, V>>>,
 }
 
 impl<K: Eq + Hash, V, const N: usize> SmallMap<K, V, N> {
-    pub(super) fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let mut first = self.first.iter().flatten();
         match first.find(|(known, _)| known == key) {
             Some((_, value)) => Some(value),
@@ -21,7 +21,7 @@ impl<K: Eq + Hash, V, const N: usize> SmallMap<K, V, N> {
     }
 
     /// Inserts a value and returns the one it replaced.
-    pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         for place in &mut self.first {
             match place {
                 Some((known, before)) if *known == key => {
@@ -37,7 +37,7 @@ impl<K: Eq + Hash, V, const N: usize> SmallMap<K, V, N> {
         self.rest.get_or_insert_default().insert(key, value)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let first = self.first.iter().flatten();
         let rest = self.rest.iter().flat_map(|rest| rest.iter());
         first.map(|(key, value)| (key, value)).chain(rest)

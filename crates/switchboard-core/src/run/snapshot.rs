@@ -22,10 +22,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::guardrail_results::GuardrailState;
-use super::handoff_log::HandoffRecord;
-use super::machine::{AgentRef, Conversation, Phase, Position, Run, RunTrace};
+use super::handoff::HandoffRecord;
 use super::server_history::Delivered;
-use super::session_items::SessionState;
+use super::session_state::SessionState;
+use super::{AgentRef, Conversation, Phase, Position, Run, RunTrace};
 use crate::items::Item;
 use crate::items::item_table::{ItemReader, ItemWriter, StoredRunItem};
 use crate::model::{ModelResponse, RequestUsage, Usage};
@@ -65,19 +65,8 @@ struct RunFields {
 }
 
 /// A run without the table of items.
-struct Fields<T>(T);
-
-impl Serialize for Fields<&Run> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        RunFields::serialize(self.0, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields<Run> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        RunFields::deserialize(deserializer).map(Self)
-    }
-}
+#[derive(Serialize)]
+struct Fields<'a>(#[serde(with = "RunFields")] &'a Run);
 
 impl Serialize for Run {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -118,8 +107,9 @@ fn read(stored: &str) -> Result<Run, String> {
         }
     };
     let table = ItemReader::new(snapshot.items, snapshot.run_items)?;
-    let Fields(run) = table
-        .resolve(|| serde_json::from_str::<Fields<Run>>(snapshot.run.get()))
+    let mut json = serde_json::Deserializer::from_str(snapshot.run.get());
+    let run = table
+        .resolve(|| RunFields::deserialize(&mut json))
         .map_err(invalid)?;
     check(&run)?;
     Ok(run)

@@ -1,141 +1,70 @@
 //! The turn in progress: what it has made, and how far each part of it got.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::blocked_output;
-use super::calls::CallRole;
+use super::call_log::CallRole;
 use super::handoff::Carried;
+use super::tool_results::RanTool;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
-use crate::tool::ToolError;
+use crate::runner::DEFAULT_BLOCKED_OUTPUT;
 
 /// The turn in progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Turn {
-    pub(super) items: Vec<RunItem>,
-    pub(super) handoffs: Vec<HandoffCall>,
+pub(crate) struct Turn {
+    pub(crate) items: Vec<RunItem>,
+    pub(crate) handoffs: Vec<HandoffCall>,
     /// Boxed: most turns hand off or answer, and every run has room for one.
-    pub(super) tools: Option<Box<ToolTurn>>,
+    pub(crate) tools: Option<Box<ToolTurn>>,
     /// Set if the response used any tool, also one that the provider runs.
-    pub(super) used_tools: bool,
-    pub(super) progress: HandoffProgress,
+    pub(crate) used_tools: bool,
+    pub(crate) progress: HandoffProgress,
     /// The key of the agent that a custom handoff picked, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) picked: Option<Arc<str>>,
+    pub(crate) picked: Option<Arc<str>>,
     /// The conversation that the guardrails of the handoff allowed, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) checked: Option<Carried>,
+    pub(crate) checked: Option<Carried>,
     /// Set if the final output is the result of a tool.
-    pub(super) ends_at_tool: bool,
+    pub(crate) ends_at_tool: bool,
     /// Set once hooks were notified of the agent's end.
     #[serde(alias = "end_told")]
-    pub(super) end_reported: bool,
+    pub(crate) end_reported: bool,
     /// Set if the final output is a fallback of the application.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_fallback: bool,
+    pub(crate) is_fallback: bool,
     /// Set if a guardrail rejected the final output, which is then withheld.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_withheld: bool,
+    pub(crate) is_withheld: bool,
 }
 
 /// The tool calls of a turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ToolTurn {
-    pub(super) calls: Vec<ToolCall>,
+pub(crate) struct ToolTurn {
+    pub(crate) calls: Vec<ToolCall>,
     /// Calls of tools that do not exist.
-    pub(super) unknown: Vec<ToolCall>,
-    pub(super) results: Vec<ToolResult>,
+    pub(crate) unknown: Vec<ToolCall>,
+    pub(crate) results: Vec<ToolResult>,
     /// Tools that ran before the turn failed.
-    pub(super) done: Vec<RanTool>,
+    pub(crate) done: Vec<RanTool>,
     /// Indexes of the calls whose start was reported to hooks before the turn failed.
-    pub(super) started: Vec<usize>,
+    pub(crate) started: Vec<usize>,
     /// Indexes of the calls that guardrails allowed before the turn failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) allowed: Vec<usize>,
+    pub(crate) allowed: Vec<usize>,
 }
 
 static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
 
-/// A tool that ran in a turn that failed.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct RanTool {
-    /// The index of its call.
-    pub(super) at: usize,
-    pub(super) result: ToolResult,
-    /// The failure, where the result is the text for the model about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<ToolError>,
-    /// Set if the tool's code was called, and hooks are notified of its end.
-    #[serde(default = "was_invoked")]
-    pub(super) was_invoked: bool,
-    /// The item of the output, once it was saved before the end of the turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) output: Option<RunItem>,
-    /// The time that its code took.
-    #[serde(default, skip_serializing_if = "Duration::is_zero")]
-    pub(super) took: Duration,
-    /// Set once its end was an event of a stream.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_streamed: bool,
-    pub(super) stage: ToolStage,
-}
-
-impl RanTool {
-    /// A tool whose code was called.
-    pub(super) fn invoked(
-        at: usize,
-        result: ToolResult,
-        error: Option<ToolError>,
-        took: Duration,
-    ) -> Self {
-        Self {
-            at,
-            result,
-            error,
-            was_invoked: true,
-            output: None,
-            took,
-            is_streamed: false,
-            stage: ToolStage::Ran,
-        }
-    }
-
-    /// A call that a guardrail answered instead of the tool.
-    pub(super) fn rejected(at: usize, result: ToolResult) -> Self {
-        Self {
-            was_invoked: false,
-            stage: ToolStage::Checked,
-            ..Self::invoked(at, result, None, Duration::ZERO)
-        }
-    }
-}
-
-/// The value in stored runs that do not have the field.
-fn was_invoked() -> bool {
-    true
-}
-
-/// The progress of a tool. Finished stages are not repeated when the run is resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ToolStage {
-    Ran,
-    /// Guardrails have passed its output.
-    Checked,
-    /// Hooks were notified.
-    #[serde(alias = "told")]
-    Reported,
-}
-
 /// The progress of a handoff. Finished stages are not repeated when the run is resumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum HandoffProgress {
+pub(crate) enum HandoffProgress {
     #[default]
     #[serde(alias = "nothing")]
     NotStarted,
@@ -167,16 +96,16 @@ pub struct HandoffCall {
 }
 
 impl Turn {
-    pub(super) fn tools(&self) -> &ToolTurn {
+    pub(crate) fn tools(&self) -> &ToolTurn {
         self.tools.as_deref().unwrap_or_else(|| &NO_TOOLS)
     }
 
-    pub(super) fn tools_mut(&mut self) -> &mut ToolTurn {
+    pub(crate) fn tools_mut(&mut self) -> &mut ToolTurn {
         self.tools.get_or_insert_default()
     }
 
     /// All calls and their roles, tools before handoffs.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
         let tools = self.tools();
         let tools = tools.calls.iter().chain(&tools.unknown);
         let tools = tools.map(|call| (&call.call, CallRole::Tool));
@@ -188,13 +117,13 @@ impl Turn {
     }
 
     /// Returns `true` if the model called anything, also a tool that the provider runs.
-    pub(super) fn made_calls(&self) -> bool {
+    pub(crate) fn made_calls(&self) -> bool {
         let mut kinds = self.items.iter().map(RunItem::kind);
         kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
     }
 
     /// Removes calls, and the reasoning that led to them.
-    pub(super) fn remove_calls(&mut self, removed: &FxHashSet<usize>) {
+    pub(crate) fn remove_calls(&mut self, removed: &FxHashSet<usize>) {
         let is_removed = |item: &Item| removed.contains(&item.address());
         if let Some(tools) = &mut self.tools {
             tools.calls.retain(|call| !is_removed(&call.call));
@@ -205,7 +134,7 @@ impl Turn {
     }
 
     /// Removes messages, and the reasoning that led to them or came after them.
-    pub(super) fn remove_messages(&mut self) {
+    pub(crate) fn remove_messages(&mut self) {
         remove_last_reasoning(&mut self.items);
         remove_items(&mut self.items, |made| {
             *made.kind() == RunItemKind::MessageOutput
@@ -214,7 +143,7 @@ impl Turn {
 
     /// The items to keep when the turn fails after some of its tools ran: calls with their outputs,
     /// calls that the provider completed, and the reasoning before each.
-    pub(super) fn completed_tools(&self) -> Vec<RunItem> {
+    pub(crate) fn completed_tools(&self) -> Vec<RunItem> {
         let done = self.tools().done.iter();
         let items: Vec<&RunItem> = self
             .items
@@ -256,7 +185,7 @@ impl Turn {
 
     /// Replaces the tool output that the run ends with. If it is not known which tool returned it,
     /// the outputs of all of them are withheld.
-    pub(super) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
+    pub(crate) fn replace_tool_output(&mut self, was: &FinalOutput, output: &FinalOutput) {
         let was = was.text();
         let is_final = |made: &RunItem| {
             made.kind().is_tool_output() && made.item().output().is_some_and(|output| output == was)
@@ -269,27 +198,18 @@ impl Turn {
             let (text, value) = if is_known {
                 (output.text(), output.to_value())
             } else {
-                (
-                    blocked_output::DEFAULT.into(),
-                    blocked_output::DEFAULT.into(),
-                )
+                (DEFAULT_BLOCKED_OUTPUT.into(), DEFAULT_BLOCKED_OUTPUT.into())
             };
-            let kind = RunItemKind::ToolCallOutput { output: value };
-            let item = made.item().with_field("output", &text);
-            *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+            *made = with_output(made, &text, value);
         }
     }
 
     /// Replaces the outputs of the tools, and returns the final output in place of theirs.
-    pub(super) fn withhold_outputs(&mut self, text: &str) -> FinalOutput {
+    pub(crate) fn withhold_outputs(&mut self, text: &str) -> FinalOutput {
         self.is_withheld = true;
         for made in &mut self.items {
             if made.kind().is_tool_output() {
-                let kind = RunItemKind::ToolCallOutput {
-                    output: text.into(),
-                };
-                let item = made.item().with_field("output", text);
-                *made = RunItem::made(kind, made.agent_name().clone(), item, made.occurrence());
+                *made = with_output(made, text, text.into());
             }
         }
         let tools = self.tools_mut();
@@ -303,7 +223,7 @@ impl Turn {
 
     /// The calls of the turn with their outputs withheld. Empty if the turn holds more than calls
     /// of functions and their outputs, since other items might repeat an output.
-    pub(super) fn with_outputs_withheld(&self, text: &str) -> Vec<Item> {
+    pub(crate) fn with_outputs_withheld(&self, text: &str) -> Vec<Item> {
         let mut withheld = Vec::new();
         for made in &self.items {
             match made.kind() {
@@ -326,8 +246,15 @@ impl Turn {
     }
 }
 
+/// The output of a tool with another text and value, without the data that the tool attached.
+fn with_output(made: &RunItem, text: &str, output: Value) -> RunItem {
+    let kind = RunItemKind::ToolCallOutput { output };
+    let item = made.item().with_field("output", text);
+    RunItem::made(kind, made.agent_name().clone(), item, made.occurrence())
+}
+
 /// The identities of the tool outputs among the items.
-pub(super) fn tool_outputs<'a>(items: impl IntoIterator<Item = &'a RunItem>) -> FxHashSet<u64> {
+pub(crate) fn tool_outputs<'a>(items: impl IntoIterator<Item = &'a RunItem>) -> FxHashSet<u64> {
     let items = items.into_iter();
     let outputs = items.filter(|made| made.kind().is_tool_output());
     outputs.map(|made| made.item().identity()).collect()

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::work::resolve;
+use super::references::resolve;
 
 /// The limit of references and alternatives that are followed for one value.
 const MAX_HOPS: usize = 16;

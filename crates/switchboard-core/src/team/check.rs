@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::connections::{Connection, Connections, Offered};
 use super::cycles::cycles;
 use crate::agent::Agent;
-use crate::enabled::Enabled;
+use crate::condition::Enabled;
 use crate::handoff::{MAX_NAME_LEN, ToolNames, default_tool_description};
 
 /// A mistake in a team, or something that looks like one.

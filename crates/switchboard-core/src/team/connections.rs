@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::agent::{Agent, Definition};
-use crate::enabled::Enabled;
-use crate::handoff::Target;
-use crate::run::targets;
+use crate::condition::Enabled;
+use crate::handoff::{Target, targets};
 
 /// The agents of a team, the agents they use as tools, and the connections between them.
 ///
@@ -75,7 +74,7 @@ impl<C> Connections<C> {
             .chain(members.iter().enumerate());
         let mut found = Self {
             indexes: indexed
-                .map(|(index, agent)| (Arc::as_ptr(agent.def()), index))
+                .map(|(index, agent)| (Arc::as_ptr(&agent.def), index))
                 .collect(),
             agents: members.to_vec(),
             outgoing: Vec::with_capacity(members.len()),
@@ -116,7 +115,7 @@ impl<C> Connections<C> {
 
     fn index_of(&mut self, agent: &Agent<C>) -> usize {
         let agents = &mut self.agents;
-        let entry = self.indexes.entry(Arc::as_ptr(agent.def()));
+        let entry = self.indexes.entry(Arc::as_ptr(&agent.def));
         *entry.or_insert_with(|| {
             agents.push(agent.clone());
             agents.len() - 1

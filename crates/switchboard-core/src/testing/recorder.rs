@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::{ScriptedModel, requests_of};
-use crate::callback::BoxError;
+use crate::callback::{BoxError, DynError};
 use crate::handle::IntoHandle;
 use crate::lock::lock;
 use crate::model::{
@@ -188,11 +188,7 @@ impl Model for Recorder {
             })
     }
 
-    fn retry_advice(
-        &self,
-        error: &(dyn std::error::Error + Send + Sync + 'static),
-        request: &ModelRequest,
-    ) -> RetryAdvice {
+    fn retry_advice(&self, error: &DynError, request: &ModelRequest) -> RetryAdvice {
         self.model.retry_advice(error, request)
     }
 

@@ -9,13 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    HostedTool, Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin,
-    ToolOutput,
+    Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin, ToolOutput,
 };
 use crate::agent::Agent;
 use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
+use crate::condition::Enabled;
 use crate::context::RunContext;
-use crate::enabled::Enabled;
 use crate::guardrail::ToolGuardrail;
 use crate::model::{ToolInput, ToolSpec};
 use crate::schema::{self, InvalidPayload, Payload};
@@ -44,34 +43,32 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         arguments: None,
         enabled: Enabled::Always,
         agent: None,
+        hosted: None,
     })
 }
 
 /// Builds a tool; see [`tool`].
-pub struct ToolBuilder<C = ()>(Settings<C>);
+#[must_use]
+pub struct ToolBuilder<C = ()>(pub(super) Settings<C>);
 
 impl<C> ToolBuilder<C> {
     /// Sets the description, by which the model decides when to call the tool.
-    #[must_use]
     pub fn description(self, description: impl Into<Arc<str>>) -> Self {
         self.with(|settings| settings.spec.description = description.into())
     }
 
     /// Sets a title for user interfaces, which no model gets. The run item of a call has it; see
     /// [`ToolInfo`].
-    #[must_use]
     pub fn title(self, title: impl Into<Arc<str>>) -> Self {
         self.with(|settings| settings.title = Some(title.into()))
     }
 
     /// Enables or disables the tool.
-    #[must_use]
     pub fn enabled(self, enabled: bool) -> Self {
         self.with(|settings| settings.enabled = enabled.into())
     }
 
     /// Enables the tool while `condition` holds; it is evaluated every turn.
-    #[must_use]
     pub fn enabled_if<F, R, M>(self, condition: F) -> Self
     where
         F: Fn(RunContext<C>, Agent<C>) -> R + Send + Sync + 'static,
@@ -85,7 +82,6 @@ impl<C> ToolBuilder<C> {
     /// tool can also return a [`ToolFailure`](super::ToolFailure), which has a text for the model.
     ///
     /// `text` returns a `String`, a `Result` of one, or a future of either.
-    #[must_use]
     pub fn failure_text<F, R, M>(self, text: F) -> Self
     where
         F: Fn(ToolContext<C>, ToolError) -> R + Send + Sync + 'static,
@@ -99,39 +95,33 @@ impl<C> ToolBuilder<C> {
     /// kind [`ErrorKind::Tool`](crate::ErrorKind::Tool), or
     /// [`ErrorKind::ModelBehavior`](crate::ErrorKind::ModelBehavior) if the arguments are invalid.
     /// Tools that ran beside it are stored with the session.
-    #[must_use]
     pub fn fail_run(self) -> Self {
         self.with(|settings| settings.on_failure = OnFailure::EndRun)
     }
 
     /// Sets a timeout, after which the tool is cancelled where it awaits, and the model is told.
-    #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|settings| settings.timeout = Some(timeout))
     }
 
     /// Ends the run when the tool exceeds its timeout, instead of telling the model.
-    #[must_use]
     pub fn fail_run_on_timeout(self) -> Self {
         self.with(|settings| settings.timeout_ends_run = true)
     }
 
     /// Adds a guardrail on the tool's calls or outputs.
-    #[must_use]
     pub fn guardrail(self, guardrail: ToolGuardrail<C>) -> Self {
         self.with(|settings| settings.guardrails.push(guardrail))
     }
 
     /// Sets whether the model must keep to the schema of the arguments, which is the default. A type
     /// with a map in it, for example, has no strict schema.
-    #[must_use]
     pub fn strict(self, strict: bool) -> Self {
         self.with(|settings| settings.spec.strict = strict)
     }
 
     /// Sets whether a number or a boolean may be sent as the text that spells it, which is the
     /// default: `"5"` is read as `5` where the schema asks for a number.
-    #[must_use]
     pub fn coerce_arguments(self, coerces: bool) -> Self {
         self.with(|settings| settings.coerces = coerces)
     }
@@ -272,20 +262,14 @@ impl<C> ToolBuilder<C> {
         F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
         R: IntoOutcome<ToolOutput, M>,
     {
-        let expected = Payload::arguments(parameters.clone(), self.0.coerces);
-        let problem = schema_problem(&expected);
-        let arguments = expected.clone();
-        let invoke = move |ctx: ToolContext<C>| match parse(&expected, ctx.arguments()) {
-            Ok(arguments) => code(ctx, arguments).into_outcome(),
-            Err(error) => Outcome::Ready(Err(error.into())),
-        };
-        self.with(|settings| settings.arguments = Some(arguments))
-            .finish(&parameters, false, problem, invoke)
+        self.strict(false)
+            .run_described(parameters, move |ctx, arguments| {
+                code(ctx, arguments).into_outcome()
+            })
     }
 
     /// Sets the format that the input of a free-form tool must have, as the provider describes it, for
     /// example a grammar. It applies to a tool that [`run_text`](Self::run_text) finishes.
-    #[must_use]
     pub fn text_format(self, format: impl Into<Value>) -> Self {
         let format = Arc::new(format.into());
         self.with(|settings| settings.text_format = Some(format))
@@ -330,26 +314,11 @@ impl<C> ToolBuilder<C> {
         self.finish(&Value::Null, false, None, invoke)
     }
 
-    fn finish(
-        self,
-        parameters: &Value,
-        strict: bool,
-        problem: Option<String>,
-        invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
-    ) -> Tool<C> {
-        self.finish_as(parameters, strict, problem, None, invoke)
-    }
-
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.0.spec.name
-    }
-
-    pub(super) fn finish_as(
+    pub(super) fn finish(
         mut self,
         parameters: &Value,
         strict: bool,
         problem: Option<String>,
-        hosted: Option<HostedTool>,
         invoke: impl Fn(ToolContext<C>) -> Outcome<ToolOutput> + Send + Sync + 'static,
     ) -> Tool<C> {
         self.0.spec.parameters = schema::raw(parameters);
@@ -358,20 +327,19 @@ impl<C> ToolBuilder<C> {
             Some(agent) => ToolOrigin::Agent {
                 name: agent.name_arc().clone(),
             },
-            None if hosted.is_some() => ToolOrigin::Provider,
+            None if self.0.hosted.is_some() => ToolOrigin::Provider,
             None => ToolOrigin::Function,
         };
         let info = ToolInfo::new(origin, self.0.title.clone(), &self.0.spec.description);
         Tool(Arc::new(Inner {
             info: Arc::new(info),
-            hosted,
             settings: self.0,
             invoke: Box::new(invoke),
             problem,
         }))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings<C>)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Settings<C>)) -> Self {
         change(&mut self.0);
         self
     }

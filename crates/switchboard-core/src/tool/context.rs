@@ -11,9 +11,9 @@ use crate::context::RunContext;
 use crate::items::Item;
 use crate::lock::lock;
 use crate::model::Usage;
-use crate::run::stream::channel::EventChannel;
-use crate::run::stream::{EventKind, StreamEvent};
 use crate::run::{Run, RunConfig};
+use crate::stream::channel::EventChannel;
+use crate::stream::{EventKind, StreamEvent};
 use crate::trace::{CustomSpan, TraceParent};
 
 /// The context of a tool call: the run's context, and the call's details.

@@ -134,7 +134,7 @@ impl<C> Tool<C> {
 
     /// The tool as the provider runs it, where it does.
     pub fn as_hosted(&self) -> Option<&HostedTool> {
-        self.0.hosted.as_ref()
+        self.0.settings.hosted.as_ref()
     }
 }
 
@@ -142,11 +142,15 @@ impl<C> ToolBuilder<C> {
     /// Finishes the tool as one that the provider runs; see [`HostedTool`]. Its description is for
     /// user interfaces. Guardrails, timeouts and failure texts do not apply to it.
     pub fn hosted(self, tool_config: impl Into<HostedTool>) -> Tool<C> {
-        let name = self.name().clone();
-        let hosted = tool_config.into().named(name);
+        let hosted = tool_config.into().named(self.0.spec.name.clone());
         let problem = hosted.problem();
         // The application never runs it.
         let invoke = |_ctx| Outcome::Ready(Err("the provider runs this tool".into()));
-        self.finish_as(&Value::Null, false, problem, Some(hosted), invoke)
+        self.with(|settings| settings.hosted = Some(hosted)).finish(
+            &Value::Null,
+            false,
+            problem,
+            invoke,
+        )
     }
 }

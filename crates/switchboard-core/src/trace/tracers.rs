@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::handle::ignore_panic;
+use super::trace_handle::ignore_panic;
 use super::{Span, TraceInfo, Tracer};
 
 /// A list of tracers that can change at any time, also while runs use it. Clones share the list.

@@ -4,22 +4,21 @@
 pub(super) use answer::read;
 mod answer;
 mod call_outputs;
+mod chunk_reader;
 mod chunk_template;
-mod completion;
-mod fast_path;
+mod completion_fields;
+mod content_parts;
+mod copied_message;
 mod messages;
-mod parts;
 mod request;
-mod stream;
 
 use std::sync::Arc;
 
-use stream::ChunkReader;
+use chunk_reader::ChunkReader;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
-use super::error::ModelError;
-use super::lenient_json::{field, raw_usage};
+use super::model_error::ModelError;
 use super::payload::Payload;
 use super::{Protocol, impl_model};
 
@@ -45,7 +44,6 @@ use super::{Protocol, impl_model};
 pub struct ChatModel {
     client: Client,
     name: Arc<str>,
-    keeps_raw_usage: bool,
 }
 
 impl ChatModel {
@@ -54,7 +52,6 @@ impl ChatModel {
         Self {
             client: client.clone(),
             name: name.into(),
-            keeps_raw_usage: false,
         }
     }
 }
@@ -73,22 +70,11 @@ impl Protocol for ChatModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        let mut answer = answer::read(&self.name, body)?;
-        if self.keeps_raw_usage {
-            answer.raw_usage = raw_usage(field(body, "usage"));
-        }
-        Ok(answer)
+        answer::read(&self.name, body)
     }
 
-    fn reader(&self) -> ChunkReader {
-        let mut reader = ChunkReader::new(self.name.clone());
-        reader.keeps_raw_usage = self.keeps_raw_usage;
-        reader
-    }
-
-    fn with_raw_usage(mut self) -> Self {
-        self.keeps_raw_usage = true;
-        self
+    fn reader(&self, keeps_raw_usage: bool) -> ChunkReader {
+        ChunkReader::new(self.name.clone(), keeps_raw_usage)
     }
 }
 

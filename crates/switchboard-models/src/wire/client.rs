@@ -1,33 +1,34 @@
 //! The HTTP client: sends requests and reads their responses.
 
-mod events;
+mod connection_settings;
+mod event_stream;
 mod response_body;
 mod response_headers;
-mod setup;
 mod tls;
+mod transport_error;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use events::Events;
+pub(crate) use connection_settings::{display_address, is_openai};
+pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response};
 use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
-pub(crate) use setup::{display_address, is_openai, request_secrets};
+use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
+use transport_error::{error_chain, transport_error};
 
-use crate::wire::Protocol;
 use crate::wire::endpoint::Endpoint;
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::error_body;
-use crate::wire::payload::{Payload, WrongLength};
-use crate::wire::retry;
-use crate::wire::secret::Secret;
+use crate::wire::model_error::{ModelError, ModelErrorKind};
+use crate::wire::payload::Payload;
+use crate::wire::secret::{Secret, endpoint_secrets, request_secrets};
+use crate::wire::{Protocol, retry_advice, server_errors};
 
 /// The number of bytes read of the body of a non-2xx response.
 const MAX_ERROR_BODY: usize = 64 << 10;
@@ -107,9 +108,11 @@ fn builder_with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
 impl Client {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, ModelError> {
         let server = display_address(&endpoint.base_url);
-        let configuration =
-            |message: String| ModelError::configuration(message).with_server(&server);
-        let base = setup::parse_address(&endpoint.base_url).map_err(ModelError::configuration)?;
+        let configuration = |message: String| {
+            ModelError::configuration(message).with(|error| error.server = server.clone())
+        };
+        let base = connection_settings::parse_address(&endpoint.base_url)
+            .map_err(ModelError::configuration)?;
         let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
             .connect_timeout(endpoint.connect_timeout)
             .read_timeout(endpoint.read_timeout);
@@ -117,16 +120,17 @@ impl Client {
             builder = builder.timeout(total);
         }
         if let Some(proxy) = &endpoint.proxy {
-            builder = builder.proxy(setup::proxy(proxy.expose()).map_err(configuration)?);
+            builder =
+                builder.proxy(connection_settings::proxy(proxy.expose()).map_err(configuration)?);
         }
         let cannot_set_up = |error: reqwest::Error| {
             let error = error_chain(&error.without_url());
             configuration(format!("the HTTP client cannot be set up: {error}"))
         };
         let http = builder.build().map_err(cannot_set_up)?;
-        let headers = setup::headers(endpoint).map_err(configuration)?;
+        let headers = connection_settings::headers(endpoint).map_err(configuration)?;
         let is_openai = is_openai(&base);
-        let secrets = setup::endpoint_secrets(endpoint, &base);
+        let secrets = endpoint_secrets(endpoint, &base);
         // The builder, unlike `Request::new`, moves a password in the address to a header.
         let template = http.post(base).headers(headers).build();
         Ok(Self(Arc::new(Inner {
@@ -199,7 +203,7 @@ impl Client {
     ) -> Result<ModelRetry, ModelError> {
         let error = self.complete_error(error, &call.secrets);
         let server = call.server.as_ref();
-        let mut failure = ModelFailure::new(&error, retry::advice(&error, server));
+        let mut failure = ModelFailure::new(&error, retry_advice::advice(&error, server));
         failure.attempt = attempt;
         failure.is_streamed = call.is_streamed;
         failure.server = server;
@@ -208,7 +212,7 @@ impl Client {
             Some(_) => None,
         };
         let Some(delay) = delay else {
-            return Err(error.with_attempts(attempt));
+            return Err(error.with(|error| error.attempts = attempt));
         };
         tracing::warn!(%error, attempt, ?delay, "a model request failed and is retried");
         Ok(ModelRetry::new(attempt + 1, delay, error.to_string()))
@@ -229,7 +233,7 @@ impl Client {
         });
         request.headers_mut().insert(ACCEPT, accept);
         for (name, value) in &call.settings.extra_headers {
-            setup::add_header(request.headers_mut(), name, value)
+            connection_settings::add_header(request.headers_mut(), name, value)
                 .map_err(ModelError::configuration)?;
         }
         *request.body_mut() = Some(call.body.body());
@@ -238,7 +242,8 @@ impl Client {
         let headers = ResponseHeaders::parse(response.headers());
         if response.status().is_success() {
             let limit = self.0.endpoint.max_response_bytes;
-            return Ok(ResponseBody::new(response, headers, limit));
+            let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
+            return Ok(ResponseBody::new(response, headers, limit, keeps_raw_usage));
         }
         let error = self.status_error(response, call).await;
         Err(error.with_headers(&headers))
@@ -254,7 +259,8 @@ impl Client {
         {
             let target = display_address(target.as_str());
             let message = format!("the server redirects to {target}, which is not followed");
-            return ModelError::new(ModelErrorKind::Request, message).with_status(status.as_u16());
+            return ModelError::new(ModelErrorKind::Request, message)
+                .with(|error| error.status = Some(status.as_u16()));
         }
         // Read errors and the timeout are ignored: the bytes that have come are quoted.
         let mut body = Vec::new();
@@ -268,15 +274,24 @@ impl Client {
         let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
         body.truncate(MAX_ERROR_BODY);
         let secrets = [&*call.secrets, &*self.0.secrets].concat();
-        error_body::from_status(status.as_u16(), &body, &secrets)
+        server_errors::from_status(status.as_u16(), &body, &secrets)
+    }
+
+    /// Completes the error of a request and adds its usage to that of the run.
+    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest) -> BoxError {
+        if let Some(usage) = error.usage() {
+            request.add_usage(usage);
+        }
+        let error = error.with(|error| error.earlier_attempts = request.earlier_attempts());
+        self.complete_error(error, &request_secrets(request)).into()
     }
 
     /// Adds the server to an error and removes secrets from it.
-    pub(crate) fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
+    fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
         error
             .scrubbed(&self.0.secrets)
             .scrubbed(secrets)
-            .with_server(&self.0.server)
+            .with(|error| error.server = self.0.server.clone())
     }
 }
 
@@ -284,58 +299,6 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.0.server)
     }
-}
-
-/// The error for a failed connection. Without the URL, which may hold a key.
-fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
-    use ModelErrorKind::{Connection, Interrupted, Timeout};
-    let error = error.without_url();
-    let details = error_chain(&error);
-    if causes(&error).any(|cause| cause.is::<WrongLength>()) {
-        let message = format!("the request cannot be sent: {WrongLength}");
-        return ModelError::unsupported(message).with_source(error);
-    }
-    // The server's address was checked before, so the scheme is that of the environment's proxy.
-    if error.is_connect()
-        && (details.contains("unsupported scheme") || details.contains("scheme is not http"))
-    {
-        return ModelError::configuration(
-            "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
-             proxies at http:// and https:// are supported; name another with Endpoint::proxy, or \
-             leave this server out with NO_PROXY",
-        );
-    }
-    let (kind, message) = if error.is_timeout() {
-        (Timeout, "the server took too long")
-    } else if has_begun {
-        (Interrupted, "the answer broke off")
-    } else if error.is_connect() {
-        (Connection, "the server cannot be reached")
-    } else {
-        let message = "the server closed the connection before it answered";
-        (Connection, message)
-    };
-    let is_unsent = !has_begun && error.is_connect();
-    let error = ModelError::new(kind, format!("{message}: {details}")).with_source(error);
-    if is_unsent { error.unsent() } else { error }
-}
-
-/// An error and its causes, in one line.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    for cause in causes(error).map(ToString::to_string) {
-        if !chain.contains(&cause) {
-            chain.push_str(": ");
-            chain.push_str(&cause);
-        }
-    }
-    chain
-}
-
-fn causes<'a>(
-    error: &'a dyn std::error::Error,
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(error.source(), |cause| cause.source())
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use serde_json::Value;
 use switchboard_core::model::RetrySettings;
 
 use crate::wire::client::{Client, display_address, is_openai};
-use crate::wire::error::ModelError;
-use crate::wire::retry;
+use crate::wire::model_error::ModelError;
+use crate::wire::retry_advice;
 use crate::wire::secret::Secret;
 
 /// The address of OpenAI's API.
@@ -22,7 +22,6 @@ macro_rules! setters {
     ($($(#[$doc:meta])* $field:ident: $type:ty = $value:expr;)*) => {
         $(
             $(#[$doc])*
-            #[must_use]
             pub fn $field(mut self, $field: $type) -> Self {
                 self.$field = $value;
                 self
@@ -46,6 +45,7 @@ macro_rules! setters {
 /// [`Endpoint::proxy`] sets one; SOCKS proxies are not supported. Certificates come from the system,
 /// or from `SSL_CERT_FILE` and `SSL_CERT_DIR`, and are loaded once per process.
 #[derive(Clone)]
+#[must_use]
 pub struct Endpoint {
     pub(crate) base_url: String,
     pub(crate) key: Option<Secret>,
@@ -78,7 +78,7 @@ impl Endpoint {
             project: None,
             headers: Vec::new(),
             body: BTreeMap::new(),
-            retries: retry::default_settings(),
+            retries: retry_advice::default_settings(),
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_secs(120),
             total_timeout: Some(Duration::from_secs(600)),
@@ -124,7 +124,6 @@ impl Endpoint {
     }
 
     /// Sets the key, sent as `Authorization: Bearer …`. An empty one removes it.
-    #[must_use]
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
         let key = key.as_ref();
         self.key = (!key.trim().is_empty()).then(|| Secret::new(key));
@@ -133,7 +132,6 @@ impl Endpoint {
 
     /// Adds a header to every request. Its value is treated as a secret. Headers of the connection,
     /// such as `host` and `content-length`, cannot be set.
-    #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl AsRef<str>) -> Self {
         let value = Secret::new(value.as_ref());
         self.headers.push((name.into(), value));
@@ -142,7 +140,6 @@ impl Endpoint {
 
     /// Adds a field to every request's body. It replaces one of the same name; a null removes that
     /// one. `stream` cannot be set.
-    #[must_use]
     pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.body.insert(name.into(), value.into());
         self
@@ -160,9 +157,8 @@ impl Endpoint {
     /// let rate_limits = RetryPolicy::http_status([429]);
     /// let patient = Endpoint::openai().retries(RetrySettings::new(5).policy(rate_limits));
     /// ```
-    #[must_use]
     pub fn retries(mut self, retries: impl Into<RetrySettings>) -> Self {
-        self.retries = retry::default_settings().overridden_by(&retries.into());
+        self.retries = retry_advice::default_settings().overridden_by(&retries.into());
         self
     }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquote};
 use switchboard_core::model::{RawEvent, Usage};
 
-use super::error::{ModelError, ModelErrorKind};
+use super::model_error::{ModelError, ModelErrorKind};
 
 /// The JSON of an object's fields with these names. The last of repeated fields counts, and a null
 /// counts as missing. `None` if `json` is not one object.

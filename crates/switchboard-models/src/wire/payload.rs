@@ -1,11 +1,11 @@
 //! The bytes of a request, whose items are serialized while it is sent.
 
-mod stream;
+mod sending;
 
 use std::sync::Arc;
 
-use stream::PayloadStream;
-pub(crate) use stream::WrongLength;
+use sending::PayloadStream;
+pub(crate) use sending::WrongLength;
 use switchboard_core::Item;
 use switchboard_core::items::Items;
 

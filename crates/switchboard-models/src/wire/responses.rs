@@ -3,22 +3,21 @@
 #[cfg(any(test, fuzzing))]
 pub(super) use answer::read;
 mod answer;
-mod input;
+mod event_reader;
+mod input_sanitizer;
 mod request;
-mod stream;
 
 use std::sync::Arc;
 
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
-use super::error::ModelError;
-use super::lenient_json::{field, raw_usage};
+use super::model_error::ModelError;
 use super::payload::Payload;
 use super::{Protocol, impl_model};
-use input::OPENAI;
-pub(super) use input::UnchangedItems;
-use stream::ResponseReader;
+use event_reader::ResponseReader;
+use input_sanitizer::OPENAI;
+pub(super) use input_sanitizer::UnchangedItems;
 
 /// A model over the Responses API, at OpenAI or at a compatible server.
 ///
@@ -39,7 +38,6 @@ pub struct ResponsesModel {
     name: Arc<str>,
     /// The origin that its reasoning items are marked with.
     origin: Arc<str>,
-    keeps_raw_usage: bool,
 }
 
 impl ResponsesModel {
@@ -55,7 +53,6 @@ impl ResponsesModel {
             client: client.clone(),
             name,
             origin,
-            keeps_raw_usage: false,
         }
     }
 }
@@ -74,22 +71,11 @@ impl Protocol for ResponsesModel {
     }
 
     fn parse(&self, body: &str) -> Result<ModelResponse, ModelError> {
-        let mut answer = answer::read(&self.origin, body)?;
-        if self.keeps_raw_usage {
-            answer.raw_usage = raw_usage(field(body, "usage"));
-        }
-        Ok(answer)
+        answer::read(&self.origin, body)
     }
 
-    fn reader(&self) -> ResponseReader {
-        let mut reader = ResponseReader::new(self.origin.clone());
-        reader.keeps_raw_usage = self.keeps_raw_usage;
-        reader
-    }
-
-    fn with_raw_usage(mut self) -> Self {
-        self.keeps_raw_usage = true;
-        self
+    fn reader(&self, keeps_raw_usage: bool) -> ResponseReader {
+        ResponseReader::new(self.origin.clone(), keeps_raw_usage)
     }
 }
 

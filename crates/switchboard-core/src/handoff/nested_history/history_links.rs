@@ -29,7 +29,10 @@ pub(crate) fn after_filters(links: &[HistoryLink], history: &Input) -> Vec<Histo
     if links.is_empty() {
         return Vec::new();
     }
-    let digests: Vec<String> = links.iter().map(digest_of_link).collect();
+    let digests: Vec<String> = links
+        .iter()
+        .map(|link| digest_of(&link.input_item))
+        .collect();
     let linked = counts(&digests);
     let history = HistoryIndex::new(history, &digests);
     find_links(links, &digests, history, |history, _, digest| {
@@ -71,7 +74,10 @@ fn after_rewrite(links: &[HistoryLink], before: &Input, after: &Input) -> Vec<Hi
     if links.is_empty() {
         return Vec::new();
     }
-    let digests: Vec<String> = links.iter().map(digest_of_link).collect();
+    let digests: Vec<String> = links
+        .iter()
+        .map(|link| digest_of(&link.input_item))
+        .collect();
     let before = HistoryIndex::new(before, &digests);
     let after = HistoryIndex::new(after, &digests);
     let linked = links.iter().zip(&digests);
@@ -213,10 +219,6 @@ fn counts<'a>(digests: impl IntoIterator<Item = &'a String>) -> HashMap<&'a str,
         *counts.entry(digest.as_str()).or_default() += 1;
     }
     counts
-}
-
-fn digest_of_link(link: &HistoryLink) -> String {
-    digest_of(&link.input_item)
 }
 
 /// Returns the same text for items that say the same: JSON with sorted keys, in which all forms of

@@ -219,7 +219,7 @@ fn on_one_line(json: &str) -> Cow<'_, str> {
         .any(|line_break| json.contains(line_break))
         && let Ok(value) = serde_json::from_str::<Value>(json)
     {
-        return Cow::Owned(json::as_python_writes(&value));
+        return Cow::Owned(json::as_python_writes(&value, json::quote_into));
     }
     json::on_one_line(json)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Item;
 use crate::items::ItemKind;
-use crate::items::fields::{INTERNAL_FIELDS, ItemFields};
+use crate::items::field_positions::{INTERNAL_FIELDS, ItemFields};
 use crate::json;
 
 impl Item {

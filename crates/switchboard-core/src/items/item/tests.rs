@@ -185,7 +185,7 @@ proptest! {
         let item = Item::from_json(&*json).unwrap();
         prop_assert_eq!(item.as_json(), &*json);
         if let Some(text) = item.text_json() {
-            let parts = join_parts(item.field("content").unwrap(), Part::text);
+            let parts = join_parts(item.field("content").unwrap(), "", Part::text);
             prop_assert_eq!(parts.or_else(|| json::unquote(text)), json::unquote(text));
             prop_assert_eq!(item.refusal(), None);
         }

@@ -21,10 +21,10 @@ use super::{ModelFailure, Replay};
 /// });
 /// let policy = RetryPolicy::any([overloaded, RetryPolicy::provider_suggested()]);
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct RetryPolicy(Rule);
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 enum Rule {
     Never,
     ProviderSuggested,
@@ -33,19 +33,19 @@ enum Rule {
     HttpStatus(Arc<[u16]>),
     All(Arc<[RetryPolicy]>),
     Any(Arc<[RetryPolicy]>),
-    Custom(Arc<Decide>),
+    Custom(CustomRule),
 }
 
-type Decide = dyn Fn(&ModelFailure<'_>) -> RetryDecision + Send + Sync;
+#[derive(Clone)]
+struct CustomRule(Arc<dyn Fn(&ModelFailure<'_>) -> RetryDecision + Send + Sync>);
 
 impl RetryPolicy {
     /// Creates a policy from a function that returns a [`RetryDecision`] or a `bool`.
     pub fn new<D: Into<RetryDecision>>(
         decide: impl Fn(&ModelFailure<'_>) -> D + Send + Sync + 'static,
     ) -> Self {
-        Self(Rule::Custom(Arc::new(move |failure| {
-            decide(failure).into()
-        })))
+        let decide = Arc::new(move |failure: &ModelFailure<'_>| decide(failure).into());
+        Self(Rule::Custom(CustomRule(decide)))
     }
 
     /// Retries nothing.
@@ -105,7 +105,7 @@ impl RetryPolicy {
                 .into(),
             Rule::All(policies) => decide_by_all(policies, failure),
             Rule::Any(policies) => decide_by_any(policies, failure),
-            Rule::Custom(decide) => decide(failure),
+            Rule::Custom(decide) => (decide.0)(failure),
         }
     }
 }
@@ -147,21 +147,10 @@ fn decide_by_any(policies: &[RetryPolicy], failure: &ModelFailure<'_>) -> RetryD
     }
 }
 
-impl PartialEq for RetryPolicy {
-    /// Compares policies; functions are equal if they are the same.
+impl PartialEq for CustomRule {
+    /// Functions are equal if they are the same.
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Rule::Never, Rule::Never)
-            | (Rule::ProviderSuggested, Rule::ProviderSuggested)
-            | (Rule::NetworkError, Rule::NetworkError)
-            | (Rule::RetryAfter, Rule::RetryAfter) => true,
-            (Rule::HttpStatus(mine), Rule::HttpStatus(theirs)) => mine == theirs,
-            (Rule::All(mine), Rule::All(theirs)) | (Rule::Any(mine), Rule::Any(theirs)) => {
-                mine == theirs
-            }
-            (Rule::Custom(mine), Rule::Custom(theirs)) => Arc::ptr_eq(mine, theirs),
-            _ => false,
-        }
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 

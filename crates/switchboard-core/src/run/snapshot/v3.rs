@@ -101,7 +101,16 @@ pub(super) fn convert(stored: &str) -> Result<Snapshot, Error> {
         ("tool_guardrails", "tool"),
         ("handoff_guardrails", "handoff"),
     ] {
-        run.rename(from, to)?;
+        let mut guardrails: Fields = run.take(from)?;
+        let mut results: Vec<Fields> = guardrails.take("results")?;
+        for result in &mut results {
+            // Version 3 had the info in a verdict.
+            if let Ok(mut verdict) = result.take::<Fields>("verdict") {
+                result.set("info", &verdict.take::<Box<RawValue>>("info")?)?;
+            }
+        }
+        guardrails.set("results", &results)?;
+        run.set(to, &guardrails)?;
     }
     let guardrails = ["input_checks", "input", "output", "tool", "handoff"];
     run.nest("guardrails", &guardrails)?;

@@ -12,6 +12,7 @@ use std::rc::Rc;
 use serde_json::{Number, Value};
 
 use super::{FOREIGN_REF, MAX_DEPTH, StrictResult, TOO_LARGE, fail, truncated};
+use crate::schema::references::percent_decoded;
 
 /// The maximum depth of the result: two levels for each subschema, and one schema below the last.
 const MAX_RESULT_DEPTH: usize = 3 * MAX_DEPTH;
@@ -171,7 +172,7 @@ impl SchemaGraph {
         };
         self.spend(cost(&text))?;
         let name = truncated(&text);
-        let Some(pointer) = text.strip_prefix("#/").and_then(percent_decode) else {
+        let Some(pointer) = text.strip_prefix("#/").and_then(percent_decoded) else {
             return fail(format!(
                 "the `$ref` `{name}` is no pointer into this schema; write it like `#/$defs/Name`"
             ));
@@ -318,21 +319,6 @@ pub(super) fn drop_iteratively(value: Value) {
             _ => {}
         }
     }
-}
-
-/// Decodes the `%XX` escapes of a URI fragment. Returns `None` if the result is not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut decoded = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let digits = part
-            .get(..2)
-            .filter(|pair| pair.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let code = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        decoded.push(code.unwrap_or(b'%'));
-        decoded.extend(part.bytes().skip(if code.is_some() { 2 } else { 0 }));
-    }
-    String::from_utf8(decoded).ok()
 }
 
 /// The cost of a text: that of any value, and more if it is long.

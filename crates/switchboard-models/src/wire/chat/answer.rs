@@ -9,11 +9,11 @@ use switchboard_core::items::ItemBuilder;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::completion::{Call, Completion, Message};
+use super::completion_fields::{Call, Completion, Message};
 use crate::wire::PLACEHOLDER_ID;
-use crate::wire::error::ModelError;
-use crate::wire::error_body::{self, broke_off, check_error, incomplete};
 use crate::wire::lenient_json::{bad, text};
+use crate::wire::model_error::ModelError;
+use crate::wire::server_errors::{self, broke_off, check_error, incomplete};
 
 /// The refusal that stands in for an answer withheld by the provider.
 const WITHHELD: &str = "The provider's content filter withheld the answer.";
@@ -36,7 +36,7 @@ pub(in crate::wire) fn read(model: &str, body: &str) -> Result<ModelResponse, Mo
     check_error(completion.error)?;
     let choices = completion.choices();
     let Some(choice) = choices.first() else {
-        return Err(error_body::from_body(body).unwrap_or_else(|| bad(&"it has no choices")));
+        return Err(server_errors::from_body(body).unwrap_or_else(|| bad(&"it has no choices")));
     };
     check_error(choice.error)?;
     let Some(message) = choice.message.and_then(Message::parse) else {
@@ -64,15 +64,17 @@ impl Reply<'_> {
         let has_begun = !self.text.is_empty() || !self.calls.is_empty();
         match self.finish_reason.as_deref() {
             Some("content_filter") if has_begun => {
-                return Err(incomplete(Some("content_filter")).with_usage(usage));
+                return Err(
+                    incomplete(Some("content_filter")).with(|error| error.usage = Some(usage))
+                );
             }
             Some("content_filter") if self.refusal.is_empty() => {
                 self.refusal = WITHHELD.into();
             }
             Some("length" | "max_tokens") => {
-                return Err(incomplete(Some("length")).with_usage(usage));
+                return Err(incomplete(Some("length")).with(|error| error.usage = Some(usage)));
             }
-            Some("error") => return Err(error_body::failure(&Value::Null)),
+            Some("error") => return Err(server_errors::failure(&Value::Null)),
             None if self.calls.iter().any(has_incomplete_arguments) => return Err(broke_off()),
             _ => {}
         }

@@ -10,10 +10,10 @@ use switchboard_core::items::{Chunk, ItemKind};
 use switchboard_core::{Item, ModelRequest};
 
 use super::call_outputs::{Outputs, is_output, output_id, output_json};
-use super::fast_path::CopiedMessage;
-use super::parts;
-use crate::wire::error::ModelError;
+use super::content_parts;
+use super::copied_message::CopiedMessage;
 use crate::wire::has_role;
+use crate::wire::model_error::ModelError;
 use crate::wire::payload::Payload;
 use crate::wire::request_cache::with_cache;
 
@@ -205,7 +205,7 @@ impl<'a> Messages<'_, 'a> {
         };
         let content = match item.field("content").unwrap_or("null") {
             text if text.starts_with('"') => replace_lone_surrogates(text),
-            other => parts::content(other, role == "user")?.into(),
+            other => content_parts::content(other, role == "user")?.into(),
         };
         let role = json!(role);
         self.begin(format_args!(r#"{{"role":{role},"content":{content}}}"#));
@@ -301,7 +301,7 @@ impl<'a> Messages<'_, 'a> {
         for call in &calls {
             let content = match output_json(call.output) {
                 text if text.starts_with('"') => replace_lone_surrogates(text),
-                other => parts::output(other).into(),
+                other => content_parts::output(other).into(),
             };
             let id = sent_id(call);
             self.begin(format_args!(

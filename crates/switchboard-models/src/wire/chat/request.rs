@@ -4,11 +4,10 @@ use serde::Serialize;
 use serde_json::json;
 use switchboard_core::{ModelRequest, ModelSettings};
 
-use super::ChatModel;
-use super::{fast_path, messages};
-use crate::wire::error::ModelError;
+use super::{ChatModel, copied_message, messages};
+use crate::wire::model_error::ModelError;
 use crate::wire::payload::Payload;
-use crate::wire::request_object::{FunctionSpec, RequestBody};
+use crate::wire::request_body::{FunctionSpec, RequestBody};
 
 /// A tool or a handoff in the form of the protocol.
 #[derive(Serialize)]
@@ -51,7 +50,7 @@ pub(super) fn body(
     let settings = &*request.settings;
     let is_openai = model.client.is_openai();
     let overrides = [model.client.body_fields(), &settings.extra_body];
-    let mut body = RequestBody::new(&request.input, fast_path::write_message, overrides);
+    let mut body = RequestBody::new(&request.input, copied_message::write_message, overrides);
     body.field("model", &*model.name);
     let count = body.written("messages", |payload| {
         messages::write(payload, request, is_openai)

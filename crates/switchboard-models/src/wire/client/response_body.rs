@@ -5,10 +5,11 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use switchboard_core::ModelResponse;
 
-use super::{Events, Opened, ResponseHeaders, transport_error};
-use crate::wire::error::{ModelError, ModelErrorKind};
-use crate::wire::lenient_json::bad;
-use crate::wire::{Protocol, error_body};
+use super::transport_error::transport_error;
+use super::{Events, Opened, ResponseHeaders};
+use crate::wire::lenient_json::{bad, field, raw_usage};
+use crate::wire::model_error::{ModelError, ModelErrorKind};
+use crate::wire::{Protocol, server_errors};
 
 /// The most white space before an answer.
 const MAX_WHITE_SPACE: usize = 64 << 10;
@@ -20,16 +21,24 @@ pub(crate) struct ResponseBody {
     /// The number of bytes that may still come.
     left: usize,
     limit: usize,
+    /// Set if the answer keeps the usage as the server sent it.
+    keeps_raw_usage: bool,
 }
 
 impl ResponseBody {
     /// The body of a response, of which at most `limit` bytes are read.
-    pub(super) fn new(response: Response, headers: ResponseHeaders, limit: usize) -> Self {
+    pub(super) fn new(
+        response: Response,
+        headers: ResponseHeaders,
+        limit: usize,
+        keeps_raw_usage: bool,
+    ) -> Self {
         Self {
             response,
             headers,
             left: limit,
             limit,
+            keeps_raw_usage,
         }
     }
 
@@ -62,9 +71,11 @@ impl ResponseBody {
         let body = std::str::from_utf8(&body).map_err(|error| bad(&error))?;
         // Some servers send a byte order mark.
         let body = body.strip_prefix('\u{feff}').unwrap_or(body);
-        model
-            .parse(body)
-            .map(|answer| self.headers.identify(answer))
+        let mut answer = self.headers.identify(model.parse(body)?);
+        if self.keeps_raw_usage {
+            answer.raw_usage = raw_usage(field(body, "usage"));
+        }
+        Ok(answer)
     }
 
     /// Reads up to the first event of a stream.
@@ -90,7 +101,7 @@ impl ResponseBody {
             let message = "the stream ended before its first event";
             ModelError::new(ModelErrorKind::Interrupted, message)
         })?;
-        if let Some(error) = error_body::from_event(&first) {
+        if let Some(error) = server_errors::from_event(&first) {
             return Err(error);
         }
         events.put_back(first);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::HeaderMap;
 use switchboard_core::ModelResponse;
 
-use crate::wire::error::RateLimits;
+use crate::wire::model_error::RateLimits;
 
 /// The headers of a response that are used. Malformed ones count as missing.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use switchboard_core::callback::BoxError;
 
-use crate::wire::error::ModelError;
+use crate::wire::model_error::ModelError;
 
 /// The system's certificates, loaded once per process.
 static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {

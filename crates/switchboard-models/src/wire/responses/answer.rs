@@ -6,12 +6,12 @@ use switchboard_core::__private::unquote;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::input::mark_origin;
-use crate::wire::error::ModelError;
-use crate::wire::error_body::{self, incomplete};
+use super::input_sanitizer::mark_origin;
 use crate::wire::lenient_json::{
     self, bad, field, is_error, json_object, list, text, value_or_null,
 };
+use crate::wire::model_error::ModelError;
+use crate::wire::server_errors::{self, incomplete};
 
 /// The outcome of a response, as far as the event that carries it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl<'a> ResponseFields<'a> {
 pub(in crate::wire) fn read(origin: &str, body: &str) -> Result<ModelResponse, ModelError> {
     let response = ResponseFields::parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
     if response.output.is_none() && response.status.is_none() {
-        return Err(error_body::from_body(body).unwrap_or_else(|| bad(&"it is not a response")));
+        return Err(server_errors::from_body(body).unwrap_or_else(|| bad(&"it is not a response")));
     }
     settle(origin, &response, Ended::Unknown, Vec::new())
 }
@@ -87,12 +87,12 @@ pub(super) fn settle(
     match response.outcome(ended) {
         Ended::Failed => {
             let error = value_or_null(response.error);
-            return Err(error_body::failure(&error).with_usage(usage));
+            return Err(server_errors::failure(&error).with(|error| error.usage = Some(usage)));
         }
         Ended::Incomplete => {
             let details = response.incomplete_details;
             let reason = details.and_then(|details| unquote(field(details, "reason")?));
-            return Err(incomplete(reason.as_deref()).with_usage(usage));
+            return Err(incomplete(reason.as_deref()).with(|error| error.usage = Some(usage)));
         }
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}

@@ -5,10 +5,10 @@ use switchboard_core::ModelRequest;
 use switchboard_core::model::ServerState;
 
 use super::ResponsesModel;
-use super::input::{InputSanitizer, serialized_length};
-use crate::wire::error::ModelError;
+use super::input_sanitizer::{InputSanitizer, serialized_length};
+use crate::wire::model_error::ModelError;
 use crate::wire::payload::{Payload, write_unchanged};
-use crate::wire::request_object::{RequestBody, object};
+use crate::wire::request_body::{RequestBody, object};
 
 /// The body of a request.
 ///

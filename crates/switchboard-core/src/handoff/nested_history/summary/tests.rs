@@ -47,7 +47,7 @@ fn write_plainly(items: &[Item]) -> Item {
                 let raw = item.as_json();
                 let ends = ["\u{85}", "\u{2028}", "\\u0085", "\\u2028"];
                 text.push_str(&if ends.iter().any(|end| raw.contains(end)) {
-                    json::as_python_writes(&item.to_value().unwrap())
+                    json::as_python_writes(&item.to_value().unwrap(), json::quote_into)
                 } else {
                     json::on_one_line(raw).into_owned()
                 });

@@ -1,7 +1,7 @@
 //! Messages are the same whether they are copied, cached or built.
 
 use super::*;
-use crate::wire::chat::fast_path::write_message;
+use crate::wire::chat::copied_message::write_message;
 use proptest::prelude::*;
 use serde_json::Value;
 use switchboard_core::items::Items;

@@ -1,0 +1,457 @@
+//! Carries out in this process what the machine asks for.
+//!
+//! The files below hold one kind of step each. Futures that most runs do not need are boxed, so
+//! that a run that waits for its model stays small.
+
+/// Sets data of a span that was not known when it began.
+macro_rules! update_span {
+    ($span:expr, $kind:ident.$field:ident = $value:expr) => {
+        $span.update(|data| {
+            if let SpanData::$kind { $field: field, .. } = data {
+                *field = $value;
+            }
+        })
+    };
+}
+
+mod conversation;
+mod guardrails;
+mod handoff;
+mod held_events;
+mod hooks;
+mod model_attempts;
+mod model_call;
+mod session;
+mod spans;
+mod tool_calls;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use futures_util::future::OptionFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
+use rustc_hash::FxHashSet;
+
+use self::conversation::{AttachedConversation, Lease};
+use self::held_events::HeldEvents;
+use self::spans::TraceScope;
+use crate::agent::Agent;
+use crate::callback::{BoxError, BoxFuture};
+use crate::context::RunContext;
+use crate::error::{Error, ErrorKind};
+use crate::items::{Item, RunItem};
+use crate::model::{AddedUsage, CacheGroup};
+use crate::offered_tools::Offer;
+use crate::run::model_response::{EmptyOutput, ResponseRules};
+use crate::run::{Run, Step, agent_keys};
+use crate::runner::{RunConfig, RunProblem, RunResult, Surroundings, blocked_output_text};
+use crate::stream::channel::EventChannel;
+use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
+use crate::tool::OuterToolCall;
+use crate::trace::trace_handle::{OpenSpan, TraceEnd, TraceHandle};
+use crate::trace::{SpanId, Tracing};
+
+/// One run in this process.
+pub(super) struct Driver<C> {
+    /// Shared with the stream between two polls.
+    run: Arc<Run>,
+    agent: Agent<C>,
+    /// The agent the run began with; others are found from it.
+    start: Agent<C>,
+    config: Arc<RunConfig<C>>,
+    context: Arc<C>,
+    /// Usage that is not counted in the run yet.
+    added_usage: AddedUsage,
+    /// The tool call that the run lies inside of.
+    outer_call: Option<Arc<OuterToolCall>>,
+    trace: TraceHandle,
+    /// Set if the trace is that of a run or an application around this run.
+    is_inside_trace: bool,
+    /// The span that the run lies under: that of a tool, for a run inside one.
+    root_span: Option<SpanId>,
+    /// Set while the run is in its trace.
+    is_traced: bool,
+    /// Each span before the one it is part of: fields are dropped in this order.
+    turn_span: OpenSpan,
+    agent_span: OpenSpan,
+    task_span: OpenSpan,
+    trace_end: TraceEnd,
+    /// The tools and handoffs that the model was offered in this turn.
+    offer: Option<Offer>,
+    /// Items that a filter on model calls has left out of the request in progress, where the provider
+    /// keeps the conversation.
+    left_out: Vec<Item>,
+    events: Option<EventChannel>,
+    /// The stored conversation, once it is loaded.
+    conversation: Option<Box<AttachedConversation>>,
+    lease: Option<Box<Lease>>,
+    /// Events that wait for the verdict of output guardrails.
+    held: HeldEvents,
+    /// Keys of the items of this turn that listeners were notified of.
+    reported: FxHashSet<usize>,
+    /// The number of the turn in progress.
+    turn: u32,
+}
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    pub(super) fn new(
+        mut run: Run,
+        start: Agent<C>,
+        agent: Agent<C>,
+        config: Arc<RunConfig<C>>,
+        context: Arc<C>,
+        outer: &Surroundings,
+    ) -> Self {
+        // Version 3 stored only the key.
+        run.agent.name = agent.name_arc().clone();
+        let around = match config.tracing {
+            Tracing::Off => None,
+            _ => outer.trace.trace(),
+        };
+        let is_inside_trace = around.is_some();
+        let (trace, root_span) = around.unwrap_or_else(|| {
+            let stored = run.trace.as_ref().map(|trace| &trace.info);
+            let trace = TraceHandle::new(&config.tracing, &config.trace, stored);
+            (trace, None)
+        });
+        let cache_group = CacheGroup::new(
+            config.session.clone(),
+            config.trace.group.clone(),
+            run.cache_key.clone(),
+        );
+        let added_usage = AddedUsage::of_run(cache_group, outer.usage.clone());
+        Self {
+            turn: run.turns(),
+            run: Arc::new(run),
+            agent,
+            start,
+            trace,
+            is_inside_trace,
+            root_span,
+            added_usage,
+            outer_call: outer.call.clone(),
+            config,
+            context,
+            is_traced: false,
+            turn_span: OpenSpan::default(),
+            agent_span: OpenSpan::default(),
+            task_span: OpenSpan::default(),
+            trace_end: TraceEnd::default(),
+            offer: None,
+            left_out: Vec::new(),
+            events: None,
+            conversation: None,
+            lease: None,
+            held: HeldEvents::default(),
+            reported: FxHashSet::default(),
+        }
+    }
+
+    /// Sends the events of the run to a channel, which is returned.
+    pub(super) fn open_channel(&mut self) -> EventChannel {
+        self.events.insert(EventChannel::default()).clone()
+    }
+
+    /// The run, to be changed by the machine.
+    fn run_mut(&mut self) -> &mut Run {
+        Arc::make_mut(&mut self.run)
+    }
+
+    /// Drives the run to its end.
+    pub(super) async fn drive(&mut self) -> Result<(), Error> {
+        self.begin_trace(TraceScope::Run);
+        let outcome = self.take_all_steps().await;
+        self.clean_up(outcome).await
+    }
+
+    /// Takes one step of the run.
+    pub(super) async fn drive_one_step(&mut self) -> Result<(), Error> {
+        self.begin_trace(TraceScope::Step);
+        let outcome = self.take_one_step().await;
+        self.clean_up(outcome).await
+    }
+
+    /// The result of the run, or the error with the run.
+    pub(super) fn finish(mut self, outcome: Result<(), Error>) -> Result<RunResult<C>, Error> {
+        self.count_added_usage();
+        let run = Box::new(Arc::unwrap_or_clone(self.run));
+        match outcome {
+            Ok(()) => Ok(RunResult::new(run, self.agent)),
+            Err(error) => Err(error.with_run(run)),
+        }
+    }
+
+    /// Takes the run out of the driver, which is of no use afterwards.
+    pub(super) fn take_run(&mut self) -> Run {
+        self.count_added_usage();
+        self.run_mut().take()
+    }
+
+    async fn take_all_steps(&mut self) -> Result<(), Error> {
+        let prepared = self.prepare_input().await;
+        self.report_start().await;
+        prepared?;
+        let mut is_first = true;
+        loop {
+            self.save_unless_held_back().await?;
+            match self.run.step() {
+                Step::Done(_) => return Ok(()),
+                Step::CallModel
+                    if !is_first
+                        && let Some(events) = &self.events
+                        && events.stops_before_next_turn() =>
+                {
+                    return Ok(());
+                }
+                _ => self.take_step().await?,
+            }
+            is_first = false;
+        }
+    }
+
+    async fn take_one_step(&mut self) -> Result<(), Error> {
+        self.prepare_input().await?;
+        self.save_unless_held_back().await?;
+        self.take_step().await?;
+        self.save().await
+    }
+
+    /// Puts the history of the session before the input of a new run.
+    async fn prepare_input(&mut self) -> Result<(), Error> {
+        self.load_session().await?;
+        if self.config.omit_reasoning_ids && self.run.turns() == 0 {
+            self.run_mut().omit_reasoning_ids();
+        }
+        Ok(())
+    }
+
+    async fn take_step(&mut self) -> Result<(), Error> {
+        if self.lease.is_some() {
+            self.extend_lease().await;
+        }
+        match self.run.step() {
+            Step::CallModel => self.call_model().await?,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await?,
+            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await?,
+            Step::TakeHandoff(_) => self.take_handoff().await?,
+            Step::Conclude(_) => self.conclude().await?,
+            Step::Done(_) => {}
+        }
+        if self.events.is_some() {
+            Box::pin(self.release_unless_output()).await;
+        }
+        Ok(())
+    }
+
+    fn count_added_usage(&mut self) {
+        let run = Arc::make_mut(&mut self.run);
+        self.added_usage
+            .move_into(&mut run.usage, &mut run.request_usage);
+        if run.cache_key.is_none() {
+            let group = self.added_usage.cache_group();
+            run.cache_key = group.and_then(CacheGroup::run_key).cloned();
+        }
+    }
+
+    async fn clean_up(&mut self, outcome: Result<(), Error>) -> Result<(), Error> {
+        let outcome = outcome.map_err(|error| error.at_agent(self.agent.name()));
+        if let Err(error) = &outcome {
+            self.mark_failure(error);
+            if self.events.is_some() {
+                let text = blocked_output_text(None, error.guardrail());
+                Box::pin(self.release_without_output(&text)).await;
+            }
+            Box::pin(self.save_completed_tools()).await;
+            if self.conversation.is_some() && error.guardrail().is_some() {
+                Box::pin(self.record_refusal(error)).await;
+            }
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
+        }
+        self.leave_trace(outcome.is_err());
+        outcome
+    }
+
+    /// Cleans up after a stop: turns that were committed are saved.
+    pub(super) async fn clean_up_after_stop(&mut self) {
+        self.release_without_output("").await;
+        if !self.holds_input_back() {
+            self.save_or_warn().await;
+        }
+        if self.lease.is_some() {
+            self.end_lease().await;
+        }
+        self.leave_trace(false);
+    }
+
+    /// The context for user code.
+    fn ctx(&self) -> RunContext<C> {
+        let usage = *self.run.usage() + self.added_usage.get();
+        RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
+            .inside(self.outer_call.clone())
+    }
+
+    /// Runs user code within a span. `what` names it in the error. Not an `async fn`, whose future
+    /// would have room for `code` twice.
+    fn run_code<T>(
+        &self,
+        span: Option<SpanId>,
+        what: &str,
+        code: impl Future<Output = Result<T, BoxError>>,
+    ) -> impl Future<Output = Result<T, Error>> {
+        let outcome = self.trace.within(span, code);
+        outcome.map_err(move |error| user_error(what, error))
+    }
+
+    /// The tools and handoffs of this turn. A resumed run evaluates the conditions again.
+    async fn offer(&mut self) -> Result<Offer, Error> {
+        if let Some(offer) = &self.offer {
+            return Ok(offer.clone());
+        }
+        let offer = match Offer::cached(&self.agent, self.config.tool_names) {
+            Some(offer) => offer,
+            None => {
+                let resolve = Offer::resolve(&self.agent, self.ctx(), self.config.tool_names);
+                Box::pin(self.run_code(self.parent_span(), "a condition", resolve)).await?
+            }
+        };
+        self.offer = Some(offer.clone());
+        Ok(offer)
+    }
+
+    /// The settings by which the machine accepts a response.
+    fn response_rules<'a>(agent: &'a Agent<C>, config: &RunConfig<C>) -> ResponseRules<'a> {
+        let recovery = config.recovery.as_ref();
+        ResponseRules {
+            output_type: agent.output_type(),
+            unknown_tool: config.unknown_tool,
+            omit_reasoning_ids: config.omit_reasoning_ids,
+            empty_output: match recovery {
+                Some(recovery) if recovery.handles(RunProblem::InvalidOutput) => {
+                    EmptyOutput::Reject
+                }
+                _ => EmptyOutput::AskAgain,
+            },
+        }
+    }
+
+    /// Sends an event to the stream, and waits until it is taken. The event is made and boxed at once,
+    /// so that the futures that wait for it stay small.
+    fn emit<K: FnOnce() -> EventKind>(
+        &self,
+        kind: K,
+    ) -> impl Future<Output = ()> + Send + use<'_, C, K> {
+        self.emit_for(self.agent.name_arc(), kind)
+    }
+
+    /// Sends an event of an agent that may not have the conversation any more.
+    fn emit_for<'a, K: FnOnce() -> EventKind>(
+        &'a self,
+        agent: &Arc<str>,
+        kind: K,
+    ) -> impl Future<Output = ()> + Send + use<'a, C, K> {
+        let sent: OptionFuture<BoxFuture<'a, ()>> = self
+            .events
+            .as_ref()
+            .and_then(|events| -> Option<BoxFuture<'a, ()>> {
+                let event = StreamEvent::new(kind(), agent.clone(), self.turn);
+                let event = self.held.hold(event)?;
+                Some(Box::pin(events.send(event, &self.run)))
+            })
+            .into();
+        sent.map(drop)
+    }
+
+    async fn report_start(&self) {
+        self.emit(|| EventKind::RunStarted {
+            version: STREAM_VERSION,
+            agents: agent_keys::names(&self.start),
+            input: match self.run.turns() {
+                0 => self.run.input().last_words().map(Cow::into_owned),
+                _ => None,
+            },
+        })
+        .await;
+        self.report_agent().await;
+    }
+
+    async fn report_agent(&self) {
+        let model = || self.model().map(|model| model.shared_name());
+        self.emit(|| EventKind::AgentUpdated {
+            model: model().unwrap_or_default(),
+        })
+        .await;
+    }
+
+    /// Sends the last event of the stream.
+    pub(super) async fn report_end(&mut self, outcome: &Result<(), Error>) {
+        if self.events.is_none() {
+            return;
+        }
+        self.count_added_usage();
+        let (turns, usage) = (self.run.turns(), *self.run.usage());
+        let last = match (outcome, self.run.step()) {
+            (Err(error), _) => EventKind::RunFailed {
+                error: error.kind(),
+                message: error.to_string(),
+                guardrail: error.guardrail().cloned(),
+                turns,
+                usage,
+            },
+            (Ok(()), Step::Done(output)) => EventKind::RunFinished {
+                output: output.to_value(),
+                turns,
+                usage,
+            },
+            (Ok(()), _) => EventKind::RunStopped { turns, usage },
+        };
+        if let Some(events) = &self.events {
+            events.close();
+        }
+        self.emit(|| last).await;
+    }
+
+    /// Reports new items of the turn, each once.
+    async fn report_items(&mut self, items: &[RunItem]) {
+        for event in self.item_events(items) {
+            self.emit(|| event).await;
+        }
+    }
+
+    /// Reports the items that were recorded since the record had `start` of them, at the end of a
+    /// turn.
+    async fn report_recorded(&mut self, start: usize) {
+        for event in self.recorded_events(start) {
+            self.emit(|| event).await;
+        }
+    }
+
+    /// The events of items that listeners were not notified of.
+    fn item_events(&mut self, items: &[RunItem]) -> Vec<EventKind> {
+        if self.events.is_none() {
+            return Vec::new();
+        }
+        let new = items.iter().filter(|item| self.reported.insert(item.key()));
+        new.filter_map(|item| EventKind::of_item(item.clone()))
+            .collect()
+    }
+
+    fn recorded_events(&mut self, start: usize) -> Vec<EventKind> {
+        if self.events.is_none() {
+            return Vec::new();
+        }
+        let events = self.item_events(&self.run.items_since(start));
+        self.reported.clear();
+        events
+    }
+}
+
+fn user_error(what: &str, error: BoxError) -> Error {
+    let message = format!("{what} failed: {error}");
+    Error::new(ErrorKind::UserCode, message).caused_by(error)
+}
+
+fn configuration_error(problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Configuration, problem)
+}

@@ -1,0 +1,191 @@
+//! Events that wait for the verdict of output guardrails.
+
+use std::sync::Mutex;
+
+use futures_util::future::try_join_all;
+use serde_json::Value;
+
+use super::guardrails::refuse_replacement;
+use super::{Driver, user_error};
+use crate::agent::ToolUseBehaviorKind;
+use crate::callback::call;
+use crate::error::Error;
+use crate::guardrail::GuardrailKind;
+use crate::lock::lock;
+use crate::output::FinalOutput;
+use crate::run::Step;
+use crate::runner::StreamedOutput;
+use crate::stream::{EventKind, ItemEvent, StreamEvent};
+
+/// Events that wait, in order; `None` while events are sent at once.
+#[derive(Debug, Default)]
+pub(super) struct HeldEvents(Mutex<Option<Vec<StreamEvent>>>);
+
+impl HeldEvents {
+    /// Holds an event back. Returns it if events are sent at once.
+    pub(super) fn hold(&self, event: StreamEvent) -> Option<StreamEvent> {
+        match &mut *lock(&self.0) {
+            Some(held) => {
+                held.push(event);
+                None
+            }
+            None => Some(event),
+        }
+    }
+
+    fn begin(&self) {
+        lock(&self.0).get_or_insert_default();
+    }
+
+    /// Sends events at once from now on. Returns those that were held back.
+    fn end(&self) -> Vec<StreamEvent> {
+        lock(&self.0).take().unwrap_or_default()
+    }
+
+    /// Returns the events that were held back, and goes on holding.
+    fn drain(&self) -> Vec<StreamEvent> {
+        let mut held = lock(&self.0);
+        held.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn is_holding(&self) -> bool {
+        lock(&self.0).is_some()
+    }
+}
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Holds events back from now on, if they may show an output that guardrails have not passed.
+    pub(super) fn hold_output_back(&self) {
+        let shows_at_once = self.config.streamed_output == StreamedOutput::AtOnce;
+        if self.events.is_none() || shows_at_once || !self.has_output_guardrails() {
+            return;
+        }
+        let may_end = match self.run.step() {
+            Step::CallModel => true,
+            Step::RunTools(_) => !matches!(
+                self.agent.def.tool_use.0,
+                ToolUseBehaviorKind::RunModelAgain
+            ),
+            _ => false,
+        };
+        if may_end {
+            self.held.begin();
+        }
+    }
+
+    /// Returns `true` if events wait.
+    pub(super) fn holds_output_back(&self) -> bool {
+        self.held.is_holding()
+    }
+
+    /// Sends what was held back, unless guardrails have yet to pass the output.
+    pub(super) async fn release_unless_output(&self) {
+        if !matches!(self.run.step(), Step::Conclude(_) | Step::DecideToolUse(_)) {
+            self.release_held().await;
+        }
+    }
+
+    /// Sends everything that was held back.
+    pub(super) async fn release_held(&self) {
+        for event in self.held.end() {
+            self.send(event).await;
+        }
+    }
+
+    /// Sends what was held back without the output that guardrails have not passed. Tools that ended
+    /// have `output` instead of theirs.
+    pub(super) async fn release_without_output(&self, output: &str) {
+        for mut event in self.held.end() {
+            if let EventKind::ToolEnded {
+                output: shown,
+                data,
+                ..
+            } = &mut event.kind
+            {
+                *shown = output.into();
+                *data = None;
+            }
+            if !shows_output(&event.kind) {
+                self.send(event).await;
+            }
+        }
+    }
+
+    async fn send(&self, event: StreamEvent) {
+        if let Some(events) = &self.events {
+            events.send(event, &self.run).await;
+        }
+    }
+
+    /// Sends the text of an output that has replaced the one that was held back.
+    pub(super) async fn report_replacement(&self, output: &str) {
+        let Some(turn) = self.run.turn() else {
+            return;
+        };
+        let message = turn.items.iter().rev();
+        let message = message.filter_map(|made| made.item().id()).next();
+        let item = message.unwrap_or_default().into();
+        let text = output.to_owned();
+        self.emit(|| EventKind::TextDelta { item, text }).await;
+    }
+
+    /// Sends the text that was held back if all guardrails pass it as the beginning of an output. Only
+    /// guardrails that judge parts are asked; with others, the text waits for its end.
+    pub(super) async fn release_passed_part(&self, text: &str) -> Result<(), Error> {
+        let judges_parts = self
+            .output_guardrails()
+            .all(|guardrail| guardrail.can_judge_parts());
+        if !self.held.is_holding() || !judges_parts || self.agent.output_type().is_some() {
+            return Ok(());
+        }
+        let part = FinalOutput::Text(text.into());
+        let checks = self.output_guardrails().map(|guardrail| {
+            let (ctx, agent, part) = (self.ctx(), self.agent.clone(), part.clone());
+            async move {
+                let verdict = call(|| (guardrail.check)(ctx, agent, part)).await;
+                let decision =
+                    verdict.and_then(|verdict| verdict.into_decision(refuse_replacement));
+                let name = guardrail.name_arc();
+                let what = format!("the guardrail \"{name}\"");
+                let decision = decision.map_err(|error| user_error(&what, error))?;
+                Ok::<_, Error>(decision.into_result(name, self.agent.name_arc()))
+            }
+        });
+        let results = try_join_all(checks).await?;
+        self.check_trip(GuardrailKind::Output, &results).await?;
+        for event in self.held.drain() {
+            self.send(event).await;
+        }
+        Ok(())
+    }
+}
+
+/// Returns `true` if a piece of text ends a sentence, or a line.
+pub(super) fn ends_sentence(piece: &str) -> bool {
+    piece.contains(['.', '!', '?', '\n', '。', '！', '？', '…'])
+}
+
+/// Returns `true` for events with a model's words or a tool's result.
+fn shows_output(event: &EventKind) -> bool {
+    match event {
+        EventKind::TextDelta { .. }
+        | EventKind::ReasoningDelta { .. }
+        | EventKind::ArgumentsDelta { .. }
+        | EventKind::Raw { .. } => true,
+        EventKind::Item { name, .. } => matches!(
+            name,
+            ItemEvent::MessageOutputCreated
+                | ItemEvent::ToolOutput
+                | ItemEvent::ReasoningItemCreated
+        ),
+        _ => false,
+    }
+}
+
+/// The text in place of the result of a tool that is not shown.
+pub(super) fn hidden_output(output: &FinalOutput) -> String {
+    match output.to_value() {
+        Value::String(text) => text,
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,558 @@
+//! Asking the model, and passing its response to the machine.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use futures_util::stream::StreamExt as _;
+
+use super::guardrails::has_tripped;
+use super::held_events::ends_sentence;
+use super::hooks::HookCall;
+use super::model_attempts::{FailedAttempts, StreamAttempt, TimeLimit};
+use super::{Driver, configuration_error};
+use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
+use crate::error::{Error, ErrorKind};
+use crate::guardrail::{GuardrailKind, InputMode};
+use crate::handoff::handoff_prompt::naming_colleagues;
+use crate::items::{ItemKind, RunItem};
+use crate::model::{
+    ModelEvent, ModelHandle, ModelRequest, ModelResponse, Prompt, RequestUsage, ToolKind, Usage,
+};
+use crate::offered_tools::{Offer, enabled_tools};
+use crate::run::guardrail_results::InputChecks;
+use crate::run::model_response::{EmptyOutput, RejectedResponse, ResponseRules};
+use crate::run::server_history::{self, ServerHistory};
+use crate::run::{Step, model_input};
+use crate::runner::{ModelFilter, NameCollision, RunFailure, RunProblem};
+use crate::stream::EventKind;
+use crate::trace::SpanData;
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Takes a turn: asks the model, and lets the machine decide what follows from the response.
+    pub(super) async fn call_model(&mut self) -> Result<(), Error> {
+        self.end_turn_span();
+        self.open_agent_span();
+        self.turn = match self.run.next_turn(self.config.max_turns) {
+            Ok(turn) => turn,
+            Err(error) => return Box::pin(self.recover_from_max_turns(error)).await,
+        };
+        self.begin_turn_span();
+        self.emit(|| EventKind::TurnStarted {}).await;
+        self.hold_output_back();
+        self.check_input_before_model().await?;
+        self.offer = None;
+        if !self.run.position.agent_started {
+            self.call_hooks(HookCall::AgentStart).await?;
+            self.run_mut().position.agent_started = true;
+        }
+        let (offer, instructions) = self.prepare_turn().await?;
+        self.check_offer(&offer)?;
+        let model = self.model().cloned().ok_or_else(|| {
+            configuration_error(
+                "there is no model to answer; give the agent one with Agent::model, or the whole \
+                 run with Runner::model",
+            )
+        })?;
+        // Boxed, and before the request is made, to keep this future small.
+        let prompt = if self.agent.def.prompt.is_some() {
+            Box::pin(self.prompt()).await?
+        } else {
+            None
+        };
+        let mut request = self.request(&model, &offer, instructions);
+        request.prompt = prompt;
+        let response = self.ask_model(&model, request).await?;
+        // Now, because a run that is cancelled does not get to the end of the turn.
+        self.count_usage_in_spans();
+        self.run_mut().guardrails.input_checks = InputChecks::Passed;
+        self.check_response_id(&response)?;
+        self.accept_response(response, &offer).await
+    }
+
+    /// The model of the current agent: the run's, or its own.
+    pub(super) fn model(&self) -> Option<&ModelHandle> {
+        let run = self.config.model.as_ref();
+        run.or_else(|| self.agent.def.model.as_ref())
+    }
+
+    /// Evaluates the conditions of the tools, makes the instructions, and evaluates the conditions of
+    /// the handoffs, in this order.
+    async fn prepare_turn(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
+        if let Some(offer) = Offer::cached(&self.agent, self.config.tool_names) {
+            self.offer = Some(offer.clone());
+            return Ok((offer, self.instructions().await?));
+        }
+        Box::pin(self.prepare_with_conditions()).await
+    }
+
+    async fn prepare_with_conditions(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
+        let (agent, names) = (self.agent.clone(), self.config.tool_names);
+        let ctx = self.ctx();
+        let tools = enabled_tools(&agent, &ctx);
+        let tools = self
+            .run_code(self.parent_span(), "a condition", tools)
+            .await?;
+        let instructions = self.instructions().await?;
+        let offer = Offer::with_tools(&agent, self.ctx(), names, tools);
+        let offer = self
+            .run_code(self.parent_span(), "a condition", offer)
+            .await?;
+        self.offer = Some(offer.clone());
+        Ok((offer, instructions))
+    }
+
+    async fn instructions(&self) -> Result<Option<Arc<str>>, Error> {
+        match self.agent.fixed_instructions() {
+            Some(fixed) => Ok(fixed.cloned()),
+            None => {
+                let what = "the function that makes the instructions";
+                let make = self.agent.make_instructions(self.ctx());
+                Box::pin(self.run_code(self.parent_span(), what, make)).await
+            }
+        }
+    }
+
+    async fn prompt(&self) -> Result<Option<Arc<Prompt>>, Error> {
+        let what = "the function that makes the prompt";
+        let make = self.agent.make_prompt(self.ctx());
+        self.run_code(self.parent_span(), what, make).await
+    }
+
+    /// The next response follows this one at the provider, by its identifier.
+    fn check_response_id(&self, response: &ModelResponse) -> Result<(), Error> {
+        let history = &self.config.server_history;
+        let follows = matches!(history, Some(ServerHistory::Responses { .. }));
+        if !follows || response.response_id.is_some() {
+            return Ok(());
+        }
+        Err(configuration_error(
+            "the provider keeps the conversation, and its response has no identifier to go on \
+             from; use a model that gives one (over Responses, not Chat Completions)",
+        ))
+    }
+
+    async fn accept_response(
+        &mut self,
+        response: ModelResponse,
+        offer: &Offer,
+    ) -> Result<(), Error> {
+        let recorded = self.run.new_items().len();
+        let for_hooks = self.has_hooks().then(|| response.clone());
+        let left_out = std::mem::take(&mut self.left_out);
+        let history = self.config.server_history.as_ref();
+        let delivered =
+            history.map(|history| self.run.delivered_with(&response, history, left_out));
+        let rules = Self::response_rules(&self.agent, &self.config);
+        let run = Arc::make_mut(&mut self.run);
+        let accepted = run.accept_response(response, offer, rules);
+        // A rejected response is part of a conversation, but no later response follows it.
+        let follows = accepted.is_ok() || matches!(history, Some(ServerHistory::Conversation(_)));
+        if delivered.is_some() && follows {
+            run.delivered = delivered;
+        }
+        if accepted.is_ok() && for_hooks.is_none() && self.events.is_none() {
+            return Ok(());
+        }
+        Box::pin(self.report_response(accepted, for_hooks, recorded, offer)).await
+    }
+
+    /// Reports a response, and recovers from one that was rejected.
+    async fn report_response(
+        &mut self,
+        accepted: Result<(), RejectedResponse>,
+        for_hooks: Option<ModelResponse>,
+        recorded: usize,
+        offer: &Offer,
+    ) -> Result<(), Error> {
+        let (items, rejection) = match accepted {
+            Ok(()) => match self.run.turn() {
+                Some(turn) => (turn.items.clone(), None),
+                None => (self.run.items_since(recorded), None),
+            },
+            Err(rejected) if !rejected.is_reported => return Err(rejected.error),
+            Err(rejected) => (rejected.items, Some((rejected.error, rejected.problem))),
+        };
+        self.report_items(&items).await;
+        if let Some(response) = &for_hooks {
+            self.call_hooks(HookCall::ModelEnd(response)).await?;
+        }
+        if let Some((error, problem)) = rejection {
+            let Some(problem) = problem else {
+                return Err(error);
+            };
+            let response = error.rejected_response().cloned();
+            let is_empty = response
+                .as_ref()
+                .is_some_and(ModelResponse::is_without_text);
+            return match self.recover(problem, error, items).await {
+                // An empty answer is no error of its own: the model is asked again.
+                Err(error) if is_empty && error.rejected_response().is_some() => {
+                    self.accept_empty_response(response.unwrap_or_default(), offer)
+                }
+                outcome => outcome,
+            };
+        }
+        if let Step::CallModel = self.run.step() {
+            self.report_recorded(recorded).await;
+        }
+        Ok(())
+    }
+
+    /// Accepts an empty answer for which the application had no fallback.
+    fn accept_empty_response(
+        &mut self,
+        response: ModelResponse,
+        offer: &Offer,
+    ) -> Result<(), Error> {
+        let rules = ResponseRules {
+            empty_output: EmptyOutput::AskAgain,
+            ..Self::response_rules(&self.agent, &self.config)
+        };
+        let run = Arc::make_mut(&mut self.run);
+        let accepted = run.accept_response(response, offer, rules);
+        accepted.map_err(|rejected| rejected.error)
+    }
+
+    async fn recover_from_max_turns(&mut self, error: Error) -> Result<(), Error> {
+        // The fallback output is saved, so the input must be saved before it.
+        if self.config.recovery.is_some() {
+            self.check_input_before_model().await?;
+        }
+        self.recover(RunProblem::MaxTurns, error, Vec::new()).await
+    }
+
+    /// Asks the application for a fallback output.
+    async fn recover(
+        &mut self,
+        problem: RunProblem,
+        error: Error,
+        items: Vec<RunItem>,
+    ) -> Result<(), Error> {
+        let Some(recovery) = &self.config.recovery else {
+            return Err(error);
+        };
+        let failure = RunFailure {
+            problem,
+            message: error.to_string(),
+            run: self.run.clone(),
+            response: error.rejected_response().cloned(),
+        };
+        let ask = call(|| recovery.ask(self.ctx(), failure));
+        let asked = self.run_code(self.parent_span(), "the recovery", ask);
+        let Some(mut fallback) = asked.await? else {
+            return Err(error);
+        };
+        let output_type = self.agent.output_type();
+        if output_type.is_some() {
+            fallback.output = self.to_output_type("the recovery", fallback.output)?;
+        }
+        let rejected = error.rejected_response().cloned();
+        Arc::make_mut(&mut self.run).recover(fallback, output_type, items, rejected);
+        if problem == RunProblem::MaxTurns {
+            // The limit stays visible in the trace of a run that has an output.
+            self.mark_failure(&error);
+        }
+        Ok(())
+    }
+
+    /// Checks the tools and handoffs of the turn, and adds them to the trace.
+    fn check_offer(&mut self, offer: &Offer) -> Result<(), Error> {
+        if let Some(problem) = offer.problem() {
+            return Err(configuration_error(problem));
+        }
+        if let (NameCollision::Fail, Some(collision)) =
+            (self.config.name_collision, offer.collision())
+        {
+            return Err(configuration_error(collision));
+        }
+        update_span!(self.agent_span, Agent.handoffs = offer.names().0);
+        update_span!(self.agent_span, Agent.tools = offer.names().1);
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        model: &ModelHandle,
+        offer: &Offer,
+        instructions: Option<Arc<str>>,
+    ) -> ModelRequest {
+        let instructions = if self.agent.def.explains_handoffs {
+            Some(naming_colleagues(&offer.handoffs, instructions.as_deref()).into())
+        } else {
+            instructions
+        };
+        let (input, server) = match &self.config.server_history {
+            None => (self.run_mut().model_input(), None),
+            Some(history) => self.run.undelivered(history),
+        };
+        let own_settings = self.agent.def.settings.clone();
+        let settings = self.run.model_settings(
+            own_settings.unwrap_or_else(|| model.defaults().clone()),
+            self.config.model_settings.as_ref(),
+            self.agent.def.keeps_tool_choice,
+        );
+        ModelRequest {
+            agent: Some(self.agent.name_arc().clone()),
+            instructions,
+            prompt: None,
+            input,
+            settings,
+            tools: offer.tools.clone(),
+            hosted_tools: offer.hosted.clone(),
+            handoffs: offer.handoffs.clone(),
+            output: self.agent.output_type().cloned(),
+            knowledge: self.agent.def.knowledge.clone(),
+            server,
+            added: self.added_usage.clone(),
+            earlier_attempts: 0,
+        }
+    }
+
+    /// Asks the model, after the filter on model calls and the hooks, and with the guardrails that
+    /// run beside it.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would have room for the request twice"
+    )]
+    fn ask_model(
+        &mut self,
+        model: &ModelHandle,
+        mut request: ModelRequest,
+    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send {
+        async move {
+            if let Some(filter) = self.config.model_filter.clone() {
+                let given = request.input.clone();
+                request = Box::pin(self.filter_request(&filter, request)).await?;
+                if self.config.server_history.is_some() {
+                    self.left_out = server_history::left_out(&given, &request.input);
+                }
+            }
+            // With a server history, the calls of the outputs are at the provider.
+            if self.config.drop_orphaned_calls && self.config.server_history.is_none() {
+                request.input = model_input::without_orphans(&request.input);
+            }
+            self.check_tool_kinds(model, &request)?;
+            self.call_hooks(HookCall::ModelStart(&request)).await?;
+            let response = if self.checks_input_beside_model() {
+                Box::pin(self.ask_beside_guardrails(model, request)).await?
+            } else {
+                self.generate(model, request).await?
+            };
+            self.emit(|| EventKind::Usage {
+                response: response.usage,
+                run: *self.run.usage() + self.added_usage.get(),
+            })
+            .await;
+            Ok(response)
+        }
+    }
+
+    /// Checks that the model accepts the tools of the request.
+    fn check_tool_kinds(&self, model: &ModelHandle, request: &ModelRequest) -> Result<(), Error> {
+        if let Some(tool) = request.hosted_tools.first()
+            && !model.accepts_tools(ToolKind::Hosted)
+        {
+            return Err(configuration_error(format!(
+                "the tool \"{}\" of agent \"{}\" is run by the provider, and the model \"{}\" \
+                 cannot do that; use a model over the Responses API, or take the tool out",
+                tool.name(),
+                self.agent.name(),
+                model.name()
+            )));
+        }
+        if let Some(tool) = request.tools.iter().find(|tool| tool.takes_text())
+            && !model.accepts_tools(ToolKind::Text)
+        {
+            return Err(configuration_error(format!(
+                "the tool \"{}\" of agent \"{}\" is a free-form tool, and the model \"{}\" \
+                 cannot call those; use a model over the Responses API, or give the tool a schema",
+                tool.name,
+                self.agent.name(),
+                model.name()
+            )));
+        }
+        Ok(())
+    }
+
+    async fn filter_request(
+        &mut self,
+        filter: &ModelFilter<C>,
+        request: ModelRequest,
+    ) -> Result<ModelRequest, Error> {
+        let apply = call(|| filter.call(self.ctx(), self.agent.clone(), request));
+        let filtered = self.run_code(self.parent_span(), "the filter on model calls", apply);
+        let filtered = filtered.await;
+        let mut request = filtered.inspect_err(|error| {
+            let data = self.error_data(error);
+            self.span_of_turn()
+                .fail_with("Error in the filter on model calls", || data);
+        })?;
+        // A filter may return a new request, which has no agent.
+        request.added = self.added_usage.clone();
+        request.agent = Some(self.agent.name_arc().clone());
+        request.input = model_input::deduplicated(request.input.into_iter().collect()).into();
+        Ok(request)
+    }
+
+    async fn ask_beside_guardrails(
+        &mut self,
+        model: &ModelHandle,
+        request: ModelRequest,
+    ) -> Result<ModelResponse, Error> {
+        let ((results, failure), response) = {
+            let checks = Box::pin(self.ask_input_guardrails(InputMode::BesideModel));
+            let response = Box::pin(self.generate(model, request));
+            match select(checks, response).await {
+                // When a guardrail trips or fails, the model call is dropped, which cancels it.
+                Either::Left(((results, failure), response)) => {
+                    if failure.is_some() || has_tripped(&results) {
+                        ((results, failure), None)
+                    } else {
+                        ((results, failure), Some(response.await))
+                    }
+                }
+                // When the model fails, the guardrails are cancelled.
+                Either::Right((Err(error), _)) => return Err(error),
+                Either::Right((response, checks)) => (checks.await, Some(response)),
+            }
+        };
+        let passed = self.check_trip(GuardrailKind::Input, &results).await;
+        let guardrails = &mut self.run_mut().guardrails;
+        guardrails.input.add(results);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        passed?;
+        guardrails.input.settle();
+        guardrails.input_checks = InputChecks::Passed;
+        response.unwrap_or_else(|| Err(configuration_error("the model was not awaited")))
+    }
+
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would have room for the request twice"
+    )]
+    fn generate(
+        &self,
+        model: &ModelHandle,
+        request: ModelRequest,
+    ) -> impl Future<Output = Result<ModelResponse, Error>> + Send {
+        async move {
+            let is_traced = self.config.trace_sensitive_data;
+            let mut span = self
+                .trace
+                .span(self.parent_span(), || SpanData::Generation {
+                    model: model.shared_name(),
+                    input_items: request.input.len(),
+                    input: is_traced.then(|| request.input.clone()),
+                    usage: Usage::default(),
+                    output: None,
+                });
+            let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
+                _ if request.is_guarded() => Box::pin(self.ask_with_retries(model, request)),
+                None => catch_panic_sync(|| model.respond(request))
+                    .unwrap_or_else(|error| Box::pin(ready(Err(error)))),
+                Some(_) => Box::pin(self.stream_response(model, request, None)),
+            };
+            let response = self.trace.within(span.id(), catch_panic(response)).await;
+            let response = response.map_err(|error| {
+                let error = match error.downcast::<Error>() {
+                    // A guardrail has refused a part of the answer.
+                    Ok(error) => return *error,
+                    Err(error) => error,
+                };
+                span.fail("the model failed");
+                let (attempts, error) = FailedAttempts::split(error);
+                match error.downcast::<IncompleteStream>() {
+                    Ok(error) => Error::new(ErrorKind::ModelBehavior, error.to_string()),
+                    Err(error) => {
+                        let message = match attempts {
+                            1 => format!("the model could not answer: {error}"),
+                            _ => format!(
+                                "the model could not answer in {attempts} attempts: {error}"
+                            ),
+                        };
+                        Error::new(ErrorKind::Model, message).caused_by(error)
+                    }
+                }
+            })?;
+            // Counted at once: it was used, whatever follows from the response.
+            self.added_usage.add_request(RequestUsage {
+                agent: Some(self.agent.name_arc().clone()),
+                model: Some(model.shared_name()),
+                usage: response.usage,
+            });
+            let output = || is_traced.then(|| response.output.clone());
+            update_span!(span, Generation.usage = response.usage);
+            update_span!(span, Generation.output = output());
+            Ok(response)
+        }
+    }
+
+    /// Reports the response piece by piece. Nothing is read after the complete response.
+    pub(super) async fn stream_response(
+        &self,
+        model: &ModelHandle,
+        request: ModelRequest,
+        mut attempt: Option<StreamAttempt<'_>>,
+    ) -> Result<ModelResponse, BoxError> {
+        let mut stream = model.stream(request);
+        let mut has_text = false;
+        let mut text = String::new();
+        loop {
+            let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
+            let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
+                break;
+            };
+            match event? {
+                ModelEvent::Completed(response) => {
+                    if !has_text {
+                        self.report_whole_text(&response).await;
+                    }
+                    return Ok(response);
+                }
+                event => {
+                    has_text |= matches!(event, ModelEvent::TextDelta { .. });
+                    if let Some(attempt) = &mut attempt {
+                        *attempt.has_begun |= event.is_part_of_answer();
+                    }
+                    let ends_sentence = match &event {
+                        ModelEvent::TextDelta { text: piece, .. } => {
+                            text.push_str(piece);
+                            ends_sentence(piece)
+                        }
+                        _ => false,
+                    };
+                    if let Some(event) = EventKind::of_model(event) {
+                        self.emit(|| event).await;
+                    }
+                    if ends_sentence {
+                        Box::pin(self.release_passed_part(&text)).await?;
+                    }
+                }
+            }
+        }
+        Err(IncompleteStream.into())
+    }
+
+    /// Reports the text of a response that was not streamed as one delta per message.
+    async fn report_whole_text(&self, response: &ModelResponse) {
+        let messages = response.output.iter();
+        for message in messages.filter(|item| item.kind() == ItemKind::Message) {
+            if let Some(text) = message.text().filter(|text| !text.is_empty()) {
+                let (item, text) = (message.id().unwrap_or_default().into(), text.into_owned());
+                self.emit(|| EventKind::TextDelta { item, text }).await;
+            }
+        }
+    }
+}
+
+/// The stream of a model ended before its response was complete.
+#[derive(Debug)]
+struct IncompleteStream;
+
+impl_error!(
+    IncompleteStream,
+    |_error| "the model's stream ended without a complete answer"
+);

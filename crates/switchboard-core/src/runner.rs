@@ -1,0 +1,341 @@
+//! Starting, resuming and stepping runs.
+
+mod compaction;
+mod fallback_output;
+mod run_callbacks;
+mod run_config;
+mod run_policies;
+mod run_result;
+mod settings;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+
+use crate::run::{Run, agent_keys};
+
+use crate::driver::Driver;
+
+use crate::stream::RunStream;
+pub use compaction::Compaction;
+pub use fallback_output::{Fallback, Recovery, RunFailure, RunProblem};
+pub use run_callbacks::{
+    BlockedOutputText, ModelFilter, SessionInput, ToolErrorMessage, ToolErrorText,
+};
+pub(crate) use run_callbacks::{DEFAULT_BLOCKED_OUTPUT, blocked_output_text};
+pub use run_config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
+pub use run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
+pub use run_result::{RunResult, RunStatus};
+
+use crate::agent::Agent;
+use crate::error::{Error, ErrorKind};
+use crate::items::Input;
+use crate::model::AddedUsage;
+use crate::tool::{OuterToolCall, ToolContext};
+use crate::trace::TraceParent;
+
+/// Runs a conversation, beginning with one agent.
+///
+/// ```
+/// use switchboard_core::testing::ScriptedModel;
+/// use switchboard_core::{Agent, Item, Runner};
+///
+/// # futures_util::FutureExt::now_or_never(async {
+/// let model = ScriptedModel::new()
+///     .reply([Item::function_call("call_1", "transfer_to_billing_agent", "{}")])
+///     .say("Your bill is fixed.");
+/// let billing: Agent = Agent::new("Billing agent").instructions("You handle bills.");
+/// let triage = Agent::new("Triage agent").handoff(&billing);
+///
+/// let result = Runner::new(&triage).model(model).run("My bill is wrong").await?;
+/// assert_eq!(result.last_agent().name(), "Billing agent");
+/// assert_eq!(result.final_text(), "Your bill is fixed.");
+/// # Ok::<(), switchboard_core::Error>(())
+/// # }).unwrap().unwrap();
+/// ```
+///
+/// Each method that configures the run writes into its [`RunConfig`]. A runner can be used for many
+/// runs, also concurrently.
+///
+/// `S` is `()` until the runner is given a context, and `Arc<C>` afterwards; agents without a
+/// context need none.
+#[must_use]
+pub struct Runner<C = (), S = ()> {
+    agent: Agent<C>,
+    config: Arc<RunConfig<C>>,
+    context: S,
+    outer: Surroundings,
+}
+
+/// The tool call and the trace around a run.
+#[derive(Clone, Default)]
+pub(crate) struct Surroundings {
+    /// The usage of the run whose tool started this one.
+    pub(crate) usage: Option<AddedUsage>,
+    /// The span of that tool, or a trace of the application.
+    pub(crate) trace: TraceParent,
+    /// That tool call.
+    pub(crate) call: Option<Arc<OuterToolCall>>,
+}
+
+/// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
+#[diagnostic::on_unimplemented(
+    message = "the agents of this run want a context of type `{C}`, and the run was given none",
+    label = "call `.context(..)` with a `{C}` before this"
+)]
+pub trait ContextSource<C> {
+    /// The context.
+    fn context(&self) -> Arc<C>;
+}
+
+impl ContextSource<()> for () {
+    fn context(&self) -> Arc<()> {
+        static EMPTY: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
+        EMPTY.clone()
+    }
+}
+
+impl<C> ContextSource<C> for Arc<C> {
+    fn context(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl<C> Runner<C> {
+    /// Creates a runner whose runs begin with `agent`.
+    pub fn new(agent: &Agent<C>) -> Self {
+        Self {
+            agent: agent.clone(),
+            config: Arc::default(),
+            context: (),
+            outer: Surroundings::default(),
+        }
+    }
+
+    /// Sets the application's context, which every callback gets.
+    pub fn context(self, context: impl Into<Arc<C>>) -> Runner<C, Arc<C>> {
+        Runner {
+            agent: self.agent,
+            config: self.config,
+            context: context.into(),
+            outer: self.outer,
+        }
+    }
+}
+
+impl<C, S> Runner<C, S> {
+    /// Puts the runs inside a tool call of another run: their usage is counted there as well, and
+    /// their spans lie under that of the call. Their code can read the call, see
+    /// [`RunContext::outer_call`](crate::RunContext::outer_call).
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Runner, Tool, tool};
+    ///
+    /// let expert: Agent = Agent::new("Expert");
+    /// let ask: Tool = tool("ask").run(move |ctx, (): ()| {
+    ///     let run = Runner::new(&expert).within(&ctx).run("What is new?");
+    ///     async move { run.await.map(|result| result.final_text().into_owned()) }
+    /// });
+    /// ```
+    pub fn within<O>(mut self, call: &ToolContext<O>) -> Self {
+        self.outer = Surroundings {
+            usage: Some(call.run_context().added().clone()),
+            trace: call.trace().clone(),
+            call: Some(Arc::new(call.as_outer())),
+        };
+        self
+    }
+
+    /// Puts the runs into a trace of the application, at its root or under one of its spans: pass a
+    /// [`Trace`](crate::trace::Trace) or a [`CustomSpan`](crate::trace::CustomSpan).
+    ///
+    /// Their spans go to the tracers of that trace; those of the runner are not used, and neither are
+    /// its group, identifier and metadata. With [`tracing_off`](Self::tracing_off) there are no spans.
+    pub fn within_trace(mut self, parent: impl Into<TraceParent>) -> Self {
+        self.outer.trace = parent.into();
+        self
+    }
+}
+
+/// Runs.
+impl<C: Send + Sync + 'static, S> Runner<C, S> {
+    /// Runs the conversation to its end.
+    ///
+    /// Dropping the future cancels the run: callbacks in progress stop where they await, and the
+    /// session holds whole turns only.
+    ///
+    /// # Errors
+    /// The error of the run, with the run as it was before the step that failed.
+    pub fn run<I: Into<Input>>(
+        &self,
+        input: I,
+    ) -> impl Future<Output = Result<RunResult<C>, Error>> + Send + 'static + use<C, S, I>
+    where
+        S: ContextSource<C>,
+    {
+        drive(self.start(input))
+    }
+
+    /// Runs the conversation as a stream of events.
+    pub fn stream(&self, input: impl Into<Input>) -> RunStream<C>
+    where
+        S: ContextSource<C>,
+    {
+        RunStream::new(self.start(input))
+    }
+
+    /// Creates a run that has not taken a step, to be driven with [`Runner::step`].
+    pub fn begin(&self, input: impl Into<Input>) -> Run {
+        Run::new(
+            agent_keys::agent_ref(&self.agent, &self.agent),
+            input.into(),
+        )
+    }
+
+    /// Takes one step of a run: one model call, one response's tools, one handoff.
+    ///
+    /// Use it to drive a run from outside, for instance to store it between steps. [`Run::step`]
+    /// returns what comes next.
+    ///
+    /// ```
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, Run, Runner, Step};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let agent: Agent = Agent::new("Greeter");
+    /// let runner = Runner::new(&agent).model(ScriptedModel::new().say("Hello!"));
+    /// let mut run = runner.begin("Hi");
+    /// while !matches!(run.step(), Step::Done(_)) {
+    ///     runner.step(&mut run).await?;
+    ///     let stored = serde_json::to_string(&run).unwrap();
+    ///     run = serde_json::from_str(&stored).unwrap();
+    /// }
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    ///
+    /// A step that fails leaves the run at that step, unless only its items could not be saved, which
+    /// are saved with the next step; finished parts of it (the callback of a handoff,
+    /// tools that ran beside the one that failed) are not repeated. A step that is cancelled leaves
+    /// the run at that step as well, with its usage counted; guardrails that passed, hooks that were
+    /// called and the callback of a handoff are not repeated, but its model call and all its tools
+    /// are.
+    ///
+    /// # Errors
+    /// The error of the step.
+    pub async fn step(&self, run: &mut Run) -> Result<(), Error>
+    where
+        S: ContextSource<C>,
+    {
+        let agent = self.find(run)?;
+        let mut borrowed = BorrowedRun {
+            driver: self.driver(run.take(), agent),
+            owner: run,
+        };
+        borrowed.driver.drive_one_step().await
+    }
+
+    /// Continues a run that stopped or failed.
+    ///
+    /// The runner must begin with the agent the run began with: the agent that has the conversation
+    /// is found from there by its name. Finished steps are not repeated, nor the callback of a
+    /// handoff that failed later, nor tools that ran beside one that failed.
+    ///
+    /// # Errors
+    /// The error of the run, with the run as it was before the step that failed.
+    pub async fn resume(&self, run: Run) -> Result<RunResult<C>, Error>
+    where
+        S: ContextSource<C>,
+    {
+        drive(self.continued(run)?).await
+    }
+
+    /// Like [`Runner::resume`], as a stream of events.
+    ///
+    /// # Errors
+    /// An error if the run's agent cannot be found.
+    pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error>
+    where
+        S: ContextSource<C>,
+    {
+        self.continued(run).map(RunStream::new)
+    }
+
+    /// The agent that has the conversation.
+    fn find(&self, run: &Run) -> Result<Agent<C>, Error> {
+        agent_keys::find(&self.agent, &run.agent.key).ok_or_else(|| {
+            let message = format!(
+                "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it with \
+                 the agents it was begun with (an agent that a custom handoff picks is found only \
+                 if it is listed with candidate)",
+                run.agent.key,
+                self.agent.name()
+            );
+            Error::new(ErrorKind::Configuration, message)
+        })
+    }
+}
+
+impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
+    /// The driver of a new run.
+    fn start(&self, input: impl Into<Input>) -> Driver<C> {
+        self.driver(self.begin(input), self.agent.clone())
+    }
+
+    /// The driver of a run that stopped or failed.
+    fn continued(&self, run: Run) -> Result<Driver<C>, Error> {
+        match self.find(&run) {
+            Ok(agent) => Ok(self.driver(run, agent)),
+            Err(error) => Err(error.with_run(Box::new(run))),
+        }
+    }
+
+    fn driver(&self, run: Run, agent: Agent<C>) -> Driver<C> {
+        let (start, config) = (self.agent.clone(), self.config.clone());
+        let context = self.context.context();
+        Driver::new(run, start, agent, config, context, &self.outer)
+    }
+}
+
+/// A run that a driver has borrowed. It is given back however the step ends, also when it is
+/// cancelled.
+struct BorrowedRun<'a, C: Send + Sync + 'static> {
+    owner: &'a mut Run,
+    driver: Driver<C>,
+}
+
+impl<C: Send + Sync + 'static> Drop for BorrowedRun<'_, C> {
+    fn drop(&mut self) {
+        *self.owner = self.driver.take_run();
+    }
+}
+
+/// Drives a run to its end. Boxed, so that the futures around it stay small.
+fn drive<C: Send + Sync + 'static>(
+    mut driver: Driver<C>,
+) -> Pin<Box<impl Future<Output = Result<RunResult<C>, Error>> + Send>> {
+    Box::pin(async move {
+        let outcome = driver.drive().await;
+        driver.finish(outcome)
+    })
+}
+
+impl<C, S: Clone> Clone for Runner<C, S> {
+    fn clone(&self) -> Self {
+        Self {
+            agent: self.agent.clone(),
+            config: self.config.clone(),
+            context: self.context.clone(),
+            outer: self.outer.clone(),
+        }
+    }
+}
+
+impl<C, S> fmt::Debug for Runner<C, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner")
+            .field("agent", &self.agent.name())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,68 @@
+//! Shortening what models are shown of a long conversation.
+
+use crate::handle::IntoHandle;
+use crate::items::{Items, Pairing};
+use crate::model::ModelHandle;
+
+/// The number of latest items that stay as they are, unless set.
+const KEEP_LAST: usize = 20;
+
+/// The number of bytes of JSON that count as one token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Replaces the older part of what a model is shown of a stored conversation by a summary that a model
+/// writes; see [`Runner::compact`](crate::Runner::compact).
+///
+/// The originals stay in the conversation's record.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Compaction {
+    /// The number of tokens from which on the conversation is shortened. They are estimated from the
+    /// length of the items.
+    pub token_budget: usize,
+    /// The number of latest items that stay as they are, and a few more where a call would be separated
+    /// from its output.
+    pub keep_last: usize,
+    /// The model that writes the summary; `None` is that of the agent.
+    pub model: Option<ModelHandle>,
+}
+
+impl Compaction {
+    /// Shortens conversations that are longer than this many tokens. The last 20 items stay.
+    pub fn new(token_budget: usize) -> Self {
+        Self {
+            token_budget,
+            keep_last: KEEP_LAST,
+            model: None,
+        }
+    }
+
+    /// Sets the number of latest items that stay as they are.
+    #[must_use]
+    pub fn keep_last(mut self, items: usize) -> Self {
+        self.keep_last = items;
+        self
+    }
+
+    /// Sets the model that writes the summary, instead of that of the agent.
+    #[must_use]
+    pub fn model<M>(mut self, model: impl IntoHandle<ModelHandle, M>) -> Self {
+        self.model = Some(model.into_handle());
+        self
+    }
+
+    /// The number of leading items to summarise; 0 if the conversation is short enough.
+    pub(crate) fn cut(&self, view: &Items) -> usize {
+        let bytes: usize = view.iter().map(|item| item.as_json().len()).sum();
+        if bytes / BYTES_PER_TOKEN <= self.token_budget {
+            return 0;
+        }
+        let items: Vec<_> = view.iter().collect();
+        let cut = items.len().saturating_sub(self.keep_last);
+        match Pairing::of(&items).before_all(cut) {
+            // One item is not worth a summary, least of all if it is one.
+            1 => 0,
+            cut => cut,
+        }
+    }
+}

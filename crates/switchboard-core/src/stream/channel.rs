@@ -1,0 +1,203 @@
+//! The channel from a run to its stream.
+//!
+//! There is no task: polling the stream polls the run. The run waits until its events are taken, so
+//! the queue holds a few events at most; only progress reports of tools, which cannot wait, are
+//! limited in number.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::event::{EventKind, StreamEvent};
+use crate::lock::lock;
+use crate::run::Run;
+
+/// The largest number of progress reports that wait in the queue.
+const MAX_PROGRESS: usize = 256;
+
+/// A handle to the channel; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct EventChannel(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Events with the run at their time; weak, since the run must have a single owner to change.
+    queue: VecDeque<(StreamEvent, Weak<Run>)>,
+    /// The run at the time of the last event that was taken.
+    run: Option<Arc<Run>>,
+    /// The numbers of events sent and taken, without progress reports.
+    sent: u64,
+    taken: u64,
+    /// The number of progress reports in the queue, and of those that were dropped.
+    queued_progress: usize,
+    dropped_progress: u64,
+    stop: Stop,
+    /// Set once the last event is sent: later progress reports are dropped.
+    is_closed: bool,
+    /// Set while the session is being written, which a stop must not interrupt.
+    is_saving: bool,
+    senders: Vec<Waker>,
+    /// The task that polls the stream.
+    listener: Option<Waker>,
+}
+
+/// A requested stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stop {
+    #[default]
+    None,
+    AfterTurn,
+    Now,
+}
+
+impl EventChannel {
+    /// Sends an event with the current state of the run, and waits until it is taken.
+    pub(crate) async fn send(&self, event: StreamEvent, run: &Arc<Run>) {
+        let number = {
+            let mut state = lock(&self.0);
+            state.queue.push_back((event, Arc::downgrade(run)));
+            state.sent += 1;
+            state.sent
+        };
+        poll_fn(|cx| {
+            let mut state = lock(&self.0);
+            if state.taken >= number {
+                return Poll::Ready(());
+            }
+            state.senders.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Queues a progress report without waiting. If too many wait already, it is dropped and counted.
+    pub(crate) fn report_progress(&self, mut event: StreamEvent, run: &Weak<Run>) {
+        let mut state = lock(&self.0);
+        if state.is_closed {
+            return;
+        }
+        if state.queued_progress >= MAX_PROGRESS {
+            state.dropped_progress += 1;
+            return;
+        }
+        if let EventKind::ToolProgress { dropped, .. } = &mut event.kind {
+            *dropped = std::mem::take(&mut state.dropped_progress);
+        }
+        state.queued_progress += 1;
+        state.queue.push_back((event, run.clone()));
+        drop(state);
+        self.wake_listener();
+    }
+
+    /// Wakes the task that polls the stream.
+    fn wake_listener(&self) {
+        let listener = lock(&self.0).listener.take();
+        if let Some(listener) = listener {
+            listener.wake();
+        }
+    }
+
+    /// Takes the oldest event.
+    pub(super) fn take(&self) -> Option<StreamEvent> {
+        let (event, senders) = {
+            let mut state = lock(&self.0);
+            let (event, run) = state.queue.pop_front()?;
+            state.run = run.upgrade().or(state.run.take());
+            if let EventKind::ToolProgress { .. } = event.kind {
+                state.queued_progress -= 1;
+            } else {
+                state.taken += 1;
+            }
+            (event, std::mem::take(&mut state.senders))
+        };
+        senders.into_iter().for_each(Waker::wake);
+        Some(event)
+    }
+
+    /// Returns `true` if the oldest event is a progress report.
+    pub(super) fn has_progress_first(&self) -> bool {
+        let state = lock(&self.0);
+        matches!(state.queue.front(), Some((event, _)) if matches!(event.kind, EventKind::ToolProgress { .. }))
+    }
+
+    /// Drops everything: nobody reads the events any more.
+    pub(super) fn abandon(&self) {
+        let dropped = {
+            let mut state = lock(&self.0);
+            state.is_closed = true;
+            let queue = std::mem::take(&mut state.queue);
+            (queue, state.run.take(), state.listener.take())
+        };
+        // Outside the lock, since dropping a run may drop user values.
+        drop(dropped);
+    }
+
+    /// Drops all later progress reports: the last event follows.
+    pub(crate) fn close(&self) {
+        lock(&self.0).is_closed = true;
+    }
+
+    /// The run at the time of the last event.
+    pub(super) fn run(&self) -> Option<Arc<Run>> {
+        lock(&self.0).run.clone()
+    }
+
+    /// Prepares for polling the run: it changes without a copy only if it has a single owner.
+    pub(super) fn before_poll(&self, cx: &Context<'_>) {
+        let mut state = lock(&self.0);
+        state.run = None;
+        state.listener = Some(cx.waker().clone());
+    }
+
+    /// Requests a stop at the next await.
+    pub(super) fn stop_now(&self) {
+        lock(&self.0).stop = Stop::Now;
+        self.wake_listener();
+    }
+
+    /// Requests a stop after the current turn.
+    pub(super) fn stop_after_turn(&self) {
+        let mut state = lock(&self.0);
+        if state.stop == Stop::None {
+            state.stop = Stop::AfterTurn;
+        }
+    }
+
+    /// Returns `true` if the run is to stop before its next turn.
+    pub(crate) fn stops_before_next_turn(&self) -> bool {
+        lock(&self.0).stop != Stop::None
+    }
+
+    /// Completes when the run must stop at once. The listener is woken for it.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Unpin + '_ {
+        poll_fn(|_cx| {
+            let state = lock(&self.0);
+            match state.stop {
+                Stop::Now if !state.is_saving => Poll::Ready(()),
+                _ => Poll::Pending,
+            }
+        })
+    }
+
+    /// Delays a stop until the guard is dropped.
+    pub(crate) fn saving(&self) -> SavingGuard {
+        lock(&self.0).is_saving = true;
+        SavingGuard(self.clone())
+    }
+}
+
+impl_debug!(EventChannel);
+
+/// Delays a stop while the session is written.
+pub(crate) struct SavingGuard(EventChannel);
+
+impl Drop for SavingGuard {
+    fn drop(&mut self) {
+        lock(&self.0.0).is_saving = false;
+        // A stop that was delayed.
+        if lock(&self.0.0).stop == Stop::Now {
+            self.0.wake_listener();
+        }
+    }
+}

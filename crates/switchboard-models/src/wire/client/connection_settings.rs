@@ -1,0 +1,174 @@
+//! Checks the address, the headers and the proxy of an endpoint.
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Proxy, Url};
+
+use crate::wire::endpoint::Endpoint;
+
+/// Headers that cannot be set: the HTTP client needs its own values of them.
+const CONNECTION_HEADERS: [&str; 9] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "te",
+    "trailer",
+    "trailers",
+    "upgrade",
+    "keep-alive",
+];
+
+/// An address without user name, password, path and parameters, as errors show it.
+pub(crate) fn display_address(address: &str) -> String {
+    match Url::parse(address.trim()) {
+        Ok(url) if url.has_host() => url.origin().ascii_serialization(),
+        _ => "(no address)".to_owned(),
+    }
+}
+
+/// Returns `true` for OpenAI's own server.
+pub(crate) fn is_openai(url: &Url) -> bool {
+    url.scheme() == "https" && url.host_str() == Some("api.openai.com")
+}
+
+/// Parses a server's address and removes the path of a request from its end. Errors do not quote
+/// the address: it may hold a password.
+pub(super) fn parse_address(address: &str) -> Result<Url, String> {
+    let mut url = Url::parse(address.trim()).map_err(|error| {
+        format!(
+            "the address of the server cannot be read ({error}); it looks like \
+             https://api.openai.com/v1 or http://localhost:11434/v1"
+        )
+    })?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(
+            "the address of the server must begin with http:// or https://, such as \
+             https://api.openai.com/v1 or http://localhost:11434/v1"
+                .to_owned(),
+        );
+    }
+    let path = url.path().trim_end_matches('/');
+    let base = ["/chat/completions", "/responses"]
+        .iter()
+        .find_map(|request| path.strip_suffix(request))
+        .unwrap_or(path);
+    let base = base.trim_end_matches('/').to_owned();
+    url.set_path(&base);
+    Ok(url)
+}
+
+pub(super) fn proxy(address: &str) -> Result<Proxy, String> {
+    let address = address.trim();
+    let scheme = address
+        .split_once("://")
+        .map_or("http", |(scheme, _)| scheme);
+    if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
+        return Err(
+            "the proxy cannot be used: only proxies at http:// and https:// are supported"
+                .to_owned(),
+        );
+    }
+    Proxy::all(address).map_err(|_| {
+        "the address of the proxy cannot be read; it looks like http://proxy:8080".to_owned()
+    })
+}
+
+/// The headers of every request.
+pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(key) = &endpoint.key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
+            .map_err(|_| "the key has characters that no key has".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    for (name, value) in [
+        ("OpenAI-Organization", &endpoint.organization),
+        ("OpenAI-Project", &endpoint.project),
+    ] {
+        if let Some(value) = value {
+            add_header(&mut headers, name, value)?;
+        }
+    }
+    for (name, value) in &endpoint.headers {
+        add_header(&mut headers, name, value.expose())?;
+    }
+    Ok(headers)
+}
+
+/// Adds a header and marks its value as sensitive.
+pub(super) fn add_header(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), String> {
+    // An invalid name is not quoted: it may be a whole header line with its value.
+    let name = HeaderName::try_from(name).map_err(|_| {
+        "the name of a header has characters that no name has; it is what comes before the colon"
+            .to_owned()
+    })?;
+    if CONNECTION_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("proxy-") {
+        return Err(format!(
+            "the header {name} cannot be set: it belongs to the connection"
+        ));
+    }
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the header {name} has characters that no header has"))?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_request_is_removed_from_an_parse_address() {
+        for (given, base) in [
+            ("http://h/v1", "http://h/v1"),
+            (" http://h/v1/ ", "http://h/v1"),
+            ("http://h", "http://h/"),
+            ("http://h/v1/chat/completions", "http://h/v1"),
+            ("http://h/v1/responses/", "http://h/v1"),
+            ("http://h/responses?a=b", "http://h/?a=b"),
+        ] {
+            assert_eq!(parse_address(given).unwrap().as_str(), base, "{given}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_address_is_not_quoted() {
+        for given in [
+            "user:hunter2@host/v1?key=hunter3",
+            "ftp://user:hunter2@host/v1?key=hunter3",
+            "http://user:hunter2@host:port/v1",
+            "hunter2",
+        ] {
+            let error = parse_address(given).unwrap_err();
+            assert!(!error.contains("hunter"), "{error}");
+            assert!(error.contains("http://localhost:11434/v1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_http_proxies_are_accepted() {
+        for valid in ["http://u:p@h:1", "https://h", "HTTP://h:1", "h:8080"] {
+            assert!(proxy(valid).is_ok(), "{valid}");
+        }
+        for invalid in ["socks5://u:hunter2@h:1", "socks5h://h", "hunter2:// bad"] {
+            let error = proxy(invalid).unwrap_err();
+            assert!(!error.contains("hunter"), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_connection_are_rejected() {
+        let mut headers = HeaderMap::new();
+        for name in ["Host", "content-length", "TE", "Proxy-Authorization"] {
+            let error = add_header(&mut headers, name, "5").unwrap_err();
+            assert!(error.contains("belongs to the connection"), "{error}");
+        }
+        let error = add_header(&mut headers, "x: hunter2\r\ny", "v").unwrap_err();
+        assert!(!error.contains("hunter"), "{error}");
+        add_header(&mut headers, "api-key", "hunter2").unwrap();
+        assert!(!format!("{headers:?}").contains("hunter"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Errors that servers report in response bodies and stream events.
+
+use serde_json::Value;
+use switchboard_core::__private::unquote;
+
+use crate::wire::lenient_json::{fields, is_error, plain_text, value, value_or_null};
+use crate::wire::model_error::{ModelError, ModelErrorKind};
+use crate::wire::secret::{Secret, scrub};
+use crate::wire::sse::Event;
+
+/// The number of characters quoted of a body that is not JSON.
+const MAX_QUOTE: usize = 300;
+
+/// The error for a non-2xx response.
+pub(crate) fn from_status(status: u16, body: &[u8], secrets: &[Secret]) -> ModelError {
+    let parsed = serde_json::from_slice(body).ok();
+    let (message, code) = parsed
+        .as_ref()
+        .and_then(message_and_code)
+        .unwrap_or_else(|| (quote(body, secrets), None));
+    ModelError::new(kind_of_status(status), message)
+        .with(|error| error.status = Some(status))
+        .with(|error| error.code = code)
+}
+
+/// The start of a body that is not JSON.
+fn quote(body: &[u8], secrets: &[Secret]) -> String {
+    let text = String::from_utf8_lossy(body);
+    match text.trim() {
+        "" => "the server did not say why".to_owned(),
+        // Scrubbed before it is cut: half a secret would not be found.
+        text => scrub(text, secrets).chars().take(MAX_QUOTE).collect(),
+    }
+}
+
+/// The error that a JSON body reports.
+pub(crate) fn from_body(body: &str) -> Option<ModelError> {
+    let reported = serde_json::from_str(body).ok()?;
+    message_and_code(&reported).map(failed)
+}
+
+/// The error of a failure that the server reports within an answer.
+pub(crate) fn failure(reported: &Value) -> ModelError {
+    failed(message_and_code(reported).unwrap_or(("the model failed".to_owned(), None)))
+}
+
+fn failed((message, code): (String, Option<String>)) -> ModelError {
+    ModelError::new(kind_of_code(code.as_deref()), message).with(|error| error.code = code)
+}
+
+/// Fails if the `error` field of an answer or of a part of one reports an error.
+pub(crate) fn check_error(error: Option<&str>) -> Result<(), ModelError> {
+    let error = value_or_null(error);
+    if is_error(&error) {
+        return Err(failure(&error));
+    }
+    Ok(())
+}
+
+/// The error for an answer that the model did not complete.
+pub(crate) fn incomplete(reason: Option<&str>) -> ModelError {
+    let message = match reason {
+        Some("max_output_tokens" | "max_tokens" | "length") => {
+            "the answer reached the most tokens it may have; allow more with max_tokens".to_owned()
+        }
+        Some("content_filter") => "the provider's content filter stopped the answer".to_owned(),
+        Some(other) => format!("the answer is not complete: {other}"),
+        None => "the answer is not complete".to_owned(),
+    };
+    let code = match reason {
+        Some("max_tokens") => "max_output_tokens",
+        reason => reason.unwrap_or("incomplete"),
+    };
+    ModelError::new(ModelErrorKind::Incomplete, message)
+        .with(|error| error.code = Some(code.to_owned()))
+}
+
+/// The error for a stream that ended before its answer did.
+pub(crate) fn broke_off() -> ModelError {
+    let message = "the answer broke off before its end";
+    ModelError::new(ModelErrorKind::Interrupted, message)
+}
+
+/// The error of a failure that the whole data of an event reports.
+pub(crate) fn from_data(data: &str) -> ModelError {
+    failure(&value(data).unwrap_or_else(|| data.into()))
+}
+
+/// The error of an event that reports a failure and nothing else. Values are parsed only of a failure:
+/// the first event may echo the whole request.
+pub(crate) fn from_event(event: &Event) -> Option<ModelError> {
+    let (data, is_error_field) = match event {
+        Event::Data(data) => (data, false),
+        Event::Error(data) => (data, true),
+    };
+    let Some([kind, response, error]) = fields(data, &["type", "response", "error"]) else {
+        return is_error_field.then(|| from_data(data));
+    };
+    match kind.and_then(unquote).as_deref() {
+        Some("error" | "response.error") => Some(from_data(data)),
+        Some("response.failed") => Some(failure(&value_or_null(response))),
+        None if is_error_field || is_error(&value_or_null(error)) => Some(from_data(data)),
+        _ => None,
+    }
+}
+
+/// The error kind of a code in an answer whose status was 200.
+fn kind_of_code(code: Option<&str>) -> ModelErrorKind {
+    let code = code.unwrap_or_default();
+    match code.parse() {
+        Ok(408) => return ModelErrorKind::Timeout,
+        Ok(status @ 400..600) => return kind_of_status(status),
+        _ => {}
+    }
+    match code {
+        "rate_limit_exceeded"
+        | "rate_limit_error"
+        | "rate_limit"
+        | "too_many_requests"
+        | "insufficient_quota"
+        | "credit_balance_exhausted" => ModelErrorKind::RateLimit,
+        "server_error"
+        | "internal_error"
+        | "internal_server_error"
+        | "api_error"
+        | "server_is_overloaded"
+        | "overloaded"
+        | "overloaded_error"
+        | "engine_overloaded"
+        | "slow_down"
+        | "service_unavailable" => ModelErrorKind::Server,
+        "invalid_api_key" | "authentication_error" | "permission_error" => {
+            ModelErrorKind::Authentication
+        }
+        "invalid_request_error"
+        | "invalid_prompt"
+        | "context_length_exceeded"
+        | "model_not_found"
+        | "conversation_locked" => ModelErrorKind::Request,
+        _ => ModelErrorKind::Failed,
+    }
+}
+
+fn kind_of_status(status: u16) -> ModelErrorKind {
+    match status {
+        401 | 403 => ModelErrorKind::Authentication,
+        429 => ModelErrorKind::RateLimit,
+        500.. => ModelErrorKind::Server,
+        _ => ModelErrorKind::Request,
+    }
+}
+
+/// The message and the code of an error: `error` as an object or a string, or top-level fields.
+fn message_and_code(body: &Value) -> Option<(String, Option<String>)> {
+    let error = match &body["error"] {
+        Value::Null | Value::Bool(false) => body,
+        error => error,
+    };
+    let mut fields = [&error["message"], &error["detail"]].into_iter();
+    let message = match error {
+        Value::String(_) => error,
+        _ => fields.find(|field| !field.is_null())?,
+    };
+    let code = match &error["code"] {
+        code @ (Value::String(_) | Value::Number(_)) => Some(plain_text(code)),
+        _ => error["type"].as_str().map(str::to_owned),
+    };
+    Some((plain_text(message), code))
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_format_is_parsed() {
+        for (body, message, code) in [
+            (
+                r#"{"error":{"message":"No.","type":"t","code":"c"}}"#,
+                "No.",
+                "c",
+            ),
+            (
+                r#"{"error":{"message":"No.","type":"t","code":null}}"#,
+                "No.",
+                "t",
+            ),
+            (r#"{"error":"No."}"#, "No.", ""),
+            (r#"{"error":{"message":"No.","code":502}}"#, "No.", "502"),
+            (r#"{"object":"error","message":"No.","code":7}"#, "No.", "7"),
+            (r#"{"detail":[{"msg":"No."}]}"#, r#"[{"msg":"No."}]"#, ""),
+            ("<html>No.</html>", "<html>No.</html>", ""),
+            ("", "the server did not say why", ""),
+        ] {
+            let error = from_status(400, body.as_bytes(), &[]);
+            assert!(error.to_string().contains(message), "{body}: {error}");
+            assert_eq!(error.code().unwrap_or_default(), code, "{body}");
+        }
+        let long = from_status(400, "x".repeat(10_000).as_bytes(), &[]);
+        assert!(long.to_string().len() < 1000);
+    }
+
+    #[test]
+    fn a_secret_is_not_cut_in_two() {
+        let body = format!("{}topsecretkey", "x".repeat(MAX_QUOTE - 8));
+        let shown = from_status(400, body.as_bytes(), &[Secret::new("topsecretkey")]).to_string();
+        assert!(shown.contains('x') && !shown.contains("topsecr"), "{shown}");
+    }
+
+    #[test]
+    fn a_code_says_what_kind_of_failure_it_is() {
+        for (code, expected) in [
+            ("429", ModelErrorKind::RateLimit),
+            ("rate_limit_exceeded", ModelErrorKind::RateLimit),
+            ("insufficient_quota", ModelErrorKind::RateLimit),
+            ("502", ModelErrorKind::Server),
+            ("server_is_overloaded", ModelErrorKind::Server),
+            ("server_error", ModelErrorKind::Server),
+            ("401", ModelErrorKind::Authentication),
+            ("408", ModelErrorKind::Timeout),
+            ("404", ModelErrorKind::Request),
+            ("200", ModelErrorKind::Failed),
+            ("image_parse_error", ModelErrorKind::Failed),
+        ] {
+            assert_eq!(kind_of_code(Some(code)), expected, "{code}");
+        }
+        assert_eq!(kind_of_code(None), ModelErrorKind::Failed);
+    }
+
+    #[test]
+    fn an_event_that_reports_a_failure_is_an_error() {
+        let code = |data: &str| {
+            let error = from_event(&Event::Data(data.into()))?;
+            error.code().map(str::to_owned)
+        };
+        for (data, expected) in [
+            (
+                r#"{"type":"error","error":{"code":"c","message":"m"}}"#,
+                "c",
+            ),
+            (r#"{"type":"error","code":"c","message":"m"}"#, "c"),
+            (
+                r#"{"type":"response.failed","response":{"error":{"code":"c","message":"m"}}}"#,
+                "c",
+            ),
+            (r#"{"error":{"code":429,"message":"m"}}"#, "429"),
+        ] {
+            assert_eq!(code(data), Some(expected.to_owned()), "{data}");
+        }
+        for data in [
+            "[DONE]",
+            r#"{"type":"response.created","response":{"error":null}}"#,
+            r#"{"type":"new","error":{"message":"m"}}"#,
+            r#"{"error":null,"choices":[]}"#,
+            "7",
+        ] {
+            assert_eq!(code(data), None, "{data}");
+        }
+        let error = from_event(&Event::Error("broke".into())).unwrap();
+        assert_eq!(
+            (error.to_string(), error.code()),
+            ("broke".to_owned(), None)
+        );
+    }
+}
