@@ -158,19 +158,24 @@ impl Conversation {
     pub async fn undo(&self) -> Result<bool, BoxError> {
         let mut limit = 64;
         loop {
-            let entries = self.record(limit).await?;
-            let Some(last) = entries.last() else {
-                return Ok(false);
-            };
-            let run = last.run.clone();
-            let made_before = entries.iter().rposition(|entry| entry.run != run);
+            let mut entries = self.record(limit).await?;
+            let is_whole = entries.len() < limit;
+            // A refused message is no part of the conversation.
+            entries.retain(|entry| matches!(entry.content, EntryContent::Item(_)));
+            let run = entries.last().map(|last| last.run.clone());
+            let made_before = entries
+                .iter()
+                .rposition(|entry| run.as_ref() != Some(&entry.run));
             // The run may have begun before the entries that were read.
-            if made_before.is_none() && entries.len() == limit {
+            if made_before.is_none() && !is_whole {
                 limit *= 2;
                 continue;
             }
             let first = made_before.map_or(0, |index| index + 1);
-            self.rewind(entries[first].position).await?;
+            let Some(first) = entries.get(first) else {
+                return Ok(false);
+            };
+            self.rewind(first.position).await?;
             return Ok(true);
         }
     }

@@ -18,7 +18,7 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Row};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, now, to_millis,
 };
 use tokio::time::timeout_at;
 
@@ -155,6 +155,7 @@ impl Inner {
         let head = sqlx::query(self.statements.clear_head.sql())
             .bind(name)
             .bind(to_millis(now()))
+            .bind(i64::try_from(Revision::of_new_conversation().epoch).unwrap_or(1))
             .fetch_optional(&mut *transaction)
             .await?;
         if let Some(head) = head {

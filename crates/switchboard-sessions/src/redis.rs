@@ -17,7 +17,7 @@ use std::time::Duration;
 use redis::{FromRedisValue, ScriptInvocation};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, now, to_millis,
 };
 
 pub use self::options::RedisOptions;
@@ -315,7 +315,8 @@ impl ConversationStore for RedisStore {
         for key in self.0.keys(id) {
             script.key(key);
         }
-        script.arg(id).arg(to_millis(now()));
+        let epoch = Revision::of_new_conversation().epoch;
+        script.arg(id).arg(to_millis(now())).arg(epoch);
         let cleared: Result<(), _> = self.0.invoke(&script).await;
         Ok(cleared.map_err(|error| error.in_conversation(id))?)
     }

@@ -159,8 +159,8 @@ impl From<InvalidItem> for InvalidEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Revision {
-    /// A number that differs between conversations of the same name: one that was deleted, and the one
-    /// that was created afterwards. It is below 2^53.
+    /// A number that differs between conversations of the same name: one that was deleted or cleared, and
+    /// the one that began afterwards. It is below 2^53.
     pub epoch: u64,
     /// The position of the next entry.
     pub next: u64,
@@ -175,6 +175,12 @@ impl Revision {
     /// The revision of a new conversation.
     pub fn of_new_conversation() -> Self {
         Self::new(fastrand::u64(1..1 << 53), 0)
+    }
+
+    /// The revision of a conversation that was cleared at this one.
+    #[must_use]
+    pub fn cleared(self) -> Self {
+        Self::new(Self::of_new_conversation().epoch, self.next)
     }
 }
 

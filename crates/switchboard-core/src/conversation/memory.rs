@@ -127,6 +127,7 @@ impl ConversationStore for MemoryStore {
     async fn clear(&self, id: &str) -> Result<(), BoxError> {
         if let Some(stored) = lock(&self.0.conversations).get_mut(id) {
             stored.entries.clear();
+            stored.head.revision = stored.head.revision.cleared();
             stored.head.first = stored.head.revision.next;
             stored.head.state = None;
             stored.head.agent = None;

@@ -45,6 +45,10 @@ impl Conversation {
                 ConversationError::damaged(self.name(), problem).into()
             }),
             _ => {
+                // It may have been cleared or deleted since its head was read.
+                if self.head().await?.is_none_or(|head| head.first > at) {
+                    return Ok(State::default());
+                }
                 let problem = format!("there is no state at position {at}");
                 Err(ConversationError::damaged(self.name(), problem).into())
             }

@@ -35,7 +35,8 @@ pub trait ConversationStore: Send + Sync + 'static {
         commit: Commit,
     ) -> impl Future<Output = Result<Committed, BoxError>> + Send;
 
-    /// Deletes all entries of a conversation, its agent and its details. Positions go on where they were.
+    /// Deletes all entries of a conversation, its agent and its details. Positions go on where they were;
+    /// the epoch is another one, so that nothing that was loaded before can be committed any more.
     fn clear(&self, id: &str) -> impl Future<Output = Result<(), BoxError>> + Send;
 
     /// Deletes a conversation. Returns `false` if it does not exist.

@@ -87,10 +87,11 @@ fn has_custom_handoffs<C>(start: &Agent<C>) -> bool {
     })
 }
 
-/// The agent with this key.
+/// The agent with this key: one that `start` leads to, or another of its team.
 pub(crate) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
     let mut all = with_keys(start).into_iter();
     all.find_map(|(known, agent)| (*known == *key).then_some(agent))
+        .or_else(|| start.team()?.by_name(key))
 }
 
 fn with_keys<C>(start: &Agent<C>) -> Vec<(Arc<str>, Agent<C>)> {

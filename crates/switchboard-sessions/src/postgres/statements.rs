@@ -120,7 +120,7 @@ const SAME_COMMIT: &str = "SELECT epoch, next FROM {schema}.conversations c \
     WHERE e.conversation = c.key AND e.position >= $3 AND e.run = $4 AND e.number = $5)";
 
 const CLEAR_HEAD: &str = "UPDATE {schema}.conversations \
-    SET first = next, state = NULL, agent = NULL, details = NULL, changed = $2 \
+    SET epoch = $3, first = next, state = NULL, agent = NULL, details = NULL, changed = $2 \
     WHERE id = $1 RETURNING key, next";
 
 const SEARCH: &str = "SELECT c.id, position, run, turn, number, e.agent, time, kind, content \

@@ -102,12 +102,12 @@ local entries = redis.call('LRANGE', KEYS[2], start - first, stop - first)
 return {string.format('%.0f', start), entries}
 ";
 
-/// Keys as for a commit. Arguments: the name, and the time.
+/// Keys as for a commit. Arguments: the name, the time, and the new epoch.
 const CLEAR: &str = r"
 local next = redis.call('HGET', KEYS[1], 'next')
 if not next then return end
 redis.call('DEL', KEYS[2])
-redis.call('HSET', KEYS[1], 'first', next, 'changed', ARGV[2])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[3], 'first', next, 'changed', ARGV[2])
 redis.call('HDEL', KEYS[1], 'state', 'agent', 'details')
 redis.call('ZADD', KEYS[3], '-' .. ARGV[2], ARGV[1])
 ";

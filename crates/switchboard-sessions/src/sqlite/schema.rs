@@ -61,8 +61,10 @@ const TABLES: [(&str, &str); 3] = [
     ),
 ];
 
-const INDEX: &str =
-    "CREATE INDEX conversation_expires ON conversation (expires) WHERE expires IS NOT NULL";
+const INDEXES: [&str; 2] = [
+    "CREATE INDEX conversation_changed ON conversation (changed DESC, name)",
+    "CREATE INDEX conversation_expires ON conversation (expires) WHERE expires IS NOT NULL",
+];
 
 /// The tables of version 1, which had neither agents nor times of single items.
 const TABLES_1: [(&str, &str); 2] = [
@@ -161,7 +163,9 @@ fn create(connection: &Connection) -> Result<(), rusqlite::Error> {
     for (_, table) in TABLES {
         connection.execute(table, [])?;
     }
-    connection.execute(INDEX, [])?;
+    for index in INDEXES {
+        connection.execute(index, [])?;
+    }
     // A pragma takes no parameters.
     let header = format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}");
     connection.execute_batch(&header)

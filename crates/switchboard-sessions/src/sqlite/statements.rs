@@ -223,10 +223,11 @@ fn insert(
 
 fn update(connection: &Connection, id: i64, head: &Head) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare_cached(
-        "UPDATE conversation SET next = ?, first = ?, state = ?, agent = ?, details = ?, \
+        "UPDATE conversation SET epoch = ?, next = ?, first = ?, state = ?, agent = ?, details = ?, \
          changed = ?, expires = ? WHERE id = ?",
     )?;
     statement.execute(params![
+        to_sql(head.revision.epoch),
         to_sql(head.revision.next),
         to_sql(head.first),
         head.state.map(to_sql),
@@ -245,6 +246,7 @@ pub(super) fn clear(connection: &Connection, name: &str) -> Result<(), Failure> 
     };
     let mut statement = connection.prepare_cached("DELETE FROM entry WHERE conversation = ?")?;
     statement.execute([id])?;
+    head.revision = head.revision.cleared();
     head.first = head.revision.next;
     head.state = None;
     head.agent = None;

@@ -12,6 +12,7 @@ pub(crate) trait Backend {
 }
 
 /// A name that no other test has.
+#[allow(dead_code, reason = "only servers are shared by tests")]
 pub(crate) fn unique_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -136,7 +136,9 @@ tests! {
         let before = committed(&store, "c", first.clone()).await;
         store.clear("c").await.unwrap();
         let cleared = head(&store, "c").await;
-        let mut expected = Head::new("c", before, time(0));
+        assert_ne!(cleared.revision.epoch, before.epoch);
+        let revision = Revision::new(cleared.revision.epoch, 3);
+        let mut expected = Head::new("c", revision, time(0));
         expected.first = 3;
         expected.expires = Some(time(9));
         expected.changed = cleared.changed;
@@ -146,8 +148,11 @@ tests! {
         // The entries that would tell that it was made before are gone.
         assert_eq!(store.commit("c", first).await.unwrap(), Committed::Conflict);
 
-        let revision = committed(&store, "c", commit(Expected::At(before), "r", 2, &["c"])).await;
-        assert_eq!(revision, Revision::new(before.epoch, 4));
+        // What was loaded before cannot be committed any more.
+        let late = commit(Expected::At(before), "r", 2, &["c"]);
+        assert_eq!(store.commit("c", late).await.unwrap(), Committed::Conflict);
+        let next = committed(&store, "c", commit(Expected::At(revision), "r", 2, &["c"])).await;
+        assert_eq!(next, Revision::new(revision.epoch, 4));
         assert_eq!(texts(&store, "c").await, [(3, "c".into())]);
         assert_eq!(store.read("c", 0..3).await.unwrap(), []);
         store.clear("c").await.unwrap();

@@ -52,6 +52,7 @@ mod leases;
 mod lists;
 #[cfg(feature = "postgres")]
 mod postgres_only;
+mod promises;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod proxy;
 #[cfg(feature = "redis")]
