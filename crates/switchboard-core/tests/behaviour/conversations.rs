@@ -2,6 +2,7 @@
 
 mod branches;
 mod compaction;
+mod reading;
 mod writers;
 
 use std::sync::Arc;

@@ -1,0 +1,133 @@
+//! How much of a conversation is read.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::{
+    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, ListQuery, MemoryStore,
+};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{Agent, Item, Runner, Session};
+
+/// A store that counts the entries that are read and written.
+#[derive(Clone, Default)]
+struct Counting {
+    store: MemoryStore,
+    entries: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Counting {
+    fn count(&self, entries: usize) {
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The entries and the calls since the last time.
+    fn take(&self) -> (usize, usize) {
+        let take = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
+        (take(&self.entries), take(&self.calls))
+    }
+}
+
+impl ConversationStore for Counting {
+    async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
+        self.count(0);
+        self.store.head(id).await
+    }
+
+    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
+        let entries = self.store.read(id, positions).await?;
+        self.count(entries.len());
+        Ok(entries)
+    }
+
+    async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
+        self.count(commit.entries.len());
+        self.store.commit(id, commit).await
+    }
+
+    async fn clear(&self, id: &str) -> Result<(), BoxError> {
+        self.store.clear(id).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool, BoxError> {
+        self.store.delete(id).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
+        self.store.list(query).await
+    }
+
+    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
+        self.store.search(text, limit).await
+    }
+
+    async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
+        self.store.lease(id, owner, time).await
+    }
+
+    async fn release(&self, id: &str, owner: &str) -> Result<(), BoxError> {
+        self.store.release(id, owner).await
+    }
+}
+
+#[tokio::test]
+async fn a_message_to_a_long_conversation_reads_no_more_than_to_a_short_one() {
+    let mut costs = Vec::new();
+    for items in [1_000, 10_000, 100_000] {
+        let store = Counting::default();
+        let session = Conversations::new(store.clone()).get("c");
+        let model = ScriptedModel::new().say("One.").say("Two.");
+        let agent: Agent = Agent::new("A");
+        let runner = Runner::new(&agent)
+            .model(model.clone())
+            .session(&session)
+            .session_limit(50);
+        let said: Vec<Item> = (0..items)
+            .map(|number| Item::user(number.to_string()))
+            .collect();
+        session.append(&said).await.unwrap();
+        runner.run("Hi").await.unwrap();
+        store.take();
+        session.record(50).await.unwrap();
+        let shown = store.take();
+        runner.run("Hi again").await.unwrap();
+        costs.push((shown, store.take()));
+        assert_eq!(model.requests()[1].input.len(), 51);
+    }
+    assert_eq!(costs[0], costs[1]);
+    assert_eq!(costs[0], costs[2]);
+    let (entries, calls) = costs[0].1;
+    assert!(
+        entries < 100 && calls < 10,
+        "{entries} entries in {calls} calls"
+    );
+}
+
+#[tokio::test]
+async fn a_turn_is_written_once_and_nothing_is_read_in_between() {
+    let store = Counting::default();
+    let session = Conversations::new(store.clone()).get("c");
+    let said: Vec<Item> = (0..1_000)
+        .map(|number| Item::user(number.to_string()))
+        .collect();
+    session.append(&said).await.unwrap();
+    let billing: Agent = Agent::new("Billing");
+    let triage = Agent::new("Triage").handoff(&billing);
+    let model = ScriptedModel::new()
+        .call("transfer_to_billing", "{}")
+        .say("Hello.");
+    let runner = Runner::new(&triage)
+        .model(model)
+        .session(&session)
+        .session_limit(50);
+    store.take();
+    runner.run("Hi").await.unwrap();
+    // One head, one read, and two commits.
+    let (_, calls) = store.take();
+    assert_eq!(calls, 4);
+}
