@@ -28,6 +28,8 @@ pub(crate) struct Conversation {
     agent: String,
     /// Set if a conversation of another team is taken over.
     takes_over: bool,
+    /// The agent that has the stored conversation, and the one that gets it instead.
+    given_agent: Option<(String, String)>,
     trace: Option<TraceFile>,
     began: Instant,
 }
@@ -52,10 +54,15 @@ impl Conversation {
         agent: Option<&str>,
         trace: Option<TraceFile>,
     ) -> Result<Self, Failure> {
+        let mut given_agent = None;
         let agent = match agent {
             Some(name) => {
                 let agent = team.agent(name)?.name().to_owned();
-                store.set_agent(&agent).await?;
+                match store.agent().await? {
+                    // Stored with the next turn: the conversation may be refused.
+                    Some(stored) => given_agent = Some((stored, agent.clone())),
+                    None => store.set_agent(&agent).await?,
+                }
                 agent
             }
             None => {
@@ -66,6 +73,7 @@ impl Conversation {
         Ok(Self {
             agent,
             takes_over: false,
+            given_agent,
             team,
             store,
             trace,
@@ -185,7 +193,10 @@ impl Conversation {
 
     fn stream(&self, message: &str) -> RunStream<Context> {
         let runner = self.team.runner().session(self.store.conversation());
-        let runner = runner.take_over_conversations(self.takes_over);
+        let mut runner = runner.take_over_conversations(self.takes_over);
+        if let Some((stored, given)) = &self.given_agent {
+            runner = runner.stored_agent(stored.as_str(), given.as_str());
+        }
         match &self.trace {
             Some(trace) => runner.tracer(trace.clone()).stream(message),
             None => runner.stream(message),
@@ -210,6 +221,11 @@ impl Conversation {
     /// Reads which agent gets the next message; `last` if that cannot be read.
     async fn refresh_agent(&mut self, last: &str) {
         let stored = self.store.agent().await.ok().flatten();
+        // Once a turn is stored, the conversation is with the agent that was given.
+        let is_stored = |(from, _): &(String, String)| stored.as_ref() != Some(from);
+        if self.given_agent.as_ref().is_some_and(is_stored) {
+            self.given_agent = None;
+        }
         self.agent = stored.unwrap_or_else(|| last.to_owned());
     }
 

@@ -20,11 +20,14 @@ use crate::handoff::function_name;
 use crate::hooks::HooksHandle;
 use crate::items::{Input, RunItem, RunItemKind};
 use crate::output::FinalOutput;
-use crate::run::{RunConfig, RunResult, Runner, ServerHistory};
+use crate::run::{Exclusive, RunConfig, RunResult, Runner, ServerHistory};
 use crate::schema;
 use crate::session::SessionHandle;
 use crate::stream::StreamEvent;
 use crate::tool::{Tool, ToolBuilder, ToolContext, ToolError, ToolOutput, tool};
+
+/// The longest wait of a call for another one with the same session.
+const SESSION_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// The arguments of an agent used as a tool, unless it has others.
 #[derive(Deserialize, JsonSchema)]
@@ -362,6 +365,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
             max_agent_depth: depth,
             max_turns: self.max_turns,
             session: self.session.clone(),
+            // Calls of one response share the session.
+            exclusive: self.session.as_ref().map(|_| Exclusive::new(SESSION_WAIT)),
             server_history: self.server_history.clone(),
             hooks: self.hooks.clone(),
             trace_sensitive_data: outer.trace_sensitive_data

@@ -48,6 +48,8 @@ mod view;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use serde_json::{Map, Value, json};
+
 pub use entry::{
     Commit, Committed, Entry, EntryContent, Expected, Head, InvalidEntry, Revision, from_millis,
     now, to_millis,
@@ -171,7 +173,16 @@ impl Conversation {
                 limit *= 2;
                 continue;
             }
-            let first = made_before.map_or(0, |index| index + 1);
+            let mut first = made_before.map_or(0, |index| index + 1);
+            if run.as_deref() == Some("") {
+                // Of no run: the last message of the user begins what is taken back.
+                let is_message = |entry: &Entry| {
+                    let role = entry.content.item().and_then(Item::role);
+                    role.as_deref() == Some("user")
+                };
+                let message = entries.iter().rposition(is_message);
+                first = message.unwrap_or(first).max(first);
+            }
             let Some(first) = entries.get(first) else {
                 return Ok(false);
             };
@@ -192,6 +203,10 @@ impl Conversation {
         let Some(head) = self.head().await? else {
             return Err(ConversationError::not_found(&self.id).into());
         };
+        let known = head.first..head.revision.next;
+        if position < known.start || position > known.end {
+            return Err(ConversationError::no_such_position(&self.id, position, known).into());
+        }
         let around = self
             .entries(position.saturating_sub(1)..position + 1)
             .await?;
@@ -208,8 +223,8 @@ impl Conversation {
         self.commit_state(&head, rewound).await
     }
 
-    /// Copies the conversation to a new one of the same store, which goes on by itself. With a
-    /// position, only what came before it is copied.
+    /// Copies the conversation to a new one of the same store, which goes on by itself, also with another
+    /// team. With a position, it goes on from what came before it.
     ///
     /// # Errors
     /// An error if there is a conversation of that name, or if `before` lies within a turn. The
@@ -219,10 +234,12 @@ impl Conversation {
         id: impl Into<Arc<str>>,
         before: impl Into<Option<u64>>,
     ) -> Result<Self, BoxError> {
-        let exported = self.export().await?;
+        let before = before.into();
+        let mut exported = self.export().await?;
+        exported.details = Some(self.details_of_fork(exported.details.as_deref(), before)?);
         let fork = self.conversations.get(id);
         fork.import(&exported).await?;
-        if let Some(before) = before.into() {
+        if let Some(before) = before {
             let first = exported.entries.first().map_or(0, |entry| entry.position);
             if let Err(error) = fork.rewind(before.saturating_sub(first)).await {
                 self.conversations.delete(&fork.id).await?;
@@ -230,6 +247,19 @@ impl Conversation {
             }
         }
         Ok(fork)
+    }
+
+    /// The details of a copy: where it is from, and no team, so that any may go on with it.
+    fn details_of_fork(
+        &self,
+        details: Option<&str>,
+        before: Option<u64>,
+    ) -> Result<Arc<str>, BoxError> {
+        let mut details: Map<String, Value> = serde_json::from_str(details.unwrap_or("{}"))?;
+        details.remove("team");
+        let origin = json!({"conversation": &*self.id, "before": before});
+        details.insert("forked_from".to_owned(), origin);
+        Ok(serde_json::to_string(&details)?.into())
     }
 
     /// Sets the time after which [`Conversations::delete_expired`] deletes the conversation; `None` is

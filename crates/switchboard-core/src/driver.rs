@@ -149,6 +149,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Sends the events of the run to a channel, which is returned.
     pub(super) fn open_channel(&mut self) -> EventChannel {
+        self.held = HeldEvents::of_stream();
         self.events.insert(EventChannel::default()).clone()
     }
 
@@ -226,8 +227,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn take_step(&mut self) -> Result<(), Error> {
-        if self.lease.is_some() {
-            self.extend_lease().await;
+        if let Some(lease) = self.lease.clone() {
+            self.extend_lease().await?;
+            return Box::pin(lease.kept_during(self.take_plain_step())).await;
+        }
+        self.take_plain_step().await
+    }
+
+    async fn take_plain_step(&mut self) -> Result<(), Error> {
+        // The model call holds back once its turn is reported.
+        if !matches!(self.run.step(), Step::CallModel) {
+            self.hold_output_back();
         }
         match self.run.step() {
             Step::CallModel => self.call_model().await?,
@@ -258,8 +268,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Err(error) = &outcome {
             self.mark_failure(error);
             if self.events.is_some() {
-                let text = blocked_output_text(None, error.guardrail());
-                Box::pin(self.release_without_output(&text)).await;
+                let code = self.config.blocked_output_text.as_ref();
+                let text = blocked_output_text(code, error.guardrail());
+                Box::pin(self.release_without_output(None, &text)).await;
             }
             Box::pin(self.save_completed_tools()).await;
             if self.conversation.is_some() && error.guardrail().is_some() {
@@ -275,7 +286,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Cleans up after a stop: turns that were committed are saved.
     pub(super) async fn clean_up_after_stop(&mut self) {
-        self.release_without_output("").await;
+        self.release_without_output(None, "").await;
         if !self.holds_input_back() {
             self.save_or_warn().await;
         }

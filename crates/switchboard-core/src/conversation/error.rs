@@ -38,6 +38,8 @@ pub enum ConversationErrorKind {
     Exists,
     /// The position lies within a turn.
     WithinTurn,
+    /// The conversation has no entry at that position.
+    NoSuchPosition,
     /// The stored conversation cannot be read.
     Damaged,
 }
@@ -119,6 +121,16 @@ impl ConversationError {
                 "position {position} of the conversation {id:?} lies within a turn, and only whole \
                  turns can be kept; use the position of a message of the user, or of the first item \
                  of a turn"
+            ),
+        )
+    }
+
+    pub(crate) fn no_such_position(id: &str, position: u64, known: std::ops::Range<u64>) -> Self {
+        Self::new(
+            ConversationErrorKind::NoSuchPosition,
+            format!(
+                "the conversation {id:?} has no position {position}; its entries are at {} to {}",
+                known.start, known.end
             ),
         )
     }

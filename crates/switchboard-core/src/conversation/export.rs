@@ -141,7 +141,7 @@ impl Conversation {
     ///
     /// # Errors
     /// An error if a conversation of this name exists, or the store's error; then nothing is left of
-    /// what was imported.
+    /// what was imported. An import of more than 1,000 entries that is cancelled leaves a part: delete it.
     pub async fn import(&self, exported: &Exported) -> Result<(), BoxError> {
         if self.head().await?.is_some() {
             return Err(ConversationError::exists(self.name()).into());
@@ -158,6 +158,9 @@ impl Conversation {
             match self.store().commit_dyn(self.name(), commit).await {
                 Ok(Committed::At(revision)) => expected = Expected::At(revision),
                 Ok(Committed::Conflict) => {
+                    if index > 0 {
+                        let _ = self.store().delete_dyn(self.name()).await;
+                    }
                     return Err(ConversationError::exists(self.name()).into());
                 }
                 Err(error) => {

@@ -25,6 +25,8 @@ pub(crate) struct OpenConversation {
     state_at: Option<u64>,
     /// The items of the view, and those committed since, with their positions.
     known: Vec<(Item, u64)>,
+    /// Set until the first commit of a run that goes on: it may have been made already.
+    is_resumed: bool,
 }
 
 /// What a turn adds to a conversation.
@@ -66,39 +68,80 @@ pub(crate) struct Refusal<'a> {
 impl Conversation {
     /// Loads the conversation; with a limit, the latest items of its view.
     pub(crate) async fn open(&self, limit: Option<usize>) -> Result<OpenConversation, BoxError> {
-        let mut open = OpenConversation {
-            conversation: self.clone(),
-            view: Items::new(),
-            notes: Vec::new(),
-            head: None,
-            state: State::default(),
-            state_at: None,
-            known: Vec::new(),
-        };
+        let mut open = OpenConversation::empty(self.clone());
         let Some(head) = self.head().await? else {
             return Ok(open);
         };
         (open.state, open.state_at) = self.state_at(&head, head.revision.next).await?;
-        let current = open
-            .state
-            .extended(open.state_at, head.first, head.revision.next);
-        let is_shown = |content: &EntryContent| content.item().is_some();
-        let entries = self.read_ranges(&current.view, limit, is_shown).await?;
-        let items = entries.into_iter().filter_map(|entry| {
-            let item = entry.content.item().cloned()?;
-            Some((item, entry.position))
-        });
-        open.known = items.collect();
+        open.head = Some(head);
+        open.load_known(limit).await?;
         open.view = open.known.iter().map(|(item, _)| item.clone()).collect();
         let is_note = |position: &u64| open.state.notes.contains(position);
         let notes = open.known.iter().filter(|(_, at)| is_note(at));
         open.notes = notes.map(|(item, _)| item.clone()).collect();
+        Ok(open)
+    }
+
+    /// Opens the conversation for a run that goes on, as it was at the revision that the run has seen. The
+    /// run has the items that it needs.
+    pub(crate) async fn reopen(
+        &self,
+        seen: Option<Revision>,
+    ) -> Result<OpenConversation, BoxError> {
+        let mut open = OpenConversation::empty(self.clone());
+        open.is_resumed = true;
+        let (Some(mut head), Some(seen)) = (self.head().await?, seen) else {
+            return Ok(open);
+        };
+        // Its own commit may have been stored without an answer.
+        head.revision = seen;
+        if head.state.is_some_and(|state| state >= seen.next) {
+            let (state, at) = self.state_at(&head, seen.next).await?;
+            head.agent.clone_from(&state.agent);
+            (open.state, open.state_at) = (state, at);
+        } else {
+            (open.state, open.state_at) = self.state_at(&head, seen.next).await?;
+        }
         open.head = Some(head);
         Ok(open)
     }
 }
 
 impl OpenConversation {
+    fn empty(conversation: Conversation) -> Self {
+        Self {
+            conversation,
+            view: Items::new(),
+            notes: Vec::new(),
+            head: None,
+            state: State::default(),
+            state_at: None,
+            known: Vec::new(),
+            is_resumed: false,
+        }
+    }
+
+    /// Reads the items of the view; with a limit, the latest.
+    async fn load_known(&mut self, limit: Option<usize>) -> Result<(), BoxError> {
+        let Some(head) = &self.head else {
+            return Ok(());
+        };
+        let current = self
+            .state
+            .extended(self.state_at, head.first, head.revision.next);
+        let is_shown = |content: &EntryContent| content.item().is_some();
+        let entries = self
+            .conversation
+            .read_ranges(&current.view, limit, is_shown)
+            .await?;
+        let items = entries.into_iter().filter_map(|entry| {
+            let item = entry.content.item().cloned()?;
+            Some((item, entry.position))
+        });
+        self.known = items.collect();
+        Ok(())
+    }
+
     /// The name of the conversation.
     pub(crate) fn name(&self) -> &str {
         self.conversation.name()
@@ -121,6 +164,9 @@ impl OpenConversation {
 
     /// Commits a turn. Returns the new revision.
     pub(crate) async fn commit(&mut self, turn: TurnCommit<'_>) -> Result<Revision, BoxError> {
+        if self.is_resumed && turn.view.is_some() && self.known.is_empty() {
+            self.load_known(None).await?;
+        }
         let first = self.head.as_ref().map_or(0, |head| head.first);
         let start = turn.expected.map_or(0, |revision| revision.next);
         let mut entries = Vec::with_capacity(turn.input.len() + turn.items.len() + 1);
@@ -165,7 +211,24 @@ impl OpenConversation {
         commit.number = turn.number;
         commit.agent = is_new_agent.then(|| turn.next_agent.clone());
         commit.details = turn.details;
+        let end = start + commit.entries.len() as u64;
+        let made = std::mem::take(&mut self.is_resumed).then(|| commit.entries.clone());
         let revision = self.store(commit).await?;
+        let conflict = || ConversationError::conflict(self.name());
+        // The same commit was stored before, and others since.
+        if revision.next != end {
+            return Err(conflict().into());
+        }
+        if let Some(made) = made {
+            let stored = self.conversation.entries(start..end).await?;
+            let contents = |entries: &[Entry]| -> Vec<EntryContent> {
+                entries.iter().map(|entry| entry.content.clone()).collect()
+            };
+            // The run was resumed twice, with different outcomes.
+            if contents(&stored) != contents(&made) {
+                return Err(conflict().into());
+            }
+        }
         if let Some((state, at)) = state {
             self.state = state;
             self.state_at = Some(at);

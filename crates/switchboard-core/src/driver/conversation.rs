@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_timer::Delay;
+use futures_util::future::{Either, select};
 
 use super::Driver;
 use crate::agent::Agent;
 use crate::callback::{BoxError, call, catch_panic};
 use crate::conversation::{Conversation, ConversationError, OpenConversation, Refusal, TurnCommit};
+use crate::environment::environment;
 use crate::error::{Error, ErrorKind};
 use crate::filters::write_summary;
 use crate::guardrail::InputGuardrail;
@@ -17,8 +19,9 @@ use crate::run::agent_keys;
 use crate::run::conversation::{Details, TeamIdentity};
 use crate::runner::{ActiveAgent, HistoryPolicy};
 
-/// The time after which a lease ends by itself. It is extended before each step.
-const LEASE: Duration = Duration::from_secs(120);
+/// The time after which a lease ends by itself, and the time after which it is extended.
+const LEASE: Duration = Duration::from_secs(30);
+const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
 /// The first and the longest pause between two attempts to get a lease.
 const LEASE_PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
@@ -29,10 +32,12 @@ pub(super) struct AttachedConversation {
     open: OpenConversation,
     /// The team of the run, if the conversation does not have it yet.
     details: Option<Arc<str>>,
+    /// The output that guardrails have refused, if it is to be kept.
+    pub(super) refused: Option<Vec<Item>>,
 }
 
 /// The lease of a conversation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Lease {
     conversation: Conversation,
     owner: String,
@@ -56,9 +61,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let session = self.config.session.as_ref();
         let limit = self.config.session_limit;
         let limit = limit.or_else(|| session.and_then(|session| session.limit()));
-        let opened = catch_panic(conversation.open(limit)).await;
-        let mut open = opened.map_err(load_error)?;
         let is_new = self.run.session.conversation.is_none() && self.run.turns() == 0;
+        let mut open = match &self.run.session.conversation {
+            None => catch_panic(conversation.open(limit)).await,
+            Some(state) => catch_panic(conversation.reopen(state.revision)).await,
+        }
+        .map_err(load_error)?;
         let details = if is_new {
             self.check_team(&open)?;
             self.take_stored_agent(&open)?;
@@ -72,10 +80,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None
         };
         if self.run.session.conversation.is_none() {
+            self.check_team(&open)?;
             let revision = open.revision();
             self.run_mut().attach_conversation_late(revision);
         }
-        self.conversation = Some(Box::new(AttachedConversation { open, details }));
+        self.conversation = Some(Box::new(AttachedConversation {
+            open,
+            details,
+            refused: None,
+        }));
         Ok(())
     }
 
@@ -117,7 +130,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let summary = match catch_panic(written).await {
             Ok(summary) => summary,
             Err(error) => {
-                tracing::warn!(%error, "a long conversation could not be summarised");
+                // The error may quote the request.
+                if environment().logs_model_data {
+                    tracing::warn!(%error, "a long conversation could not be summarised");
+                } else {
+                    tracing::warn!("a long conversation could not be summarised");
+                }
                 return Ok(());
             }
         };
@@ -144,7 +162,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let team = self.team_identity();
-        if team.fits(&stored) || self.config.take_over_conversations {
+        let mut renamed = stored.clone();
+        for agent in &mut renamed.agents {
+            *agent = self.renamed(agent);
+        }
+        if team.fits(&renamed) || self.config.take_over_conversations {
+            return Ok(());
+        }
+        // The error for an agent that is gone is the better one.
+        let agent = open.agent().map(|agent| self.renamed(agent));
+        let is_gone = |agent: Arc<str>| agent_keys::find(&self.start, &agent).is_none();
+        if team.start == stored.start && agent.is_some_and(is_gone) {
             return Ok(());
         }
         let (stored, current) = (stored.describe(), team.describe());
@@ -167,17 +195,19 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(Some(json.into()))
     }
 
+    /// The agent that gets the conversations of this one.
+    fn renamed(&self, stored: &Arc<str>) -> Arc<str> {
+        let renamed = self.config.stored_agents.iter().rev();
+        let mut renamed = renamed.filter(|(from, _)| from == stored);
+        renamed.next().map_or(stored, |(_, to)| to).clone()
+    }
+
     /// Begins the run with the agent that has the conversation.
     fn take_stored_agent(&mut self, open: &OpenConversation) -> Result<(), Error> {
         let Some(stored) = open.agent() else {
             return Ok(());
         };
-        let renamed = self.config.stored_agents.iter().rev();
-        let renamed = renamed.filter(|(from, _)| from == stored).map(|(_, to)| to);
-        let key = renamed
-            .map(Arc::clone)
-            .next()
-            .unwrap_or_else(|| stored.clone());
+        let key = self.renamed(stored);
         let agent = match agent_keys::find(&self.start, &key) {
             Some(agent) => agent,
             None if self.config.take_over_conversations => self.start.clone(),
@@ -259,6 +289,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ActiveAgent::ReturnToStart if self.run.is_done() => {
                 agent_keys::key(&self.start, &self.start)
             }
+            _ if agent_keys::find(&self.start, &self.run.agent.key).is_none() => {
+                tracing::warn!(
+                    agent = self.agent.name(),
+                    "the next message goes to the first agent: the agent that code picked is not found \
+                     again; list the agents that a handoff may pick with candidate"
+                );
+                agent_keys::key(&self.start, &self.start)
+            }
             _ => self.run.agent.key.clone(),
         }
     }
@@ -273,10 +311,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let Some(guardrail) = error.guardrail() else {
             return;
         };
-        let items: Option<Vec<Item>> = self.config.keep_refused.then(|| match self.run.turn() {
-            Some(turn) => turn.items.iter().map(|made| made.item().clone()).collect(),
-            None => self.run.session.unsaved.clone(),
-        });
+        let attached = self.conversation.as_mut();
+        let refused = attached.and_then(|attached| attached.refused.take());
+        let refused = refused.or_else(|| self.held.take_refused());
+        let items: Option<Vec<Item>> = match on {
+            _ if !self.config.keep_refused => None,
+            "output" => refused,
+            _ => Some(self.run.session.unsaved.clone()),
+        };
         let (Some(attached), Some(state)) =
             (&mut self.conversation, &self.run.session.conversation)
         else {
@@ -322,12 +364,24 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    /// Extends the lease of the conversation. A lease that was lost shows when the turn is committed.
-    pub(super) async fn extend_lease(&self) {
-        if let Some(lease) = &self.lease
-            && let Err(error) = Box::pin(lease.extend()).await
-        {
-            tracing::warn!(%error, "the lease of a conversation could not be extended");
+    /// Extends the lease of the conversation. Nothing more is done if another run has it by now.
+    pub(super) async fn extend_lease(&self) -> Result<(), Error> {
+        let Some(lease) = &self.lease else {
+            return Ok(());
+        };
+        match Box::pin(lease.extend()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let error = ConversationError::leased(lease.conversation.name());
+                Err(session_error(
+                    "the run stopped before its next step",
+                    error.into(),
+                ))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the lease of a conversation could not be extended");
+                Ok(())
+            }
         }
     }
 
@@ -356,6 +410,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
 }
 
 impl Lease {
+    /// Does a step, and extends the lease while it takes long.
+    pub(super) async fn kept_during<T>(&self, step: impl Future<Output = T>) -> T {
+        let renew = std::pin::pin!(async {
+            loop {
+                Delay::new(LEASE_RENEWAL).await;
+                if let Err(error) = self.extend().await {
+                    tracing::warn!(%error, "the lease of a conversation could not be extended");
+                }
+            }
+        });
+        match select(std::pin::pin!(step), renew).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right((never, _)) => never,
+        }
+    }
+
     async fn extend(&self) -> Result<bool, BoxError> {
         self.conversation.lease(&self.owner, LEASE).await
     }

@@ -47,7 +47,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             replacement = Box::pin(self.check_output()).await?;
         }
         if self.events.is_some() {
-            Box::pin(self.report_output(replacement, is_fallback)).await;
+            Box::pin(self.report_output(replacement.as_deref(), is_fallback)).await;
         }
         self.run_mut().conclude();
         self.reported.clear();
@@ -55,21 +55,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Reports the output that the guardrails have passed, or what they have put in its place.
-    async fn report_output(&mut self, replacement: Option<FinalOutput>, is_fallback: bool) {
+    async fn report_output(&mut self, replaced: Option<&Replaced>, is_fallback: bool) {
         let Some(turn) = self.run.turn() else {
             return;
         };
         let items = turn.items.clone();
         let is_held = self.holds_output_back();
-        if let (Some(output), true) = (&replacement, is_held) {
-            let text = hidden_output(output);
-            self.release_without_output(&text).await;
+        if let (Some(Replaced { was, by }), true) = (replaced, is_held) {
+            let text = hidden_output(by);
+            self.release_without_output(Some(was), &text).await;
             if !self.run.ends_at_tool() {
-                self.report_replacement(&output.text()).await;
+                self.report_replacement(&by.text()).await;
             }
             self.report_items(&items).await;
         } else if is_fallback {
-            self.release_without_output("").await;
+            self.release_without_output(None, "").await;
             self.report_items(&items).await;
         } else {
             self.release_held().await;
@@ -98,10 +98,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// only check, concurrently.
     ///
     /// Returns what they have replaced the output with.
-    async fn check_output(&mut self) -> Result<Option<FinalOutput>, Error> {
+    async fn check_output(&mut self) -> Result<Option<Box<Replaced>>, Error> {
         let Step::Conclude(output) = self.run.step() else {
             return Ok(None);
         };
+        let was = output.clone();
         let mut output = output.clone();
         let mut is_replaced = false;
         let mut results = Vec::new();
@@ -148,6 +149,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Err(error) = passed {
             let code = self.config.blocked_output_text.as_ref();
             let text = blocked_output_text(code, error.guardrail());
+            if let (Some(turn), Some(attached)) = (self.run.turn(), &mut self.conversation) {
+                let items = turn.items.iter().map(|made| made.item().clone());
+                attached.refused = self.config.keep_refused.then(|| items.collect());
+            }
             self.run_mut().withhold_output(&text);
             self.save_or_warn().await;
             return Err(error);
@@ -158,7 +163,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let run = Arc::make_mut(&mut self.run);
         run.replace_output(output.clone(), self.agent.output_type());
-        Ok(Some(output))
+        Ok(Some(Box::new(Replaced { was, by: output })))
     }
 
     /// An output of the application in the form of the agent's output type.
@@ -352,6 +357,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         );
         Err(Error::new(error, message).with_guardrail(result.clone()))
     }
+}
+
+/// An output that guardrails have replaced.
+pub(super) struct Replaced {
+    was: FinalOutput,
+    by: FinalOutput,
 }
 
 /// Refuses the replacement of a guardrail that only checks.

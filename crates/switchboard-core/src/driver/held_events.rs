@@ -1,6 +1,6 @@
 //! Events that wait for the verdict of output guardrails.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use futures_util::future::try_join_all;
 use serde_json::Value;
@@ -11,22 +11,41 @@ use crate::agent::ToolUseBehaviorKind;
 use crate::callback::call;
 use crate::error::Error;
 use crate::guardrail::GuardrailKind;
+use crate::items::{Item, RunItemKind};
 use crate::lock::lock;
 use crate::output::FinalOutput;
 use crate::run::Step;
 use crate::runner::StreamedOutput;
-use crate::stream::{EventKind, ItemEvent, StreamEvent};
+use crate::stream::{EventKind, StreamEvent};
 
-/// Events that wait, in order; `None` while events are sent at once.
+/// Events that wait for a verdict; nothing for a run that is not streamed.
 #[derive(Debug, Default)]
-pub(super) struct HeldEvents(Mutex<Option<Vec<StreamEvent>>>);
+pub(super) struct HeldEvents(Option<Box<Mutex<Held>>>);
+
+#[derive(Debug, Default)]
+struct Held {
+    /// The events in order; `None` while events are sent at once.
+    events: Option<Vec<StreamEvent>>,
+    /// The output that guardrails have refused.
+    refused: Option<Vec<Item>>,
+}
 
 impl HeldEvents {
+    /// The events of a streamed run.
+    pub(super) fn of_stream() -> Self {
+        Self(Some(Box::default()))
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Held>> {
+        self.0.as_ref().map(|held| lock(held))
+    }
+
     /// Holds an event back. Returns it if events are sent at once.
     pub(super) fn hold(&self, event: StreamEvent) -> Option<StreamEvent> {
-        match &mut *lock(&self.0) {
-            Some(held) => {
-                held.push(event);
+        let mut held = self.lock();
+        match held.as_mut().and_then(|held| held.events.as_mut()) {
+            Some(events) => {
+                events.push(event);
                 None
             }
             None => Some(event),
@@ -34,22 +53,38 @@ impl HeldEvents {
     }
 
     fn begin(&self) {
-        lock(&self.0).get_or_insert_default();
+        if let Some(mut held) = self.lock() {
+            held.events.get_or_insert_default();
+        }
     }
 
     /// Sends events at once from now on. Returns those that were held back.
     fn end(&self) -> Vec<StreamEvent> {
-        lock(&self.0).take().unwrap_or_default()
+        let events = self.lock().and_then(|mut held| held.events.take());
+        events.unwrap_or_default()
     }
 
     /// Returns the events that were held back, and goes on holding.
     fn drain(&self) -> Vec<StreamEvent> {
-        let mut held = lock(&self.0);
-        held.as_mut().map(std::mem::take).unwrap_or_default()
+        let mut held = self.lock();
+        let events = held.as_mut().and_then(|held| held.events.as_mut());
+        events.map(std::mem::take).unwrap_or_default()
     }
 
     fn is_holding(&self) -> bool {
-        lock(&self.0).is_some()
+        self.lock().is_some_and(|held| held.events.is_some())
+    }
+
+    /// Notes the output that guardrails have refused.
+    pub(super) fn refuse(&self, output: Vec<Item>) {
+        if let Some(mut held) = self.lock() {
+            held.refused = Some(output);
+        }
+    }
+
+    /// Takes the output that guardrails have refused.
+    pub(super) fn take_refused(&self) -> Option<Vec<Item>> {
+        self.lock().and_then(|mut held| held.refused.take())
     }
 }
 
@@ -66,6 +101,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 self.agent.def.tool_use.0,
                 ToolUseBehaviorKind::RunModelAgain
             ),
+            Step::Conclude(_) | Step::DecideToolUse(_) => true,
             _ => false,
         };
         if may_end {
@@ -92,22 +128,43 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// Sends what was held back without the output that guardrails have not passed. Tools that ended
-    /// have `output` instead of theirs.
-    pub(super) async fn release_without_output(&self, output: &str) {
-        for mut event in self.held.end() {
-            if let EventKind::ToolEnded {
-                output: shown,
-                data,
-                ..
-            } = &mut event.kind
-            {
-                *shown = output.into();
-                *data = None;
+    /// Sends what was held back without the output that guardrails have not passed. The tool that made
+    /// it has `text` instead; if it is not known which one did, all of them.
+    pub(super) async fn release_without_output(&self, refused: Option<&FinalOutput>, text: &str) {
+        let events = self.held.end();
+        let refused = refused.map(FinalOutput::to_value);
+        let is_refused = |output: &Value| refused.as_ref() == Some(output);
+        let mut ended = events.iter().filter_map(|event| match &event.kind {
+            EventKind::ToolEnded { output, .. } => Some(output),
+            _ => None,
+        });
+        let is_known = ended.any(is_refused);
+        for mut event in events {
+            match &mut event.kind {
+                EventKind::ToolEnded {
+                    output,
+                    data,
+                    error,
+                    ..
+                } if !is_known || is_refused(output) => {
+                    *output = text.into();
+                    *data = None;
+                    *error = None;
+                }
+                EventKind::Item { item, .. } => match item.kind() {
+                    RunItemKind::ToolCallOutput { output } if is_known && !is_refused(output) => {}
+                    RunItemKind::MessageOutput
+                    | RunItemKind::Reasoning
+                    | RunItemKind::ToolCallOutput { .. } => continue,
+                    _ => {}
+                },
+                EventKind::TextDelta { .. }
+                | EventKind::ReasoningDelta { .. }
+                | EventKind::ArgumentsDelta { .. }
+                | EventKind::Raw { .. } => continue,
+                _ => {}
             }
-            if !shows_output(&event.kind) {
-                self.send(event).await;
-            }
+            self.send(event).await;
         }
     }
 
@@ -152,7 +209,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
         });
         let results = try_join_all(checks).await?;
-        self.check_trip(GuardrailKind::Output, &results).await?;
+        let passed = self.check_trip(GuardrailKind::Output, &results).await;
+        passed.inspect_err(|_| self.held.refuse(vec![Item::assistant(text)]))?;
         for event in self.held.drain() {
             self.send(event).await;
         }
@@ -163,23 +221,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
 /// Returns `true` if a piece of text ends a sentence, or a line.
 pub(super) fn ends_sentence(piece: &str) -> bool {
     piece.contains(['.', '!', '?', '\n', '。', '！', '？', '…'])
-}
-
-/// Returns `true` for events with a model's words or a tool's result.
-fn shows_output(event: &EventKind) -> bool {
-    match event {
-        EventKind::TextDelta { .. }
-        | EventKind::ReasoningDelta { .. }
-        | EventKind::ArgumentsDelta { .. }
-        | EventKind::Raw { .. } => true,
-        EventKind::Item { name, .. } => matches!(
-            name,
-            ItemEvent::MessageOutputCreated
-                | ItemEvent::ToolOutput
-                | ItemEvent::ReasoningItemCreated
-        ),
-        _ => false,
-    }
 }
 
 /// The text in place of the result of a tool that is not shown.

@@ -10,6 +10,7 @@ use futures_util::future::{Either, select};
 use super::Driver;
 use crate::callback::BoxError;
 use crate::environment::environment;
+use crate::error::Error;
 use crate::model::{
     AddedUsage, ModelEvent, ModelFailure, ModelHandle, ModelRequest, ModelResponse, ModelRetry,
     ModelTimeout, RequestUsage, RetryAdvice, Usage,
@@ -52,6 +53,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Err(error) => error,
             };
             let attempt = request.earlier_attempts + 1;
+            // A guardrail has refused a part of the answer, which is no failure of the model.
+            if error.is::<Error>() {
+                return Err(error);
+            }
             let failure = || ModelFailure {
                 error: &*error,
                 attempt,

@@ -34,7 +34,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Runs the tools of a response concurrently. When one of them fails, those in progress are
     /// awaited and no other starts; none that ran runs again when the run is resumed.
     pub(super) async fn run_tools(&mut self) -> Result<(), Error> {
-        self.hold_output_back();
         let offer = self.offer().await?;
         self.run_mut().guardrails.tool.begin_attempt();
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
@@ -203,7 +202,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         arguments: Arc<str>,
         span: &OpenSpan,
     ) -> ToolContext<C> {
-        let progress = self.events.as_ref().map(|events| ProgressReporter {
+        // Progress may show the output that is held back.
+        let events = self.events.as_ref().filter(|_| !self.holds_output_back());
+        let progress = events.map(|events| ProgressReporter {
             events: events.clone(),
             turn: self.turn,
             run: Arc::downgrade(&self.run),

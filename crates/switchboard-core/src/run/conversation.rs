@@ -33,11 +33,18 @@ pub(crate) struct Details {
 
 impl TeamIdentity {
     /// Returns `true` if a conversation with the `stored` team can go on with this one. Teams of the same
-    /// name are the same team at different times; teams without names must have the same first agent.
+    /// name are the same team at different times; teams without names must have the same first agent, and
+    /// another in common if both have others.
     pub(crate) fn fits(&self, stored: &Self) -> bool {
         match (&self.name, &stored.name) {
             (Some(name), Some(stored)) => name == stored,
-            _ => self.start == stored.start,
+            _ => {
+                let shared = |agent: &Arc<str>| stored.agents.contains(agent);
+                let is_other = |agent: &&Arc<str>| **agent != self.start;
+                let mut others = self.agents.iter().filter(is_other);
+                let is_alone = self.agents.len() == 1 || stored.agents.len() == 1;
+                self.start == stored.start && (is_alone || others.any(shared))
+            }
         }
     }
 
@@ -92,7 +99,8 @@ impl Run {
         self.attach_conversation(revision, notes);
         if let Some(state) = &mut self.session.conversation {
             state.has_turn = true;
-            state.is_rewritten = true;
+            // What the conversation had before stays in its view.
+            state.is_rewritten = revision.is_none();
         }
     }
 

@@ -59,10 +59,10 @@ impl Compaction {
         }
         let items: Vec<_> = view.iter().collect();
         let cut = items.len().saturating_sub(self.keep_last);
-        match Pairing::of(&items).before_all(cut) {
-            // One item is not worth a summary, least of all if it is one.
-            1 => 0,
-            cut => cut,
-        }
+        let cut = Pairing::of(&items).before_all(cut);
+        // A short part is not worth a summary, least of all if it is one.
+        let older = items.iter().take(cut).map(|item| item.as_json().len());
+        let is_worth_it = older.sum::<usize>() / BYTES_PER_TOKEN >= self.token_budget / 2;
+        if cut > 1 && is_worth_it { cut } else { 0 }
     }
 }

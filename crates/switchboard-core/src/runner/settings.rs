@@ -279,7 +279,8 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.tool_error_text = Some(ToolErrorText::new(text)))
     }
 
-    /// Loads only the latest items of the session.
+    /// Loads only the latest items of the session. A handoff that filters then hands on only what was
+    /// loaded.
     pub fn session_limit(self, limit: usize) -> Self {
         self.with(|config| config.session_limit = Some(limit))
     }

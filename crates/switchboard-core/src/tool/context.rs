@@ -136,6 +136,8 @@ impl<C> ToolContext<C> {
     ///     "imported 3 files"
     /// });
     /// ```
+    ///
+    /// Progress of a tool that may end a run with output guardrails is not reported.
     pub fn report_progress(&self, progress: impl Into<Value>) {
         let Some(reporter) = &self.call.progress else {
             return;

@@ -3,6 +3,7 @@
 mod branches;
 mod compaction;
 mod reading;
+mod repeated_commits;
 mod writers;
 
 use std::sync::Arc;
@@ -487,4 +488,100 @@ async fn a_turn_is_one_commit() {
         details,
         json!({"team": {"start": "Triage", "agents": ["Billing", "Triage"]}})
     );
+}
+
+#[tokio::test]
+async fn teams_that_only_begin_alike_are_other_teams() {
+    let session = Conversations::in_memory().get("c");
+    let agent = |other: &str| Agent::new("Triage").handoff(Agent::new(other));
+    let model = ScriptedModel::new().say("Hello.").say("Hello.");
+    let run = async |triage: Agent| {
+        let runner = Runner::new(&triage).model(model.clone()).session(&session);
+        runner.run("Hi").await
+    };
+    run(agent("Billing")).await.unwrap();
+    let error = run(agent("Rooms")).await.unwrap_err();
+    assert_eq!(cause(&error), Some(ConversationErrorKind::OtherTeam));
+    // A copy belongs to whoever goes on with it.
+    let copy = session.fork("copy", None).await.unwrap();
+    let rooms = agent("Rooms");
+    let runner = Runner::new(&rooms).model(model.clone()).session(&copy);
+    runner.run("Hi").await.unwrap();
+}
+
+#[tokio::test]
+async fn an_agent_that_code_picked_and_cannot_be_found_again_does_not_keep_the_conversation() {
+    use switchboard_core::Handoff;
+    let hidden: Agent = Agent::new("Hidden");
+    let picked = hidden.clone();
+    let handoff = Handoff::custom("Hidden", move |_ctx, _arguments| {
+        let agent = picked.clone();
+        async move { Ok::<_, String>(agent) }
+    });
+    let triage = Agent::new("Triage").handoff(handoff);
+    let model = ScriptedModel::new()
+        .call("transfer_to_hidden", "{}")
+        .say("Boo.")
+        .say("Hello.");
+    let session = Conversations::in_memory().get("c");
+    let runner = Runner::new(&triage).model(model).session(&session);
+    assert_eq!(
+        runner.run("Hi").await.unwrap().last_agent().name(),
+        "Hidden"
+    );
+    assert_eq!(
+        runner.run("Hi").await.unwrap().last_agent().name(),
+        "Triage"
+    );
+}
+
+#[tokio::test]
+async fn what_a_guardrail_refused_of_an_answer_is_what_is_kept_for_review() {
+    let secret = OutputGuardrail::new("codename", |_ctx, _agent, output| {
+        OutputVerdict::trip_if(output.text().contains("Falcon"), Value::Null)
+    });
+    for judges_parts in [false, true] {
+        let secret = if judges_parts {
+            secret.clone().judging_parts()
+        } else {
+            secret.clone()
+        };
+        let agent: Agent = Agent::new("A").output_guardrail(secret);
+        let session = Conversations::in_memory().get("c");
+        let runner = Runner::new(&agent)
+            .model(ScriptedModel::new().say("It is Falcon."))
+            .session(&session)
+            .keep_refused(true);
+        let error = runner.stream("What?").finish().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutputGuardrail);
+        let kept = record(&session).await;
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert!(
+            kept[0].contains("It is Falcon.") && !kept[0].contains("What?"),
+            "{kept:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn calls_of_an_agent_tool_that_share_a_session_wait_for_each_other() {
+    let expert_model = ScriptedModel::new()
+        .delay(std::time::Duration::from_millis(5))
+        .say("One.")
+        .delay(std::time::Duration::from_millis(5))
+        .say("Two.");
+    let expert: Agent = Agent::new("Expert").model(expert_model);
+    let session = MemorySession::new();
+    let model = ScriptedModel::new()
+        .calls([("ask", r#"{"input":"a"}"#), ("ask", r#"{"input":"b"}"#)])
+        .say("Done.");
+    let ask = expert.as_tool("ask").session(&session);
+    let agent: Agent = Agent::new("A").tool(ask).model(model.clone());
+    Runner::new(&agent).run("Hi").await.unwrap();
+    let answers = shown(&model).pop().unwrap();
+    assert!(
+        answers.iter().any(|item| item.ends_with(": Two.")),
+        "{answers:?}"
+    );
+    assert_eq!(session.items().len(), 4);
 }

@@ -223,3 +223,54 @@ async fn conversations_are_listed_searched_and_removed_when_their_time_has_passe
     let kept = conversations.get("b").load(None).await.unwrap();
     assert_eq!(described(&kept), ["user: Hello from b"]);
 }
+
+#[tokio::test]
+async fn only_positions_that_the_conversation_has_can_be_returned_to() {
+    let (_, session) = with_handoff(&script()).await;
+    let end = session.head().await.unwrap().unwrap().revision.next;
+    for position in [end + 1, 1_000, u64::MAX] {
+        let error = session.rewind(position).await.unwrap_err();
+        assert_eq!(kind(&error), ConversationErrorKind::NoSuchPosition);
+    }
+    let before = session.view().await.unwrap();
+    session.rewind(end).await.unwrap();
+    assert_eq!(session.view().await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn undoing_what_no_run_has_made_goes_back_to_the_last_message() {
+    let session = Conversations::in_memory().get("c");
+    for number in 0..3 {
+        let question = Item::user(format!("Question {number}"));
+        let answer = Item::assistant(format!("Answer {number}"));
+        session.append(&[question, answer]).await.unwrap();
+    }
+    assert!(session.undo().await.unwrap());
+    let view = session.view().await.unwrap();
+    assert_eq!(
+        described(&view),
+        [
+            "user: Question 0",
+            "assistant: Answer 0",
+            "user: Question 1",
+            "assistant: Answer 1"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_refused_message_is_not_what_is_undone() {
+    use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
+    let refuses = InputGuardrail::new("no", |_ctx, _agent, input: switchboard_core::Input| {
+        let words = input.last_words().unwrap_or_default();
+        InputVerdict::trip_if(words.contains("secret"), "a secret")
+    });
+    let agent: Agent = Agent::new("A").input_guardrail(refuses);
+    let session = Conversations::in_memory().get("c");
+    let model = ScriptedModel::new().say("One.");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.run("Hello").await.unwrap();
+    runner.run("secret").await.unwrap_err();
+    assert!(session.undo().await.unwrap());
+    assert_eq!(session.view().await.unwrap().len(), 0);
+}

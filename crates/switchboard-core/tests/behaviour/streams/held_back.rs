@@ -221,3 +221,72 @@ async fn a_run_that_is_stopped_shows_nothing_that_was_held_back() {
         EventKind::RunStopped { .. }
     ));
 }
+
+#[tokio::test]
+async fn an_output_stays_held_back_when_the_run_is_resumed() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let down = is_down.clone();
+    let flaky = OutputGuardrail::new("codename", move |_ctx, _agent, output: FinalOutput| {
+        if down.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err("the service is down");
+        }
+        Ok(OutputVerdict::trip_if(
+            output.text().contains("Falcon"),
+            "the codename",
+        ))
+    });
+    let agent: Agent = Agent::new("A").output_guardrail(flaky);
+    let runner = Runner::new(&agent).model(pieces(&["It is ", "Falcon."]));
+    let mut stream = runner.stream("Hi");
+    let mut seen = String::new();
+    while let Some(event) = stream.next().await {
+        seen += &serde_json::to_string(&event).unwrap();
+    }
+    let error = stream.finish().await.unwrap_err();
+    is_down.store(false, std::sync::atomic::Ordering::Relaxed);
+    let mut stream = runner.resume_stream(error.into_run().unwrap()).unwrap();
+    while let Some(event) = stream.next().await {
+        seen += &serde_json::to_string(&event).unwrap();
+    }
+    let error = stream.finish().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutputGuardrail);
+    assert!(!seen.contains("Falcon"), "{seen}");
+}
+
+#[tokio::test]
+async fn other_tools_keep_their_results_when_one_result_is_replaced() {
+    let masked = OutputGuardrail::replacing("masked", |_ctx, _agent, _output| Some("[NAME]"));
+    let agent: Agent = Agent::new("A")
+        .tool(tool("name").run(|_ctx, (): ()| "Falcon"))
+        .tool(tool("weather").run(|_ctx, (): ()| "sunny"))
+        .tool_use_behavior(ToolUseBehavior::stop_at(["name"]))
+        .output_guardrail(masked);
+    let model = ScriptedModel::new().calls([("name", "{}"), ("weather", "{}")]);
+    let (events, error) = events(&Runner::new(&agent).model(model)).await;
+    assert_eq!(error, None);
+    assert!(!events.concat().contains("Falcon"), "{events:#?}");
+    let sunny = events
+        .iter()
+        .filter(|event| event.contains("sunny"))
+        .count();
+    assert_eq!(sunny, 2, "the end of the tool, and its output: {events:#?}");
+}
+
+#[tokio::test]
+async fn a_part_that_is_refused_after_a_retry_is_a_refusal_and_not_a_failed_model() {
+    use switchboard_core::ModelSettings;
+    use switchboard_core::model::{RetryPolicy, RetrySettings};
+    let again = RetryPolicy::new(|_failure| true);
+    let agent: Agent = Agent::new("A")
+        .output_guardrail(no_falcon().judging_parts())
+        .model_settings(ModelSettings {
+            retry: Some(RetrySettings::new(2).policy(again)),
+            ..ModelSettings::default()
+        });
+    let model = streaming(
+        ScriptedModel::new().fail("no route"),
+        &["It is Falcon.", " Yes."],
+    );
+    let (_, error) = events(&Runner::new(&agent).model(model)).await;
+    assert_eq!(error, Some(ErrorKind::OutputGuardrail));
+}
