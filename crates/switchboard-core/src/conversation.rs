@@ -218,7 +218,7 @@ impl Conversation {
             return Err(ConversationError::within_turn(&self.id, position).into());
         }
         let (state, at) = self.state_at(&head, position).await?;
-        let mut rewound = state.extended(at, head.first, position);
+        let mut rewound = state.extended(at, head.first, position).listed();
         rewound.previous = head.state;
         self.commit_state(&head, rewound).await
     }
@@ -349,7 +349,8 @@ impl Conversation {
 }
 
 fn state_content(state: &State) -> Result<EntryContent, BoxError> {
-    Ok(EntryContent::State(serde_json::to_string(state)?.into()))
+    let json = serde_json::to_string(&state.shortened())?;
+    Ok(EntryContent::State(json.into()))
 }
 
 /// The record as a plain list of items, as runs with
@@ -374,6 +375,7 @@ impl Session for Conversation {
             return Ok(None);
         };
         self.change_state(|state| {
+            state.extends = None;
             state.record.remove(position);
             state.view.remove(position);
         })

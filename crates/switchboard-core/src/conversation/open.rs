@@ -198,6 +198,7 @@ impl OpenConversation {
             if let Some(view) = view {
                 state.view = view;
                 state.notes = self.note_positions(turn.notes);
+                state = state.listed();
             }
             entries.push(turn.entry(state_content(&state)?, turn.turn, agent));
             Some((state, at))
@@ -246,7 +247,7 @@ impl OpenConversation {
         let replacements = replacements.into_iter().map(EntryContent::Replacement);
         let mut entries: Vec<Entry> = replacements.map(Entry::new).collect();
         let at = revision.next + entries.len() as u64;
-        let mut state = self.state.extended(self.state_at, first, at);
+        let mut state = self.state.extended(self.state_at, first, at).listed();
         state.view = ranges;
         self.notes
             .retain(|note| view.iter().any(|item| item == note));

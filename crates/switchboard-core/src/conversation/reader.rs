@@ -37,7 +37,20 @@ impl Conversation {
         Ok((state, None))
     }
 
+    /// Reads a state, with the positions of the one that it refers to.
     async fn read_state(&self, at: u64) -> Result<State, BoxError> {
+        let state = self.read_stored_state(at).await?;
+        let Some(base) = state.extends.filter(|base| *base < at) else {
+            return Ok(state.listed());
+        };
+        let listed = self.read_stored_state(base).await?.listed();
+        let mut whole = listed.extended(Some(base), base, at);
+        whole.previous = state.previous;
+        whole.agent = state.agent;
+        Ok(whole)
+    }
+
+    async fn read_stored_state(&self, at: u64) -> Result<State, BoxError> {
         let entries = self.store().read_dyn(self.name(), at..at + 1).await?;
         match entries.first().map(|entry| &entry.content) {
             Some(EntryContent::State(json)) => serde_json::from_str(json).map_err(|error| {

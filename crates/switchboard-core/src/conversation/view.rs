@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// The state that an entry of kind `state` holds, as JSON. It is followed by all items that are appended
 /// after it, up to the next state.
+///
+/// A state that only has another agent refers to the last one that lists its positions, so that it costs the
+/// same however many there are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     /// The position of the state before this one.
@@ -15,6 +18,10 @@ pub(super) struct State {
     /// The agent that has the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) agent: Option<Arc<str>>,
+    /// The position of the state whose positions, and everything between it and this one, are those of this
+    /// one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) extends: Option<u64>,
     /// The entries of the current branch.
     #[serde(default, skip_serializing_if = "Ranges::is_empty")]
     pub(super) record: Ranges,
@@ -36,7 +43,28 @@ impl State {
         next.record.push(start..end);
         next.view.push(start..end);
         next.previous = at;
+        next.extends = self.extends.or(at);
         next
+    }
+
+    /// The state as it is stored, if its positions are those of a state before it and what follows that.
+    pub(super) fn shortened(&self) -> Self {
+        match self.extends {
+            None => self.clone(),
+            Some(_) => Self {
+                previous: self.previous,
+                agent: self.agent.clone(),
+                extends: self.extends,
+                ..Self::default()
+            },
+        }
+    }
+
+    /// The state with positions of its own.
+    #[must_use]
+    pub(super) fn listed(mut self) -> Self {
+        self.extends = None;
+        self
     }
 
     /// The state with all positions counted from `first`.
@@ -53,6 +81,7 @@ impl State {
         Self {
             previous: self.previous.map(shift),
             agent: self.agent.clone(),
+            extends: self.extends.map(shift),
             record: shift_all(&self.record),
             view: shift_all(&self.view),
             notes: self.notes.iter().copied().map(shift).collect(),

@@ -131,3 +131,45 @@ async fn a_turn_is_written_once_and_nothing_is_read_in_between() {
     let (_, calls) = store.take();
     assert_eq!(calls, 4);
 }
+
+#[tokio::test]
+async fn a_change_of_the_agent_costs_the_same_however_the_view_is_cut_up() {
+    let session = Conversations::in_memory().get("c");
+    let mut said = Vec::new();
+    for number in 0..500 {
+        let call = format!("call_{number}");
+        said.push(Item::user(number.to_string()));
+        said.push(Item::function_call(&call, "look", "{}"));
+        said.push(Item::function_call_output(&call, "nothing"));
+    }
+    session.append(&said).await.unwrap();
+    let team = switchboard_core::Team::new()
+        .agent(
+            Agent::new("Triage").handoff(
+                switchboard_core::handoff("Billing")
+                    .filter(switchboard_core::filters::remove_all_tools()),
+            ),
+        )
+        .agent(Agent::new("Billing").handoff("Triage"))
+        .build()
+        .unwrap();
+    let model = ScriptedModel::new()
+        .call("transfer_to_billing", "{}")
+        .call("transfer_to_triage", "{}")
+        .say("Hello.")
+        .say("Bye.");
+    let start: &Agent = &team["Triage"];
+    let runner = Runner::new(start).model(model.clone()).session(&session);
+    runner.run("Hi").await.unwrap();
+    let entries = session.entries(0..10_000).await.unwrap();
+    let states = entries
+        .iter()
+        .filter(|entry| entry.content.kind() == "state");
+    let sizes: Vec<usize> = states.map(|entry| entry.content.as_json().len()).collect();
+    assert_eq!(sizes.len(), 2);
+    assert!(sizes[0] > 4_000 && sizes[1] < 100, "{sizes:?}");
+    runner.run("Thanks").await.unwrap();
+    let shown = model.requests()[3].input.len();
+    assert_eq!(session.view().await.unwrap().len(), shown + 1);
+    assert!((500..510).contains(&shown), "{shown}");
+}
