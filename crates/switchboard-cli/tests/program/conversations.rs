@@ -202,3 +202,47 @@ fn a_store_is_named_by_the_team_file_or_the_command_line() {
     assert!(ran.stderr.contains("sqlite:PATH"), "{ran:?}");
     assert!(!ran.stderr.contains("secret"), "{ran:?}");
 }
+
+/// Two messages in processes of their own, with a store at this address.
+fn goes_on_in(address: &str) {
+    let replies = [
+        transfer(),
+        Reply::text("Which bill?"),
+        Reply::text("It is paid."),
+    ];
+    let desk = Desk::new(TEAM, replies);
+    let name = format!("program-{}", std::process::id());
+    let store = ["--store", address, "--session", &name];
+    for words in ["My card is 4111 1111 1111 1111", "The one of May"] {
+        let url = desk.provider.url();
+        let mut args = vec![
+            "run",
+            "team.toml",
+            words,
+            "--model",
+            "openai/m",
+            "--base-url",
+            &url,
+        ];
+        args.extend(store);
+        let mut command = desk.folder.command(&args);
+        let ran = Ran::of(command.env("OPENAI_API_KEY", "key").spawn().unwrap());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    assert_eq!(
+        words(&desk.requests()[2]),
+        [r#""My card is [CARD]""#, r#""The one of May""#]
+    );
+}
+
+#[test]
+#[ignore = "needs PostgreSQL; ./test starts one"]
+fn a_session_in_postgres_goes_on_in_another_process() {
+    goes_on_in(&std::env::var("SWITCHBOARD_TEST_POSTGRES").unwrap());
+}
+
+#[test]
+#[ignore = "needs Redis; ./test starts one"]
+fn a_session_in_redis_goes_on_in_another_process() {
+    goes_on_in(&std::env::var("SWITCHBOARD_TEST_REDIS").unwrap());
+}
