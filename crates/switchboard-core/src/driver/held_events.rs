@@ -23,10 +23,10 @@ pub(super) struct HeldEvents(Mutex<Option<Vec<StreamEvent>>>);
 
 impl HeldEvents {
     /// Holds an event back. Returns it if events are sent at once.
-    pub(super) fn hold(&self, event: StreamEvent) -> Option<StreamEvent> {
+    pub(super) fn hold(&self, event: Box<StreamEvent>) -> Option<Box<StreamEvent>> {
         match &mut *lock(&self.0) {
             Some(held) => {
-                held.push(event);
+                held.push(*event);
                 None
             }
             None => Some(event),
@@ -113,7 +113,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn send(&self, event: StreamEvent) {
         if let Some(events) = &self.events {
-            events.send(event, &self.run).await;
+            events.send(Box::new(event), &self.run).await;
         }
     }
 
