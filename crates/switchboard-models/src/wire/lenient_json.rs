@@ -84,26 +84,24 @@ pub(super) fn count(json: Option<&str>) -> u64 {
     number.parse().unwrap_or_else(|_| float())
 }
 
-/// Reads the usage of an answer, in which `input` and `output` are the names of the two kinds of tokens.
-/// `None` if `json` is not one object.
-pub(super) fn usage(json: Option<&str>, input: &str, output: &str) -> Option<Usage> {
-    let json = json?;
-    let names = [
-        format!("{input}_tokens"),
-        format!("{input}_tokens_details"),
-        format!("{output}_tokens"),
-        format!("{output}_tokens_details"),
-    ];
-    let names = names.each_ref().map(String::as_str);
-    let [input, input_details, output, output_details] = fields(json, &names)?;
-    let detail = |details: Option<&str>, name| count(details.and_then(|json| field(json, name)));
+json_object! {
+    /// The kinds of tokens in a usage's details.
+    struct TokenDetails { cached_tokens, cache_write_tokens, reasoning_tokens }
+}
+
+/// Reads the usage of an answer. `names` are those of the input's tokens, their details, the output's
+/// tokens and their details. `None` if `json` is not one object.
+pub(super) fn usage(json: Option<&str>, names: &[&str; 4]) -> Option<Usage> {
+    let [input, input_details, output, output_details] = fields(json?, names)?;
+    let [input_details, output_details] = [input_details, output_details]
+        .map(|json| json.and_then(TokenDetails::parse).unwrap_or_default());
     Some(Usage {
         requests: 1,
         input_tokens: count(input),
-        cached_tokens: detail(input_details, "cached_tokens"),
-        cache_write_tokens: detail(input_details, "cache_write_tokens"),
+        cached_tokens: count(input_details.cached_tokens),
+        cache_write_tokens: count(input_details.cache_write_tokens),
         output_tokens: count(output),
-        reasoning_tokens: detail(output_details, "reasoning_tokens"),
+        reasoning_tokens: count(output_details.reasoning_tokens),
     })
 }
 

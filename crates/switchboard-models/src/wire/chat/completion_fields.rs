@@ -7,6 +7,14 @@ use switchboard_core::model::Usage;
 
 use crate::wire::lenient_json::{field, json_object, list, text, usage, value};
 
+/// The fields of a usage.
+const USAGE: [&str; 4] = [
+    "prompt_tokens",
+    "prompt_tokens_details",
+    "completion_tokens",
+    "completion_tokens_details",
+];
+
 json_object! {
     /// A completion, or a chunk of a streamed one.
     struct Completion { id, choices, usage, error }
@@ -42,7 +50,7 @@ pub(super) struct Call<'a> {
 
 impl<'a> Completion<'a> {
     pub(super) fn usage(&self) -> Option<Usage> {
-        usage(self.usage, "prompt", "completion")
+        usage(self.usage, &USAGE)
     }
 
     pub(super) fn choices(&self) -> Vec<Choice<'a>> {

@@ -13,6 +13,14 @@ use crate::wire::lenient_json::{
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{self, incomplete};
 
+/// The fields of a usage.
+const USAGE: [&str; 4] = [
+    "input_tokens",
+    "input_tokens_details",
+    "output_tokens",
+    "output_tokens_details",
+];
+
 /// The outcome of a response, as far as the event that carries it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -61,7 +69,7 @@ impl<'a> ResponseFields<'a> {
     fn usage(&self) -> Usage {
         Usage {
             requests: 1,
-            ..lenient_json::usage(self.usage, "input", "output").unwrap_or_default()
+            ..lenient_json::usage(self.usage, &USAGE).unwrap_or_default()
         }
     }
 }
