@@ -36,7 +36,7 @@ use self::conversation::{AttachedConversation, Lease};
 use self::held_events::HeldEvents;
 use self::spans::TraceScope;
 use crate::agent::Agent;
-use crate::callback::{BoxError, BoxFuture};
+use crate::callback::BoxError;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
 use crate::items::{Item, RunItem};
@@ -347,7 +347,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    /// Sends an event to the stream, and waits until it is taken. The event is made and boxed at once,
+    /// Sends an event to the stream, and waits until it is taken. The event is made and queued at once,
     /// so that the futures that wait for it stay small.
     fn emit<K: FnOnce() -> EventKind>(
         &self,
@@ -362,13 +362,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         agent: &Arc<str>,
         kind: K,
     ) -> impl Future<Output = ()> + Send + use<'a, C, K> {
-        let sent: OptionFuture<BoxFuture<'a, ()>> = self
+        let sent: OptionFuture<_> = self
             .events
             .as_ref()
-            .and_then(|events| -> Option<BoxFuture<'a, ()>> {
-                let event = StreamEvent::new(kind(), agent.clone(), self.turn);
+            .and_then(|events| {
+                let event = Box::new(StreamEvent::new(kind(), agent.clone(), self.turn));
                 let event = self.held.hold(event)?;
-                Some(Box::pin(events.send(event, &self.run)))
+                Some(events.send(event, &self.run))
             })
             .into();
         sent.map(drop)

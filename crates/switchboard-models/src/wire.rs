@@ -27,6 +27,7 @@ pub use endpoint::Endpoint;
 use futures_core::Stream;
 pub use model_error::{ModelError, ModelErrorKind, RateLimits};
 use payload::Payload;
+use reqwest::Url;
 pub use responses::ResponsesModel;
 use switchboard_core::callback::{BoxError, DynError};
 use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
@@ -37,10 +38,10 @@ trait Protocol: Clone + Send + Sync + 'static {
     /// Reads the events of a streamed answer.
     type Reader: EventReader;
 
-    /// The path of requests, appended to the server's address.
-    const PATH: &'static str;
-
     fn client(&self) -> &Client;
+
+    /// The address of requests.
+    fn url(&self) -> &Url;
 
     /// The body of a request.
     fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError>;

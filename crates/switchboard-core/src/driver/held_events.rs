@@ -41,11 +41,11 @@ impl HeldEvents {
     }
 
     /// Holds an event back. Returns it if events are sent at once.
-    pub(super) fn hold(&self, event: StreamEvent) -> Option<StreamEvent> {
+    pub(super) fn hold(&self, event: Box<StreamEvent>) -> Option<Box<StreamEvent>> {
         let mut held = self.lock();
         match held.as_mut().and_then(|held| held.events.as_mut()) {
             Some(events) => {
-                events.push(event);
+                events.push(*event);
                 None
             }
             None => Some(event),
@@ -170,7 +170,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     async fn send(&self, event: StreamEvent) {
         if let Some(events) = &self.events {
-            events.send(event, &self.run).await;
+            events.send(Box::new(event), &self.run).await;
         }
     }
 

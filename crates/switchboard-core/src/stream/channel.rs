@@ -23,7 +23,7 @@ pub(crate) struct EventChannel(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     /// Events with the run at their time; weak, since the run must have a single owner to change.
-    queue: VecDeque<(StreamEvent, Weak<Run>)>,
+    queue: VecDeque<(Box<StreamEvent>, Weak<Run>)>,
     /// The run at the time of the last event that was taken.
     run: Option<Arc<Run>>,
     /// The numbers of events sent and taken, without progress reports.
@@ -52,15 +52,19 @@ enum Stop {
 }
 
 impl EventChannel {
-    /// Sends an event with the current state of the run, and waits until it is taken.
-    pub(crate) async fn send(&self, event: StreamEvent, run: &Arc<Run>) {
+    /// Sends an event with the current state of the run. The future waits until it is taken.
+    pub(crate) fn send(
+        &self,
+        event: Box<StreamEvent>,
+        run: &Arc<Run>,
+    ) -> impl Future<Output = ()> + Send + use<'_> {
         let number = {
             let mut state = lock(&self.0);
             state.queue.push_back((event, Arc::downgrade(run)));
             state.sent += 1;
             state.sent
         };
-        poll_fn(|cx| {
+        poll_fn(move |cx| {
             let mut state = lock(&self.0);
             if state.taken >= number {
                 return Poll::Ready(());
@@ -68,7 +72,6 @@ impl EventChannel {
             state.senders.push(cx.waker().clone());
             Poll::Pending
         })
-        .await;
     }
 
     /// Queues a progress report without waiting. If too many wait already, it is dropped and counted.
@@ -85,7 +88,7 @@ impl EventChannel {
             *dropped = std::mem::take(&mut state.dropped_progress);
         }
         state.queued_progress += 1;
-        state.queue.push_back((event, run.clone()));
+        state.queue.push_back((Box::new(event), run.clone()));
         drop(state);
         self.wake_listener();
     }
@@ -112,7 +115,7 @@ impl EventChannel {
             (event, std::mem::take(&mut state.senders))
         };
         senders.into_iter().for_each(Waker::wake);
-        Some(event)
+        Some(*event)
     }
 
     /// Returns `true` if the oldest event is a progress report.

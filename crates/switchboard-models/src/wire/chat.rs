@@ -15,6 +15,7 @@ mod request;
 use std::sync::Arc;
 
 use chunk_reader::ChunkReader;
+use reqwest::Url;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
@@ -43,6 +44,8 @@ use super::{Protocol, impl_model};
 #[derive(Clone)]
 pub struct ChatModel {
     client: Client,
+    /// The address of requests.
+    url: Arc<Url>,
     name: Arc<str>,
 }
 
@@ -51,6 +54,7 @@ impl ChatModel {
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
+            url: client.url("chat/completions").into(),
             name: name.into(),
         }
     }
@@ -59,10 +63,12 @@ impl ChatModel {
 impl Protocol for ChatModel {
     type Reader = ChunkReader;
 
-    const PATH: &'static str = "chat/completions";
-
     fn client(&self) -> &Client {
         &self.client
+    }
+
+    fn url(&self) -> &Url {
+        &self.url
     }
 
     fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
-use reqwest::{Method, Request, Response};
+use reqwest::{Method, Request, Response, Url};
 use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
@@ -55,7 +55,7 @@ struct Inner {
 
 /// One request.
 pub(crate) struct Call {
-    path: &'static str,
+    url: Url,
     body: Arc<Payload>,
     is_streamed: bool,
     /// The request's settings, for its extra headers and retries.
@@ -67,13 +67,13 @@ pub(crate) struct Call {
 
 impl Call {
     /// The HTTP request for a model request.
-    pub(in crate::wire) fn new<P: Protocol>(
-        model: &P,
+    pub(in crate::wire) fn new(
+        model: &impl Protocol,
         request: &ModelRequest,
         is_streamed: bool,
     ) -> Result<Self, ModelError> {
         Ok(Self {
-            path: P::PATH,
+            url: model.url().clone(),
             body: Arc::new(model.body(request, is_streamed)?),
             is_streamed,
             settings: request.settings.clone(),
@@ -153,6 +153,15 @@ impl Client {
         &self.0.server
     }
 
+    /// The address of requests to this path.
+    pub(crate) fn url(&self, path: &str) -> Url {
+        let mut url = self.0.template.url().clone();
+        let base = url.path().trim_end_matches('/');
+        let path = format!("{base}/{path}");
+        url.set_path(&path);
+        url
+    }
+
     /// Extra fields of every request's body.
     pub(crate) fn body_fields(&self) -> &BTreeMap<String, Value> {
         &self.0.endpoint.body
@@ -219,13 +228,8 @@ impl Client {
     }
 
     async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
-        let template = &self.0.template;
-        let mut url = template.url().clone();
-        let base = url.path().trim_end_matches('/');
-        let path = format!("{base}/{}", call.path);
-        url.set_path(&path);
-        let mut request = Request::new(Method::POST, url);
-        *request.headers_mut() = template.headers().clone();
+        let mut request = Request::new(Method::POST, call.url.clone());
+        *request.headers_mut() = self.0.template.headers().clone();
         let accept = HeaderValue::from_static(if call.is_streamed {
             "text/event-stream"
         } else {
@@ -315,20 +319,20 @@ mod tests {
     async fn a_request_of_a_wrong_length_is_not_retried() {
         let provider = FakeProvider::start().await.unwrap();
         let client = Endpoint::at(provider.url()).key("k").connect().unwrap();
+        let model = ResponsesModel::new(&client, "m");
         let items: Items = vec![Item::user("Hi")].into();
         let length = items[0].as_json().len();
         for stated in [length - 1, length + 1] {
             let mut payload = Payload::new(&items, write_unchanged);
             payload.add_items(0, 1, stated);
             let call = Call {
-                path: ResponsesModel::PATH,
+                url: model.url().clone(),
                 body: Arc::new(payload),
                 is_streamed: false,
                 settings: Arc::default(),
                 server: None,
                 secrets: Vec::new(),
             };
-            let model = ResponsesModel::new(&client, "m");
             let failed = client.fetch(&model, &call).await.unwrap_err();
             assert_eq!(failed.kind(), ModelErrorKind::Unsupported, "{failed}");
             assert_eq!(failed.attempts(), 1);

@@ -1,5 +1,7 @@
 //! Tolerant reading of JSON: repeated fields, numbers as text, lone surrogates.
 
+mod part;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquot
 use switchboard_core::model::{RawEvent, Usage};
 
 use super::model_error::{ModelError, ModelErrorKind};
+pub(super) use part::{Key, Part, ReadPart, json_object, parse};
 
 /// The JSON of an object's fields with these names. The last of repeated fields counts, and a null
 /// counts as missing. `None` if `json` is not one object.
@@ -26,30 +29,6 @@ pub(super) fn field<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let [field] = fields(json, &[name])?;
     field
 }
-
-/// Defines a struct with the JSON of an object's fields, as [`fields`] reads them. A field may have
-/// another name in JSON, as in `kind = "type"`.
-macro_rules! json_object {
-    (@name $field:ident) => { stringify!($field) };
-    (@name $field:ident $name:literal) => { $name };
-    ($(#[$meta:meta])* struct $name:ident { $($field:ident $(= $json_name:literal)?),* }) => {
-        $(#[$meta])*
-        #[derive(Default)]
-        pub(super) struct $name<'a> {
-            $(pub(super) $field: Option<&'a str>,)*
-        }
-
-        impl<'a> $name<'a> {
-            /// `None` if `json` is not one object.
-            pub(super) fn parse(json: &'a str) -> Option<Self> {
-                let names = [$(json_object!(@name $field $($json_name)?)),*];
-                let [$($field),*] = $crate::wire::lenient_json::fields(json, &names)?;
-                Some(Self { $($field),* })
-            }
-        }
-    };
-}
-pub(super) use json_object;
 
 /// The text of a field. Empty if it is not a string.
 pub(super) fn text(json: Option<&str>) -> Cow<'_, str> {
@@ -84,27 +63,24 @@ pub(super) fn count(json: Option<&str>) -> u64 {
     number.parse().unwrap_or_else(|_| float())
 }
 
-/// Reads the usage of an answer, in which `input` and `output` are the names of the two kinds of tokens.
-/// `None` if `json` is not one object.
-pub(super) fn usage(json: Option<&str>, input: &str, output: &str) -> Option<Usage> {
-    let json = json?;
-    let names = [
-        format!("{input}_tokens"),
-        format!("{input}_tokens_details"),
-        format!("{output}_tokens"),
-        format!("{output}_tokens_details"),
-    ];
-    let names = names.each_ref().map(String::as_str);
-    let [input, input_details, output, output_details] = fields(json, &names)?;
-    let detail = |details: Option<&str>, name| count(details.and_then(|json| field(json, name)));
-    Some(Usage {
+json_object! {
+    /// The tokens of a usage by kind.
+    struct TokenDetails { cached_tokens, cache_write_tokens, reasoning_tokens }
+}
+
+/// The usage of an answer, of which these are the tokens of the input and of the output.
+pub(super) fn usage(
+    (input, input_details): (Option<&str>, Option<&TokenDetails<'_>>),
+    (output, output_details): (Option<&str>, Option<&TokenDetails<'_>>),
+) -> Usage {
+    Usage {
         requests: 1,
         input_tokens: count(input),
-        cached_tokens: detail(input_details, "cached_tokens"),
-        cache_write_tokens: detail(input_details, "cache_write_tokens"),
+        cached_tokens: count(input_details.and_then(|details| details.cached_tokens)),
+        cache_write_tokens: count(input_details.and_then(|details| details.cache_write_tokens)),
         output_tokens: count(output),
-        reasoning_tokens: detail(output_details, "reasoning_tokens"),
-    })
+        reasoning_tokens: count(output_details.and_then(|details| details.reasoning_tokens)),
+    }
 }
 
 /// The usage of an answer as the server sent it. `None` if it is not an object.

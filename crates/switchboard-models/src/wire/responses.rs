@@ -9,6 +9,7 @@ mod request;
 
 use std::sync::Arc;
 
+use reqwest::Url;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
@@ -35,6 +36,8 @@ pub(super) use input_sanitizer::UnchangedItems;
 #[derive(Clone)]
 pub struct ResponsesModel {
     client: Client,
+    /// The address of requests.
+    url: Arc<Url>,
     name: Arc<str>,
     /// The origin that its reasoning items are marked with.
     origin: Arc<str>,
@@ -51,6 +54,7 @@ impl ResponsesModel {
         };
         Self {
             client: client.clone(),
+            url: client.url("responses").into(),
             name,
             origin,
         }
@@ -60,10 +64,12 @@ impl ResponsesModel {
 impl Protocol for ResponsesModel {
     type Reader = ResponseReader;
 
-    const PATH: &'static str = "responses";
-
     fn client(&self) -> &Client {
         &self.client
+    }
+
+    fn url(&self) -> &Url {
+        &self.url
     }
 
     fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError> {

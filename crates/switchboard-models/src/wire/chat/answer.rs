@@ -9,9 +9,9 @@ use switchboard_core::items::ItemBuilder;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
-use super::completion_fields::{Call, Completion, Message};
+use super::completion_fields::{Call, Completion};
 use crate::wire::PLACEHOLDER_ID;
-use crate::wire::lenient_json::{bad, text};
+use crate::wire::lenient_json::{bad, parse, text};
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{self, broke_off, check_error, incomplete};
 
@@ -32,24 +32,24 @@ pub(super) struct Reply<'a> {
 
 /// Reads a completion that was not streamed.
 pub(in crate::wire) fn read(model: &str, body: &str) -> Result<ModelResponse, ModelError> {
-    let completion = Completion::parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
+    let completion: Completion<'_> = parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
     check_error(completion.error)?;
-    let choices = completion.choices();
-    let Some(choice) = choices.first() else {
+    let (id, usage) = (text(completion.id), completion.usage());
+    let Some(choice) = completion.into_choices().next() else {
         return Err(server_errors::from_body(body).unwrap_or_else(|| bad(&"it has no choices")));
     };
     check_error(choice.error)?;
-    let Some(message) = choice.message.and_then(Message::parse) else {
+    let Some(message) = choice.message else {
         return Err(bad(&"its choice has no message"));
     };
     let reply = Reply {
-        id: text(completion.id),
+        id,
         reasoning: message.reasoning(),
         text: message.text(),
         refusal: text(message.refusal),
-        calls: message.calls(),
+        calls: message.into_calls(),
         finish_reason: choice.finish_reason.and_then(unquote),
-        usage: completion.usage().unwrap_or_default(),
+        usage: usage.unwrap_or_default(),
     };
     reply.into_response(model)
 }

@@ -11,9 +11,9 @@ use switchboard_core::model::ModelEvent;
 
 use super::answer::Reply;
 use super::chunk_template::ChunkTemplate;
-use super::completion_fields::{Call, Completion, Message};
+use super::completion_fields::{Call, Completion};
 use crate::wire::answer_stream::EventReader;
-use crate::wire::lenient_json::{no_object, non_empty, raw, raw_usage, text};
+use crate::wire::lenient_json::{field, no_object, non_empty, parse, raw, raw_usage, text};
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{broke_off, check_error};
 
@@ -42,8 +42,8 @@ impl EventReader for ChunkReader {
         let template = self.template.as_ref();
         if let Some(text) = template.and_then(|template| template.match_text(&data)) {
             add(&mut self.answer.text, &text);
-        } else if let Some(chunk) = Completion::parse(&data) {
-            self.add_chunk(&data, &chunk, &mut calls)?;
+        } else if let Some(chunk) = parse(&data) {
+            self.add_chunk(&data, chunk, &mut calls)?;
         } else {
             return no_object(&data).map(|()| None);
         }
@@ -96,7 +96,7 @@ impl ChunkReader {
     fn add_chunk(
         &mut self,
         data: &Arc<str>,
-        chunk: &Completion<'_>,
+        chunk: Completion<'_>,
         calls: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         check_error(chunk.error)?;
@@ -105,17 +105,18 @@ impl ChunkReader {
         }
         self.answer.usage = chunk.usage().unwrap_or(self.answer.usage);
         if self.keeps_raw_usage {
-            self.raw_usage = raw_usage(chunk.usage).or(self.raw_usage.take());
+            self.raw_usage = raw_usage(field(data, "usage")).or(self.raw_usage.take());
         }
-        let choices = chunk.choices();
-        let is_only_choice = choices.len() == 1 && chunk.usage.is_none() && chunk.error.is_none();
+        let has_others = chunk.usage.is_some() || chunk.error.is_some();
+        let choices = chunk.into_choices();
+        let is_only_choice = choices.len() == 1 && !has_others;
         // One choice was requested, which has the index 0.
-        for choice in choices.iter().filter(|choice| choice.index() == 0) {
+        for choice in choices.filter(|choice| choice.index() == 0) {
             check_error(choice.error)?;
             if let Some(reason) = non_empty(choice.finish_reason) {
                 self.answer.finish_reason = Some(reason.into_owned().into());
             }
-            let delta = choice.delta.and_then(Message::parse).unwrap_or_default();
+            let delta = choice.delta.unwrap_or_default();
             let is_only_delta = choice.finish_reason.is_none() && choice.error.is_none();
             if is_only_choice
                 && is_only_delta
@@ -126,7 +127,7 @@ impl ChunkReader {
             add(&mut self.answer.text, &delta.text());
             add(&mut self.answer.refusal, &text(delta.refusal));
             add(&mut self.answer.reasoning, &delta.reasoning());
-            for call in delta.calls() {
+            for call in delta.into_calls() {
                 calls.extend(self.add_call(&call));
             }
         }

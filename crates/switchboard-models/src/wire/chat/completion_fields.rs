@@ -5,30 +5,40 @@ use std::borrow::Cow;
 use switchboard_core::__private::unquote;
 use switchboard_core::model::Usage;
 
-use crate::wire::lenient_json::{field, json_object, list, text, usage, value};
+use crate::wire::lenient_json::{TokenDetails, field, json_object, list, text, usage, value};
 
 json_object! {
     /// A completion, or a chunk of a streamed one.
-    struct Completion { id, choices, usage, error }
+    struct Completion { id, choices: Vec<Option<Choice<'a>>>, usage: UsageFields<'a>, error }
 }
 
 json_object! {
     /// A choice: `message` is the whole message of a completion, and `delta` the new part of the message
     /// of a chunk.
-    struct Choice { index, message, delta, finish_reason, error }
+    struct Choice { index, message: Message<'a>, delta: Message<'a>, finish_reason, error }
 }
 
 json_object! {
     /// A message of the model, or a part of one.
-    struct Message { content, refusal, reasoning_content, reasoning, tool_calls, function_call }
+    struct Message {
+        content, refusal, reasoning_content, reasoning,
+        tool_calls: Vec<Option<ToolCall<'a>>>, function_call: Function<'a>,
+    }
 }
 
 json_object! {
-    struct ToolCall { index, id, function }
+    struct ToolCall { index, id, function: Function<'a> }
 }
 
 json_object! {
     struct Function { name, arguments }
+}
+
+json_object! {
+    struct UsageFields {
+        prompt_tokens, prompt_tokens_details: TokenDetails<'a>,
+        completion_tokens, completion_tokens_details: TokenDetails<'a>,
+    }
 }
 
 /// A tool call of the model.
@@ -42,14 +52,18 @@ pub(super) struct Call<'a> {
 
 impl<'a> Completion<'a> {
     pub(super) fn usage(&self) -> Option<Usage> {
-        usage(self.usage, "prompt", "completion")
+        let fields = self.usage.as_ref()?;
+        let input = fields.prompt_tokens_details.as_ref();
+        let output = fields.completion_tokens_details.as_ref();
+        Some(usage(
+            (fields.prompt_tokens, input),
+            (fields.completion_tokens, output),
+        ))
     }
 
-    pub(super) fn choices(&self) -> Vec<Choice<'a>> {
-        let choices = self.choices.and_then(list).unwrap_or_default().into_iter();
-        choices
-            .map(|choice| Choice::parse(choice).unwrap_or_default())
-            .collect()
+    pub(super) fn into_choices(self) -> impl ExactSizeIterator<Item = Choice<'a>> {
+        let choices = self.choices.unwrap_or_default().into_iter();
+        choices.map(Option::unwrap_or_default)
     }
 }
 
@@ -76,15 +90,14 @@ impl<'a> Message<'a> {
         reasoning.unwrap_or_else(|| text(self.reasoning))
     }
 
-    pub(super) fn calls(&self) -> Vec<Call<'a>> {
-        let calls = self.tool_calls.and_then(list).unwrap_or_default();
+    pub(super) fn into_calls(self) -> Vec<Call<'a>> {
+        let calls = self.tool_calls.unwrap_or_default();
         if !calls.is_empty() {
-            let calls = calls.into_iter().map(ToolCall::parse);
-            return calls.map(|call| call.unwrap_or_default().into()).collect();
+            let calls = calls.into_iter().map(Option::unwrap_or_default);
+            return calls.map(Call::from).collect();
         }
         // The older form of the protocol, of one call.
-        let function = self.function_call.filter(|json| json.starts_with('{'));
-        let call = function.map(|function| ToolCall {
+        let call = self.function_call.map(|function| ToolCall {
             index: Some("0"),
             id: None,
             function: Some(function),
@@ -94,15 +107,10 @@ impl<'a> Message<'a> {
 
     /// The text of a message that holds nothing else, if it needs no unescaping.
     pub(super) fn only_text(&self) -> Option<&'a str> {
-        let others = [
-            self.refusal,
-            self.reasoning_content,
-            self.reasoning,
-            self.tool_calls,
-            self.function_call,
-        ];
+        let others = [self.refusal, self.reasoning_content, self.reasoning];
+        let has_calls = self.tool_calls.is_some() || self.function_call.is_some();
         match unquote(self.content?)? {
-            Cow::Borrowed(text) if others == [None; 5] => Some(text),
+            Cow::Borrowed(text) if others == [None; 3] && !has_calls => Some(text),
             _ => None,
         }
     }
@@ -110,7 +118,7 @@ impl<'a> Message<'a> {
 
 impl<'a> From<ToolCall<'a>> for Call<'a> {
     fn from(call: ToolCall<'a>) -> Self {
-        let function = call.function.and_then(Function::parse).unwrap_or_default();
+        let function = call.function.unwrap_or_default();
         Self {
             index: number(call.index),
             id: text(call.id),

@@ -2,10 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use switchboard_core::ModelResponse;
 
 use crate::wire::model_error::RateLimits;
+
+static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+static APIM_REQUEST_ID: HeaderName = HeaderName::from_static("apim-request-id");
+static X_GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
+static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+static X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+static REMAINING_REQUESTS: HeaderName = HeaderName::from_static("x-ratelimit-remaining-requests");
+static REMAINING_TOKENS: HeaderName = HeaderName::from_static("x-ratelimit-remaining-tokens");
+static RESET_REQUESTS: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
+static RESET_TOKENS: HeaderName = HeaderName::from_static("x-ratelimit-reset-tokens");
 
 /// The headers of a response that are used. Malformed ones count as missing.
 #[derive(Debug, Clone, Default)]
@@ -19,22 +29,22 @@ pub(crate) struct ResponseHeaders {
 
 impl ResponseHeaders {
     pub(crate) fn parse(headers: &HeaderMap) -> Self {
-        let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-        let number = |name: &str| text(name)?.parse().ok();
-        let request_id = text("x-request-id")
-            .or_else(|| text("apim-request-id"))
-            .or_else(|| text("x-generation-id"));
-        let retry_after_ms = || seconds(text("retry-after-ms")?.parse::<f64>().ok()? / 1000.0);
+        let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+        let number = |name: &HeaderName| text(name)?.parse().ok();
+        let request_id = text(&X_REQUEST_ID)
+            .or_else(|| text(&APIM_REQUEST_ID))
+            .or_else(|| text(&X_GENERATION_ID));
+        let retry_after_ms = || seconds(text(&RETRY_AFTER_MS)?.parse::<f64>().ok()? / 1000.0);
         Self {
             request_id: request_id.map(str::to_owned),
-            retry_after: retry_after_ms().or_else(|| retry_after(text("retry-after")?)),
+            retry_after: retry_after_ms().or_else(|| retry_after(text(&RETRY_AFTER)?)),
             rate_limits: RateLimits {
-                remaining_requests: number("x-ratelimit-remaining-requests"),
-                remaining_tokens: number("x-ratelimit-remaining-tokens"),
-                reset_requests: text("x-ratelimit-reset-requests").and_then(duration),
-                reset_tokens: text("x-ratelimit-reset-tokens").and_then(duration),
+                remaining_requests: number(&REMAINING_REQUESTS),
+                remaining_tokens: number(&REMAINING_TOKENS),
+                reset_requests: text(&RESET_REQUESTS).and_then(duration),
+                reset_tokens: text(&RESET_TOKENS).and_then(duration),
             },
-            should_retry: text("x-should-retry").and_then(|value| value.parse().ok()),
+            should_retry: text(&X_SHOULD_RETRY).and_then(|value| value.parse().ok()),
         }
     }
 

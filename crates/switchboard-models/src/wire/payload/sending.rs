@@ -11,9 +11,10 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::{Payload, SPARE};
 
-/// The length at which a block is sent: it fits into the processor's cache, and is below the size from
-/// which glibc maps memory anew for each allocation. Small in tests, so that blocks end everywhere.
-const BLOCK: usize = if cfg!(test) { 64 } else { 120 << 10 };
+/// The length at which a block is sent. Each block is a write of its own, which costs several
+/// microseconds, and the next is copied over the last one while the processor's cache still holds it.
+/// Small in tests, so that blocks end everywhere.
+const BLOCK: usize = if cfg!(test) { 64 } else { 256 << 10 };
 
 /// A payload as an HTTP body.
 pub(super) struct PayloadStream {

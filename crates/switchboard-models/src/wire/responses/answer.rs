@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::de::SeqAccess;
 use switchboard_core::__private::unquote;
 use switchboard_core::model::Usage;
 use switchboard_core::{Item, ModelResponse};
 
 use super::input_sanitizer::mark_origin;
 use crate::wire::lenient_json::{
-    self, bad, field, is_error, json_object, list, text, value_or_null,
+    Part, TokenDetails, bad, field, is_error, json_object, parse, text, usage, value_or_null,
 };
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{self, incomplete};
@@ -24,17 +25,45 @@ pub(super) enum Ended {
 }
 
 json_object! {
-    /// The fields of a response. Each is the JSON of its value.
-    struct ResponseFields { id, status, output, usage, error, incomplete_details }
+    /// The fields of a response.
+    struct ResponseFields {
+        id, status, output: Output<'a>, usage: UsageFields<'a>, error, incomplete_details,
+    }
+}
+
+json_object! {
+    struct UsageFields {
+        input_tokens, input_tokens_details: TokenDetails<'a>,
+        output_tokens, output_tokens_details: TokenDetails<'a>,
+    }
+}
+
+/// The output of a response.
+pub(super) enum Output<'a> {
+    /// The JSON of the items.
+    Items(Vec<Option<&'a str>>),
+    NotAList,
+}
+
+impl<'a> Part<'a> for Output<'a> {
+    fn from_list<A: SeqAccess<'a>>(list: A) -> Result<Option<Self>, A::Error> {
+        Ok(Part::from_list(list)?.map(Self::Items))
+    }
+
+    fn from_other() -> Option<Self> {
+        Some(Self::NotAList)
+    }
 }
 
 impl<'a> ResponseFields<'a> {
     /// The JSON of the items.
-    fn items(&self) -> Result<Vec<&'a str>, ModelError> {
-        let Some(output) = self.output else {
-            return Ok(Vec::new());
+    fn items(&self) -> Result<impl ExactSizeIterator<Item = &'a str>, ModelError> {
+        let items = match &self.output {
+            Some(Output::Items(items)) => &**items,
+            Some(Output::NotAList) => return Err(bad(&"its output is not a list")),
+            None => &[],
         };
-        list(output).ok_or_else(|| bad(&"its output is not a list"))
+        Ok(items.iter().map(|item| item.unwrap_or("null")))
     }
 
     /// The outcome of the response. A failure counts wherever it is reported; then the event counts,
@@ -51,24 +80,32 @@ impl<'a> ResponseFields<'a> {
             _ if ended != Ended::Unknown => ended,
             "" | "completed" => Ended::Completed,
             "queued" | "in_progress" => Ended::Unknown,
-            _ => match self.items() {
-                Ok(items) if !items.is_empty() && items.iter().all(has_ended) => Ended::Completed,
-                _ => Ended::Unknown,
-            },
+            _ if self.has_ended_items() => Ended::Completed,
+            _ => Ended::Unknown,
         }
     }
 
+    /// Returns `true` if the response holds items and none of them is in progress.
+    fn has_ended_items(&self) -> bool {
+        let items = self.items().ok();
+        items.is_some_and(|mut items| items.len() > 0 && items.all(has_ended))
+    }
+
     fn usage(&self) -> Usage {
-        Usage {
-            requests: 1,
-            ..lenient_json::usage(self.usage, "input", "output").unwrap_or_default()
-        }
+        let fields = self.usage.as_ref();
+        let input = fields.and_then(|fields| fields.input_tokens_details.as_ref());
+        let output = fields.and_then(|fields| fields.output_tokens_details.as_ref());
+        usage(
+            (fields.and_then(|fields| fields.input_tokens), input),
+            (fields.and_then(|fields| fields.output_tokens), output),
+        )
     }
 }
 
 /// Reads a response that was not streamed.
 pub(in crate::wire) fn read(origin: &str, body: &str) -> Result<ModelResponse, ModelError> {
-    let response = ResponseFields::parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
+    let response: ResponseFields<'_> =
+        parse(body).ok_or_else(|| bad(&"it is not a JSON object"))?;
     if response.output.is_none() && response.status.is_none() {
         return Err(server_errors::from_body(body).unwrap_or_else(|| bad(&"it is not a response")));
     }
@@ -97,7 +134,7 @@ pub(super) fn settle(
         Ended::Unknown => return Err(bad(&"the response does not say that it has ended")),
         Ended::Completed => {}
     }
-    let items = response.items()?.into_iter().map(|json| item(origin, json));
+    let items = response.items()?.map(|json| item(origin, json));
     let mut output: Vec<Item> = items.collect::<Result<_, _>>()?;
     if output.is_empty() {
         output = streamed;
@@ -115,7 +152,7 @@ fn identifier(json: &str) -> Option<Arc<str>> {
     None
 }
 
-fn has_ended(item: &&str) -> bool {
+fn has_ended(item: &str) -> bool {
     !matches!(&*text(field(item, "status")), "in_progress" | "incomplete")
 }
 
@@ -173,6 +210,14 @@ mod tests {
                 ModelErrorKind::BadAnswer,
             ),
             (r#"{"output":{}}"#, ModelErrorKind::BadAnswer),
+            (
+                r#"{"status":"completed","output":{}}"#,
+                ModelErrorKind::BadAnswer,
+            ),
+            (
+                r#"{"status":"completed","output":[null]}"#,
+                ModelErrorKind::BadAnswer,
+            ),
             (r#"{"output":[7]}"#, ModelErrorKind::BadAnswer),
             ("{}", ModelErrorKind::BadAnswer),
             ("[]", ModelErrorKind::BadAnswer),

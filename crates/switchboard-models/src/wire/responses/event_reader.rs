@@ -8,7 +8,9 @@ use switchboard_core::{Item, ModelResponse};
 
 use super::answer::{self, Ended, ResponseFields};
 use crate::wire::answer_stream::EventReader;
-use crate::wire::lenient_json::{json_object, no_object, non_empty, raw, raw_usage, text, value};
+use crate::wire::lenient_json::{
+    field, json_object, no_object, non_empty, parse, raw, raw_usage, text, value,
+};
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{self, broke_off, check_error};
 
@@ -54,7 +56,7 @@ impl EventReader for ResponseReader {
         data: Arc<str>,
         ready: &mut VecDeque<ModelEvent>,
     ) -> Result<Option<ModelResponse>, ModelError> {
-        let Some(event) = EventFields::parse(&data) else {
+        let Some(event) = parse::<EventFields<'_>>(&data) else {
             return no_object(&data).map(|()| None);
         };
         let mut answer = None;
@@ -123,7 +125,10 @@ impl ResponseReader {
     }
 
     fn add_named(&mut self, event: &EventFields<'_>) {
-        let item = event.item.and_then(NamedFields::parse).unwrap_or_default();
+        let item = event
+            .item
+            .and_then(parse::<NamedFields<'_>>)
+            .unwrap_or_default();
         let id = non_empty(item.id).unwrap_or_else(|| self.default_id(event).into());
         self.named.push(NamedItem {
             output_index: event.output_index(),
@@ -179,12 +184,13 @@ impl ResponseReader {
         event: &EventFields<'_>,
         ended: Ended,
     ) -> Result<ModelResponse, ModelError> {
-        let response = event.response.and_then(ResponseFields::parse);
+        let response = event.response.and_then(parse::<ResponseFields<'_>>);
         let response = response.unwrap_or_default();
         let items = std::mem::take(&mut self.finished).into_values().collect();
         let mut answer = answer::settle(&self.origin, &response, ended, items)?;
         if self.keeps_raw_usage {
-            answer.raw_usage = raw_usage(response.usage);
+            let usage = event.response.and_then(|response| field(response, "usage"));
+            answer.raw_usage = raw_usage(usage);
         }
         Ok(answer)
     }
