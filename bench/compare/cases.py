@@ -1,6 +1,7 @@
 """The cases: their names, who can do them, and for whom they would take minutes."""
 
 CHAINS = [10, 50, 100, 200, 1000]
+SESSION_ITEMS = [1_000, 10_000, 100_000]
 
 # A case, what tables call it, and the peers that can do it; Switchboard does all.
 ALL = ["openai-agents-rs", "rig", "node", "python"]
@@ -31,6 +32,12 @@ AT_ONCE = [
 MEMORY = [
     ("parked_shared", "a run parked in its model call, history of 20 items shared", ALL),
     ("parked_own", "… history its own", ALL),
+]
+
+# Opening the file and showing the last 50 entries, and a message whose model is shown the last 50 items.
+SESSIONS = [
+    *((f"session_open_{n}", f"opening a conversation of {n:,} items and showing the last 50", []) for n in SESSION_ITEMS),
+    *((f"session_message_{n}", f"a message to a conversation of {n:,} items, stored", []) for n in SESSION_ITEMS),
 ]
 
 
@@ -73,5 +80,6 @@ def groups():
         ("In process, on a scripted model", IN_PROCESS),
         ("Many runs at once", AT_ONCE),
         ("Memory", MEMORY),
+        ("Stored conversations, in a SQLite file", SESSIONS),
         ("Over HTTP on loopback", WIRE),
     ]

@@ -25,6 +25,9 @@ def targets(results):
     yield "the same with nested history", "at most 2.5× writing them as JSON once", nested, 2.5, "×"
     parked = memory(results, "parked_shared")
     yield "a parked run, history shared", "at most 5 KB", parked and parked / 1000, 5, " KB"
+    for work, words in (("open", "opening 100,000 items and showing 50"), ("message", "a message to 100,000 items")):
+        found = paired(results, f"session_{work}_100000", f"session_{work}_1000")
+        yield words, "at most 1.5× over 1,000 items", found, 1.5, "×"
     for at_once in (1, 64):
         for form, items, bounds in (("plain", 20, (1.5, 1.5)), ("plain", 1000, (1.6, 2)), ("streamed", 20, (1.5, 1.5))):
             for protocol, spoken, bound in (("responses", "Responses", bounds[0]), ("chat", "Chat Completions", bounds[1])):

@@ -5,6 +5,7 @@
 
 mod baseline;
 mod concurrent;
+mod conversations;
 mod history;
 mod measure;
 mod models;
@@ -13,6 +14,7 @@ mod work;
 
 pub use baseline::Baseline;
 pub use concurrent::{HistoryOwner, ParkedRuns, measure_spawned};
+pub use conversations::SessionCase;
 pub use history::{LONG, SHORT, history};
 pub use measure::{Measurement, measure, resident_bytes, runs_in};
 pub use wire::{WireCase, provider};

@@ -11,7 +11,8 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use bench::{
-    Baseline, HistoryOwner, ParkedRuns, WireCase, Work, history, measure, measure_spawned, provider,
+    Baseline, HistoryOwner, ParkedRuns, SessionCase, WireCase, Work, history, measure,
+    measure_spawned, provider,
 };
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
 fn usage() -> Failed {
     format!(
         "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS; CASE is one of {}, {}, \
-         one_at_a_time, at_once_RUNS, parked_shared, parked_own, or over HTTP \
+         one_at_a_time, at_once_RUNS, parked_shared, parked_own, session_(open|message)_ITEMS, or over HTTP \
          [bare_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
         Baseline::NAMES.join(", ")
@@ -70,6 +71,9 @@ fn measure_case(case: &str, seconds: f64, url: Option<&str>) -> Result<Value, Fa
     }
     if let Some(baseline) = Baseline::named(case) {
         return Ok(measure(seconds, || baseline.run()).to_json());
+    }
+    if let Some(case) = SessionCase::named(case) {
+        return Ok(case.measure(seconds)?.to_json());
     }
     if let (Some(case), Some(url)) = (WireCase::named(case), url) {
         return Ok(case.measure(url, seconds)?.to_json());

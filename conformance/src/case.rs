@@ -112,9 +112,53 @@ pub(crate) struct StageCase {
     #[serde(default)]
     pub(crate) input: Value,
     /// The decisions after which the state of the stage before is resumed.
-    pub(crate) decisions: Option<Value>,
+    pub(crate) decisions: Option<Vec<DecisionCase>>,
+    /// The stage whose state is resumed, instead of the stage before.
     pub(crate) again: Option<usize>,
     pub(crate) max_turns: Option<u32>,
+}
+
+/// A decision of a person, or what is added to a run that waits for one.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum DecisionCase {
+    AddInput {
+        add_input: Value,
+    },
+    Call {
+        call_id: String,
+        #[serde(default)]
+        approve: bool,
+        #[serde(default)]
+        always: bool,
+        message: Option<String>,
+        /// The tool and the arguments of a call that nobody made.
+        #[serde(default)]
+        tool: String,
+        #[serde(default)]
+        arguments: String,
+    },
+}
+
+/// The need of approval of a tool's calls.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ApprovalCase {
+    Fixed(bool),
+    Condition(ApprovalCondition),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct ApprovalCondition {
+    pub(crate) argument: Option<String>,
+    pub(crate) context: Option<String>,
+    #[serde(default)]
+    pub(crate) equals: Value,
+    /// The number that the argument must be greater than.
+    pub(crate) over: Option<f64>,
+    pub(crate) fails: Option<String>,
+    /// The time that the condition takes.
+    pub(crate) async_ms: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -166,7 +210,7 @@ pub(crate) struct ToolCase {
     #[serde(default)]
     pub(crate) description: String,
     pub(crate) is_enabled: Option<EnabledCase>,
-    pub(crate) needs_approval: Option<Value>,
+    pub(crate) needs_approval: Option<ApprovalCase>,
     #[serde(default)]
     pub(crate) input_guardrails: Vec<ToolGuardrailCase>,
     #[serde(default)]
@@ -349,6 +393,12 @@ pub(crate) struct ConfigCase {
     #[serde(default, deserialize_with = "present")]
     pub(crate) tool_error_formatter: Option<Option<FormatterCase>>,
     pub(crate) session_input_callback: Option<SessionInputCase>,
+    /// The run's text for rejected calls; null if the run is asked and has none.
+    #[serde(default, deserialize_with = "present")]
+    pub(crate) rejection_message: Option<Option<String>>,
+    /// Set if guardrails also look at a call before a person is asked.
+    #[serde(default)]
+    pub(crate) guardrails_before_approval: bool,
     pub(crate) call_model_input_filter: Option<ModelFilterCase>,
 }
 

@@ -9,6 +9,7 @@
 mod data;
 mod difference;
 mod error;
+mod frames;
 mod log;
 mod schema;
 mod spans;
@@ -78,6 +79,20 @@ pub fn run_either(
 pub fn realtime(expected: &Value, got: &Value) -> Option<Difference> {
     in_expect(sections(expected, got, |_, expected, got| {
         data::data_with_schemas(expected, got)
+    }))
+}
+
+/// Compares a realtime session on a WebSocket with the `expect` of its case. Frames of the reference that
+/// the official types refuse are not to be sent, and are not compared.
+pub fn realtime_wire(expected: &Value, got: &Value) -> Option<Difference> {
+    let refused = expected["not_official"].as_array().into_iter().flatten();
+    let refused: Vec<u64> = refused
+        .filter_map(|entry| entry["frame"].as_u64())
+        .collect();
+    in_expect(sections(expected, got, |name, expected, got| match name {
+        "not_official" => Ok(()),
+        "client" => frames::frames(expected, got, &refused),
+        _ => data::data(expected, got),
     }))
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::case::Case;
 use crate::compare::{self, Difference};
 use crate::models::ModelSource;
+use crate::realtime;
 use crate::scenario::{self, Mode};
 use crate::stages::{self, Way};
 use crate::tables;
@@ -113,7 +114,7 @@ pub fn run(
     if options.wire.is_none() {
         is_corpus |= corpus.run_stages(folder)?;
         is_corpus |= corpus.run_tables(folder)?;
-        is_corpus |= corpus.skip_realtime(folder)?;
+        is_corpus |= corpus.run_realtime(folder)?;
     }
     if !is_corpus {
         let reason = "no corpus here: there is no runs/, recorded/, fuzz.json, agent_tools.json, approvals.json, \
@@ -133,9 +134,6 @@ const TABLES: [(&str, RowCheck); 3] = [
 
 /// Files of runs in stages.
 const STAGES: [&str; 2] = ["approvals.json", "agent_tools.json"];
-
-/// Files of realtime sessions.
-const REALTIME: [&str; 2] = ["realtime.json", "realtime_wire.json"];
 
 struct Corpus<'a> {
     tally: Tally,
@@ -166,17 +164,43 @@ impl Corpus<'_> {
         Ok(exist)
     }
 
-    /// Counts the realtime cases as skipped. Returns `false` if there are none.
-    fn skip_realtime(&mut self, folder: &Path) -> Result<bool, CorpusError> {
-        let files = files_in(folder, &REALTIME);
-        for (file, path) in &files {
-            let cases = read_list(path)?;
-            let names = cases.iter().map(case_name);
-            self.tally.skipped += names.filter(|name| self.is_selected(name)).count();
-            let reason = format!("{file}: the engine has no realtime sessions yet");
-            self.tally.skips.push(reason);
+    /// Runs the realtime sessions. Returns `false` if there are none.
+    fn run_realtime(&mut self, folder: &Path) -> Result<bool, CorpusError> {
+        let path = folder.join("realtime.json");
+        if path.exists() {
+            for case in read_list(&path)? {
+                self.run_session(&case, &path)?;
+            }
         }
-        Ok(!files.is_empty())
+        let wire = folder.join("realtime_wire.json");
+        if wire.exists() {
+            for case in read_list(&wire)? {
+                self.run_wire_session(&case, &wire)?;
+            }
+        }
+        Ok(path.exists() || wire.exists())
+    }
+
+    fn run_session(&mut self, case: &Value, path: &Path) -> Result<(), CorpusError> {
+        let name = case_name(case);
+        if self.is_selected(name) {
+            let got = scenario::block_on(realtime::run(case));
+            let got = got.map_err(|reason| case_error(path, name, &reason))?;
+            let expected = realtime::expected(case);
+            self.check(name, || check(compare::realtime(&expected, &got)));
+        }
+        Ok(())
+    }
+
+    fn run_wire_session(&mut self, case: &Value, path: &Path) -> Result<(), CorpusError> {
+        let name = case_name(case);
+        if self.is_selected(name) {
+            let got = scenario::block_on(realtime::wire::run(case));
+            let got = got.map_err(|reason| case_error(path, name, &reason))?;
+            let expected = realtime::wire::expected(case);
+            self.check(name, || check(compare::realtime_wire(&expected, &got)));
+        }
+        Ok(())
     }
 
     /// Runs the scenarios in stages. Returns `false` if there are none.

@@ -21,8 +21,8 @@ use switchboard_core::run::ModelFilter;
 use switchboard_core::session::Session as _;
 use switchboard_core::trace::{MemoryTracer, Span, SpanData, Tracing};
 use switchboard_core::{
-    Agent, Error, EventKind, FinalOutput, Input, Item, MemorySession, RunConfig, RunContext,
-    RunResult, Runner, StreamEvent, Team, ToolContext,
+    Agent, Error, EventKind, FinalOutput, Input, Item, MemorySession, Run, RunConfig, RunContext,
+    RunResult, RunStream, Runner, StreamEvent, Team, ToolContext,
 };
 
 pub(crate) use agents::{build_order, build_team, history_markers};
@@ -289,14 +289,31 @@ pub(crate) async fn run_input(
 ) -> Result<RunResult<CaseContext>, Error> {
     match mode {
         Mode::Plain => runner.run(input).await,
-        Mode::Streamed => {
-            let mut events = runner.stream(input);
-            while let Some(event) = events.next().await {
-                stream.extend(event_name(&event).map(Value::from));
-            }
-            events.finish().await
-        }
+        Mode::Streamed => read_events(runner.stream(input), stream).await,
     }
+}
+
+/// Resumes a run. Adds the names of the events of a streamed run to `stream`.
+pub(crate) async fn resume(
+    runner: &Runner<CaseContext, Arc<CaseContext>>,
+    run: Run,
+    mode: Mode,
+    stream: &mut Vec<Value>,
+) -> Result<RunResult<CaseContext>, Error> {
+    match mode {
+        Mode::Plain => runner.resume(run).await,
+        Mode::Streamed => read_events(runner.resume_stream(run)?, stream).await,
+    }
+}
+
+async fn read_events(
+    mut events: RunStream<CaseContext>,
+    names: &mut Vec<Value>,
+) -> Result<RunResult<CaseContext>, Error> {
+    while let Some(event) = events.next().await {
+        names.extend(event_name(&event).map(Value::from));
+    }
+    events.finish().await
 }
 
 pub(crate) fn serialize_outcome(outcome: &Result<RunResult<CaseContext>, Error>) -> Value {

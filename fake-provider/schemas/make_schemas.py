@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write strict JSON Schemas (draft 2020-12) of the two request bodies.
+"""Write strict JSON Schemas (draft 2020-12) of the request bodies and of realtime client events.
 
 Walks the TypedDict types of the installed official Python client and prints one
 self-contained schema per endpoint. Run it in an environment that has `openai`:
@@ -25,7 +25,11 @@ import sys
 import typing as t
 
 import typing_extensions as te
+import pydantic
+from openai.types.realtime.realtime_client_event import RealtimeClientEvent
 from openai.types.responses import response_create_params as rcp
+from openai.types.audio import speech_create_params as scp
+from openai.types.audio import transcription_create_params as tcp
 from openai.types.chat import completion_create_params as ccp
 
 # What the types demand but the live API does not: the reference sends assistant messages
@@ -69,8 +73,20 @@ LIMITS = {
     ("ChatCompletionAssistantMessageParam", "tool_calls"): {"minItems": 1},
     ("ChatCompletionToolMessageParam", "tool_call_id"): {"minLength": 1},
 }
+# The audio requests have fields of the same names with other limits.
+SPEECH_LIMITS = {
+    "input": {"minLength": 1, "maxLength": 4096},
+    "instructions": {"maxLength": 4096},
+    "speed": {"minimum": 0.25, "maximum": 4},
+}
 NONE = type(None)
 TAGS = ("type", "role")
+
+
+# A file of a form, as `src/form.rs` writes it.
+FILE = {"type": "object", "additionalProperties": False, "required": ["filename", "content_type", "bytes"],
+        "properties": {"filename": {"type": "string", "pattern": "\\.(flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$"},
+                       "content_type": {"type": "string", "minLength": 1}, "bytes": {"type": "integer", "minimum": 1}}}
 
 
 def is_td(x):
@@ -187,6 +203,8 @@ class Gen:
             return {"type": "array", "items": self.of(args[0])}
         if isinstance(a, t.TypeVar):
             return True
+        if a is bytes or getattr(a, "__name__", "") in ("PathLike", "IO"):
+            return FILE
         raise TypeError(f"no rule for {a!r}")
 
     def union(self, kinds):
@@ -321,18 +339,61 @@ def open_items(doc):
     table["properties"]["type"] = {"type": ["string", "null"]}
 
 
-def write(path, gen, b, ident):
+def write(path, gen, b, ident, closed=False):
     doc = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ident, **b,
            "$defs": dict(sorted(gen.defs.items()))}
     doc = prune(rename_tables(doc))
-    if "input" in doc["properties"]:
+    if "input" in doc["properties"] and not closed:
         open_items(doc)
     path.write_text(json.dumps(doc, ensure_ascii=False, separators=(",", ":"), sort_keys=False) + "\n")
     print(path, path.stat().st_size, "bytes,", len(doc["$defs"]), "definitions")
 
 
+def transcription_body(g):
+    """The fields of the form. Its values are texts, so numbers and booleans are texts here."""
+    names = fields(tcp.TranscriptionCreateParamsBase)
+    spoken = {"type": "object", "properties": {}, "additionalProperties": False,
+              "required": sorted(name for name, (_, required) in names.items() if required)}
+    for name, (kind, _) in sorted(names.items()):
+        if name == "file":
+            s = FILE
+        else:
+            s = g.of(kind)
+            if s.get("type") in ("number", "boolean", "integer"):
+                s = {"type": "string"}
+        spoken["properties"][name] = s
+    spoken["properties"]["stream"] = {"enum": ["true", "false"]}
+    return spoken
+
+
 def nonnull(k):
     return {"required": [k], "properties": {k: {"not": {"type": "null"}}}}
+
+
+def strict(node):
+    """The schema without words, refusing fields that a type does not list."""
+    if isinstance(node, list):
+        return [strict(n) for n in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs"):
+            kept[key] = {k: strict(v) for k, v in value.items()}
+        elif key not in ("title", "description", "default", "discriminator"):
+            kept[key] = strict(value)
+    if "properties" in kept:
+        kept["additionalProperties"] = False
+    return kept
+
+
+def write_realtime(path):
+    """The client events of a realtime session, from the models of the official client: their fields may
+    be null where they are optional, which the TypedDict types do not say."""
+    doc = strict(pydantic.TypeAdapter(RealtimeClientEvent).json_schema())
+    doc = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:openai:realtime:client", **doc}
+    path.write_text(json.dumps(doc, ensure_ascii=False, separators=(",", ":"), sort_keys=False) + "\n")
+    print(path, path.stat().st_size, "bytes,", len(doc["$defs"]), "definitions")
 
 
 def main():
@@ -361,6 +422,15 @@ def main():
             {"if": {"allOf": [nonnull("tool_choice"), {"properties": {"tool_choice": {"not": {"enum": ["none", "auto"]}}}}]},
              "then": {"anyOf": [{"required": ["tools"], "properties": {"tools": {"minItems": 1}}}, {"required": ["functions"]}]}},
         ]), "urn:openai:chat:completions:create")
+    g = Gen()
+    speech = g.obj(scp.SpeechCreateParams, "Speech")
+    for name, limits in SPEECH_LIMITS.items():
+        speech["properties"][name] = g.limit(speech["properties"][name], limits)
+    write(out / "speech_request.json", g, speech, "urn:openai:audio:speech:create", closed=True)
+    g = Gen()
+    transcription = transcription_body(g)
+    write(out / "transcription_request.json", g, transcription, "urn:openai:audio:transcriptions:create", closed=True)
+    write_realtime(out / "realtime_client_event.json")
 
 
 main()

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::error::Problem;
 use crate::open_calls::OpenCalls;
+use crate::route::Route;
 use crate::rules::Rules;
 
 /// A protocol of the provider.
@@ -45,8 +46,22 @@ pub fn check(protocol: Protocol, body: &Value, rules: Rules) -> Result<(), Probl
     )
 }
 
+/// Checks the body of a request to any endpoint.
+pub(crate) fn check_route(
+    route: Route,
+    body: &Value,
+    rules: Rules,
+    open: Result<Vec<String>, Problem>,
+) -> Result<(), Problem> {
+    match route {
+        Route::Model(protocol) => check_with(protocol, body, rules, open),
+        _ if !rules.check => Ok(()),
+        Route::Speech | Route::Transcriptions => schema::check(route, body),
+    }
+}
+
 /// Checks a request body. `open` holds the calls of earlier responses that it must answer.
-pub(crate) fn check_with(
+fn check_with(
     protocol: Protocol,
     body: &Value,
     rules: Rules,

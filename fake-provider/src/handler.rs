@@ -6,17 +6,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, Method, Response, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use crate::body::{DisconnectGuard, ReplyBody};
-use crate::check::{Protocol, check_with};
+use crate::check::{Protocol, check_route};
 use crate::error::Problem;
+use crate::form;
 use crate::record::{Request, Violation};
 use crate::render::{RequestInfo, json_body, render};
 use crate::reply::Reply;
 use crate::reply::content::{Content, Ending};
+use crate::route::Route;
 use crate::shared::Shared;
 
 /// Handles a request. An error closes the connection.
@@ -27,8 +29,9 @@ pub(crate) async fn handle(
     let (head, body) = request.into_parts();
     let bytes = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let path = head.uri.path().to_owned();
-    let protocol = protocol(&path, &head.method);
+    let route = Route::find(&path, &head.method);
     if let Some(prepared) = &shared.prepared {
+        let protocol = route.and_then(Route::protocol);
         let rendered = protocol.and_then(|protocol| prepared.find(protocol, &bytes));
         return Ok(match rendered {
             Ok(rendered) => {
@@ -38,13 +41,20 @@ pub(crate) async fn handle(
             Err(problem) => rejection(&problem, 0),
         });
     }
-    let body = parse(&bytes);
+    let body = match route {
+        Ok(Route::Transcriptions) => {
+            let content_type = head.headers.get(CONTENT_TYPE);
+            let content_type = content_type.and_then(|value| value.to_str().ok());
+            form::parse(content_type.unwrap_or_default(), &bytes)
+        }
+        _ => parse(&bytes),
+    };
     let number = record(&shared, &head.headers, &path, &body, &bytes);
     let mut guard = DisconnectGuard::new(shared.clone(), number);
     let body = body.unwrap_or_default();
-    let reply = protocol.and_then(|protocol| {
+    let reply = route.and_then(|route| {
         let request = RequestInfo {
-            protocol,
+            route,
             body: &body,
             number,
         };
@@ -67,24 +77,6 @@ pub(crate) async fn handle(
         set_header(&mut response, name, value);
     }
     Ok(response.map(|()| ReplyBody::new(rendered, reply.pace, Some(guard))))
-}
-
-fn protocol(path: &str, method: &Method) -> Result<Protocol, Problem> {
-    let protocol = match path {
-        "/v1/responses" => Protocol::Responses,
-        "/v1/chat/completions" => Protocol::Chat,
-        _ => {
-            let message = format!("Invalid URL ({method} {path})");
-            return Err(Problem::new(None, None, message).status(404));
-        }
-    };
-    match *method {
-        Method::POST => Ok(protocol),
-        _ => {
-            let message = format!("Not allowed to {method} on {path}");
-            Err(Problem::new("method_not_supported", None, message).status(405))
-        }
-    }
 }
 
 fn parse(bytes: &Bytes) -> Result<Value, Problem> {
@@ -150,7 +142,7 @@ fn next_reply(shared: &Shared, request: &RequestInfo<'_>) -> Result<Reply, Probl
         state.open_calls.for_request(request.body)
     };
     // Slow, so not under the lock.
-    let checked = check_with(request.protocol, request.body, shared.rules, open);
+    let checked = check_route(request.route, request.body, shared.rules, open);
     let mut state = shared.state();
     let Some(recorded) = state.requests.get(number) else {
         let message = "the provider was cleared during the request";
@@ -163,7 +155,8 @@ fn next_reply(shared: &Shared, request: &RequestInfo<'_>) -> Result<Reply, Probl
         return Err(problem);
     }
     let reply = state.next_reply(&key)?;
-    if let (Protocol::Responses, Content::Items { items, end }) = (request.protocol, &reply.content)
+    if let (Route::Model(Protocol::Responses), Content::Items { items, end }) =
+        (request.route, &reply.content)
         && matches!(end, Ending::Completed | Ending::Incomplete { .. })
     {
         state.open_calls.store(request.body, &request.id(), items);

@@ -8,6 +8,7 @@ use crate::check::Protocol;
 use crate::error::Problem;
 use crate::render::{Rendered, RequestInfo, render};
 use crate::reply::Reply;
+use crate::route::Route;
 
 /// Replies that are selected by a text in the request body.
 pub(crate) struct PreparedReplies {
@@ -70,7 +71,7 @@ impl Forms {
         let form = |stream: bool| {
             let body = json!({"model": "m", "stream": stream});
             let request = RequestInfo {
-                protocol,
+                route: Route::Model(protocol),
                 body: &body,
                 number: 0,
             };

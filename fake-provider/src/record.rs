@@ -16,7 +16,8 @@ pub struct Request {
     pub path: String,
     /// The headers, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body, or its text if it is not JSON.
+    /// The body, or its text if it is not JSON. A form is an object, and a file in it an object with its
+    /// `filename`, its `content_type` and its length in `bytes`.
     pub body: Value,
     /// `true` if the client closed the connection before it had the whole reply.
     pub closed_early: bool,

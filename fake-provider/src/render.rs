@@ -13,13 +13,14 @@ use serde_json::Value;
 use crate::check::Protocol;
 use crate::error::error_body;
 use crate::reply::Reply;
-use crate::reply::content::{Content, Cut, Ending, Endless};
+use crate::reply::content::{AUDIO, Content, Cut, Ending, Endless};
+use crate::route::Route;
 
 pub(crate) use chat::chat_problem;
 
 /// The parts of a request that a reply depends on.
 pub(crate) struct RequestInfo<'a> {
-    pub(crate) protocol: Protocol,
+    pub(crate) route: Route,
     pub(crate) body: &'a Value,
     /// The number of the request, which identifiers are made of.
     pub(crate) number: usize,
@@ -36,9 +37,10 @@ impl RequestInfo<'_> {
 
     /// The identifier of the response.
     pub(crate) fn id(&self) -> String {
-        match self.protocol {
-            Protocol::Responses => format!("resp_{}", self.number),
-            Protocol::Chat => format!("chatcmpl-{}", self.number),
+        match self.route {
+            Route::Model(Protocol::Responses) => format!("resp_{}", self.number),
+            Route::Model(Protocol::Chat) => format!("chatcmpl-{}", self.number),
+            Route::Speech | Route::Transcriptions => format!("audio_{}", self.number),
         }
     }
 }
@@ -73,6 +75,8 @@ pub(crate) fn render(reply: &Reply, request: &RequestInfo<'_>) -> Option<Rendere
             bytes,
         } => Rendered {
             content_type: content_type.clone(),
+            // OpenAI sends audio while it is made, so its length is not known.
+            length: (content_type != AUDIO).then_some(bytes.len()),
             ..json_body(*status, bytes.clone())
         },
         Content::Endless(endless) => render_endless(*endless, request),
@@ -93,7 +97,10 @@ fn render_items(
     end: &Ending,
     request: &RequestInfo<'_>,
 ) -> Result<Rendered, String> {
-    Ok(match (request.protocol, request.is_stream()) {
+    let Route::Model(protocol) = request.route else {
+        return Err("an audio endpoint has no items".to_owned());
+    };
+    Ok(match (protocol, request.is_stream()) {
         (Protocol::Responses, true) => stream(events::events(reply, items, end, request)),
         (Protocol::Responses, false) => match end {
             Ending::Error { code, message, .. } => failure(code, message),
@@ -147,14 +154,17 @@ fn stream(frames: Vec<Bytes>) -> Rendered {
 
 fn render_endless(endless: Endless, request: &RequestInfo<'_>) -> Rendered {
     let (first, again): (Vec<Bytes>, Bytes) = match (request.is_stream(), endless) {
-        (true, Endless::Events) => match request.protocol {
-            Protocol::Responses => events::endless(request),
-            Protocol::Chat => chunks::endless(request),
+        _ if request.route == Route::Speech => (Vec::new(), vec![0; 4096].into()),
+        (true, Endless::Events) => match request.route {
+            Route::Model(Protocol::Chat) => chunks::endless(request),
+            _ => events::endless(request),
         },
         (true, Endless::Line) => (vec!["data: {\"type\":\"".into()], "x".repeat(4096).into()),
         (false, _) => (vec!["{\"id\":\"".into()], "x".repeat(4096).into()),
     };
-    let content_type = if request.is_stream() {
+    let content_type = if request.route == Route::Speech {
+        AUDIO
+    } else if request.is_stream() {
         "text/event-stream"
     } else {
         "application/json"

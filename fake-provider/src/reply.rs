@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::quirk::Quirk;
 use crate::render;
-use content::{Content, Cut, Ending, Endless};
+use content::{AUDIO, Content, Cut, Ending, Endless};
 pub use content::{ErrorForm, Usage};
 
 /// One reply of a script.
@@ -140,6 +140,17 @@ impl Reply {
             content_type: content_type.to_owned(),
             bytes: bytes.into(),
         })
+    }
+
+    /// Replies to `/audio/speech` with these bytes, in frames of 4,800 bytes unless [`Reply::frames`] sets
+    /// another size.
+    pub fn audio(bytes: impl Into<Bytes>) -> Self {
+        Self::raw(bytes, AUDIO).frames(4800)
+    }
+
+    /// Replies to `/audio/transcriptions` with this text.
+    pub fn transcript(text: &str) -> Self {
+        Self::status(200, json!({"text": text}))
     }
 
     /// Sends headers, then nothing, and never closes the connection.

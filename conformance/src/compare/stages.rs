@@ -76,6 +76,7 @@ fn stage(expected: &Value, got: &Value) -> Check {
         "new_items" => data(&without_approvals(expected), &without_approvals(got)),
         "model_calls" => by_group(expected, &without_notes(got), data_with_schemas),
         "log" => by_group(expected, got, log::log),
+        "refused_decisions" => data(&types(expected), &types(got)),
         "spans" => spans::spans(&spans::without_missing(expected, got), got, ending),
         _ => data(expected, got),
     })?;
@@ -88,6 +89,12 @@ fn stage(expected: &Value, got: &Value) -> Check {
         Some((usize::try_from(length).ok()?, call))
     });
     check_nesting(log, at_length).map_err(|difference| difference.in_field("model_calls"))
+}
+
+/// The types of refused decisions; the words are our own.
+fn types(refused: &Value) -> Value {
+    let refused = list(refused).iter();
+    refused.map(|refused| refused["type"].clone()).collect()
 }
 
 /// Items without those that say what waits, for which there are `interruptions`.

@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 use switchboard_core::items::Items;
 use switchboard_core::model::{ModelSettings, ToolChoice};
 use switchboard_core::run::{
-    BlockedOutputText, Fallback, HistoryPolicy, ModelFilter, Recovery, RunFailure, RunProblem,
-    ServerHistory, SessionInput, StreamedOutput, ToolErrorMessage, ToolErrorText, UnknownTool,
+    ApprovalGuardrails, BlockedOutputText, Fallback, HandoffPolicy, HistoryPolicy, ModelFilter,
+    Recovery, RunFailure, RunProblem, ServerHistory, SessionInput, StreamedOutput,
+    ToolErrorMessage, ToolErrorText, UnknownTool,
 };
-use switchboard_core::tool::ToolErrorKind;
+use switchboard_core::tool::{ToolError, ToolErrorKind};
 use switchboard_core::{Agent, Item, ModelRequest, RunConfig, RunContext};
 
 use super::{CaseContext, Environment, Log as _, filters, guardrails};
@@ -21,6 +22,7 @@ impl Environment {
     pub(crate) fn run_config(&self, case: &ConfigCase) -> Result<RunConfig<CaseContext>, String> {
         let own_filter = case.call_model_input_filter.clone().map(model_filter);
         let formatter = case.tool_error_formatter.clone();
+        let rejection = case.rejection_message.clone();
         let inputs = case.input_guardrails.iter();
         let outputs = case.output_guardrails.iter();
         Ok(RunConfig {
@@ -30,8 +32,18 @@ impl Environment {
             history_markers: self.markers.clone(),
             model_filter: own_filter.or_else(|| self.model_filter.clone()),
             tool_error_text: Some(ToolErrorText::new(move |ctx, message| {
-                tool_error_text(&ctx, &message, formatter.as_ref())
+                match message.error.kind() {
+                    ToolErrorKind::NotApproved => {
+                        Ok(rejection_text(&ctx, &message, rejection.as_ref()))
+                    }
+                    _ => tool_error_text(&ctx, &message, formatter.as_ref()),
+                }
             })),
+            handoff_policy: if case.guardrails_before_approval {
+                HandoffPolicy::reference().approval_guardrails(ApprovalGuardrails::Both)
+            } else {
+                HandoffPolicy::reference()
+            },
             input_guardrails: inputs.map(guardrails::input).collect(),
             output_guardrails: outputs.map(guardrails::output).collect(),
             model_settings: case
@@ -83,17 +95,42 @@ pub(super) fn model_settings(case: &SettingsCase) -> ModelSettings {
     }
 }
 
+/// The run's text for a rejected call, if it has one.
+fn rejection_text(
+    ctx: &RunContext<CaseContext>,
+    message: &ToolErrorMessage,
+    text: Option<&Option<String>>,
+) -> Option<String> {
+    let (tool, call_id) = (&*message.tool, &*message.call_id);
+    let text = text?;
+    ctx.log(json!({
+        "rejection_message": tool, "call_id": call_id, "kind": "approval_rejected",
+        "default": message.default_text,
+    }));
+    let text = text.as_ref()?.replace("{tool}", tool);
+    Some(text.replace("{call_id}", call_id))
+}
+
+/// The text that a model gets about any failure in the reference.
+pub(super) const REFERENCE_FAILURE: &str =
+    "An error occurred while running the tool. Please try again.";
+
+/// Returns `true` if a run inside the tool has failed.
+pub(super) fn is_of_inner_run(error: &ToolError) -> bool {
+    error.cause().is::<switchboard_core::Error>()
+}
+
 /// The text of the reference for a failed tool. By default, the model is told what is wrong with
-/// arguments that do not fit; and the reference does not ask the run about time-outs.
+/// arguments that do not fit, and why a run inside a tool failed; and the reference does not ask the run
+/// about time-outs.
 fn tool_error_text(
     ctx: &RunContext<CaseContext>,
     message: &ToolErrorMessage,
     formatter: Option<&Option<FormatterCase>>,
 ) -> Result<Option<String>, String> {
     let default = match message.error.kind() {
-        ToolErrorKind::InvalidArguments => {
-            Some("An error occurred while running the tool. Please try again.".to_owned())
-        }
+        _ if is_of_inner_run(&message.error) => Some(REFERENCE_FAILURE.to_owned()),
+        ToolErrorKind::InvalidArguments => Some(REFERENCE_FAILURE.to_owned()),
         ToolErrorKind::TimedOut => return Ok(None),
         _ => None,
     };

@@ -15,11 +15,14 @@ use switchboard_core::{
 };
 
 use super::hooks::LoggingHooks;
+use super::settings::{REFERENCE_FAILURE, is_of_inner_run};
 use super::{CaseContext, Environment, Log as _, event_name};
 use crate::case::{
-    AgentToolCase, EnabledCase, Extractor, FailureCase, FunctionToolCase, InputBuilder, ToolCase,
-    ToolGuardrailAction, ToolGuardrailCase, ToolKind, ToolSession,
+    AgentToolCase, ApprovalCase, ApprovalCondition, EnabledCase, Extractor, FailureCase,
+    FunctionToolCase, InputBuilder, ToolCase, ToolGuardrailAction, ToolGuardrailCase, ToolKind,
+    ToolSession,
 };
+use crate::compare;
 use crate::lock::lock;
 use crate::payloads::{
     Booking, Escalation, Order, Query, Ticket, Translation, TypeName, with_type,
@@ -43,6 +46,16 @@ pub(super) fn build_tool(
                     builder.enabled_if(move |ctx, _agent| ctx.has(&context, &equals))
                 }
             };
+            builder = match case.needs_approval.clone() {
+                None | Some(ApprovalCase::Fixed(false)) => builder,
+                Some(ApprovalCase::Fixed(true)) => builder.needs_approval(),
+                Some(ApprovalCase::Condition(condition)) => {
+                    let condition = Arc::new(condition);
+                    builder.needs_approval_if(move |ctx, arguments| {
+                        needs_approval(condition.clone(), ctx, arguments)
+                    })
+                }
+            };
             for guardrail in guardrails(case) {
                 builder = builder.guardrail(guardrail);
             }
@@ -63,6 +76,30 @@ pub(super) fn build_tool(
             Ok(agent_tool(builder, inner, label, environment)?.into())
         }
     }
+}
+
+/// Evaluates the condition under which a call needs approval.
+async fn needs_approval(
+    case: Arc<ApprovalCondition>,
+    ctx: ToolContext<CaseContext>,
+    arguments: Value,
+) -> Result<bool, String> {
+    ctx.log(json!({"needs_approval": ctx.tool(), "call_id": ctx.call_id()}));
+    if let Some(pause) = case.async_ms {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    if let Some(failure) = &case.fails {
+        return Err(failure.clone());
+    }
+    if let Some(field) = &case.context {
+        return Ok(ctx.has(field, &case.equals));
+    }
+    let argument = case.argument.as_ref().map(|name| &arguments[name]);
+    let argument = argument.unwrap_or(&Value::Null);
+    Ok(match case.over {
+        Some(limit) => argument.as_f64().is_some_and(|number| number > limit),
+        None => compare::plain(&case.equals, argument).is_none(),
+    })
 }
 
 /// The agent of an agent tool.
@@ -117,6 +154,7 @@ fn function_tool(
 fn failure_text(case: &FailureCase, error: &ToolError) -> String {
     match case {
         FailureCase::Says { says } => says.replace("{error}", &error.to_string()),
+        _ if is_of_inner_run(error) => REFERENCE_FAILURE.to_owned(),
         FailureCase::Default | FailureCase::Raise => error.default_text(),
     }
 }

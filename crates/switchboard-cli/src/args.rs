@@ -47,6 +47,7 @@ Examples:
   switchboard init my-team                       a support team to start from
   switchboard chat my-team/team.toml             talk to it
   switchboard run my-team/team.toml \"My bill is wrong\"
+  switchboard talk --offline                     the same with voices
   switchboard test my-team/team.toml my-team/cases.toml
 
 Exit codes:
@@ -55,13 +56,18 @@ Exit codes:
   2    the command line or a file cannot be used as it is
   3    a guardrail stopped the run
   4    the model could not be reached, or its provider refused
+  5    calls wait for a decision, or a person is asked for an answer
   130  interrupted (Ctrl-C)
   143  asked to end (kill)
 
 Files:
   Sessions and the history of lines are in $SWITCHBOARD_DATA; by default in
   ~/.local/share/switchboard ($XDG_DATA_HOME/switchboard), on macOS in
-  ~/Library/Application Support/switchboard, on Windows in %APPDATA%\\switchboard.";
+  ~/Library/Application Support/switchboard, on Windows in %APPDATA%\\switchboard.
+
+Encryption:
+  With a key in $SWITCHBOARD_STORE_KEY (openssl rand -base64 32), sessions are encrypted.
+  $SWITCHBOARD_STORE_OLD_KEYS has the keys of before, with commas between them.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -88,7 +94,8 @@ Examples:
   switchboard run team.toml --input messages.txt
   switchboard run team.toml \"Hi\" --context tier=premium --context customer.id=42
   switchboard run team.toml \"Hi\" --model chat/llama3.1 --base-url http://localhost:11434/v1
-  switchboard run team.toml \"Hi\" --json > run.jsonl && switchboard replay run.jsonl")]
+  switchboard run team.toml \"Hi\" --json > run.jsonl && switchboard replay run.jsonl
+  switchboard run team.toml \"Pay it back\" --session tuesday --approve rules.toml")]
     Run(Run),
 
     /// Talk to a team in the terminal
@@ -101,6 +108,34 @@ Examples:
   switchboard chat team.toml --session tuesday     go on with it another day
   switchboard chat team.toml < lines.txt           without a terminal, a line is a message")]
     Chat(Chat),
+
+    /// Talk to a team with your voice
+    ///
+    /// What is said is written down, answered by the team, and the answer is spoken. Speech is that of OpenAI, or
+    /// with --offline that of programs on this machine: flite, and the Python package pocketsphinx.
+    #[command(after_help = "\
+Examples:
+  switchboard talk --offline                                         a spoken demonstration
+  switchboard talk team.toml --in caller.wav --out answer.wav
+  switchboard talk team.toml --in caller.wav --transcript --session tuesday
+  switchboard talk team.toml --in caller.wav --out answer.wav --voice coral --voice Billing=ash
+  switchboard talk team.toml                                         with a microphone, if built for one
+
+For --offline:
+  apt-get install flite
+  python3 -m venv speech && speech/bin/pip install pocketsphinx
+  export SWITCHBOARD_PYTHON=$PWD/speech/bin/python")]
+    Talk(Voice),
+
+    /// Decide the calls that wait in a session or answer for a person, and go on with its run
+    #[command(after_help = "\
+Examples:
+  switchboard resume team.toml --session tuesday                      ask for each call
+  switchboard resume team.toml --session tuesday --approve none       refuse them all
+  switchboard resume team.toml --session tuesday --approve rules.toml
+  switchboard resume team.toml --session tuesday --reply \"I am here. What happened?\"
+  switchboard resume team.toml --session tuesday --hand-to Billing")]
+    Resume(Resume),
 
     /// Look a team file over
     #[command(after_help = "\
@@ -187,6 +222,13 @@ pub(crate) struct Team {
     /// The team file
     pub(crate) team: PathBuf,
 
+    #[command(flatten)]
+    pub(crate) options: TeamOptions,
+}
+
+/// The options of a team.
+#[derive(Debug, Args)]
+pub(crate) struct TeamOptions {
     /// The model of all agents: offline, openai/gpt-5.2, chat/llama3.1, or one of the file's [models]
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -204,12 +246,19 @@ pub(crate) struct Team {
     pub(crate) max_turns: Option<NonZeroU32>,
 }
 
-/// The options of a conversation.
+/// A team and the options of a conversation with it.
 #[derive(Debug, Args)]
 pub(crate) struct Talk {
     #[command(flatten)]
     pub(crate) team: Team,
 
+    #[command(flatten)]
+    pub(crate) options: TalkOptions,
+}
+
+/// The options of a conversation.
+#[derive(Debug, Args)]
+pub(crate) struct TalkOptions {
     /// Keep the conversation under this name, and go on with it
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
@@ -228,9 +277,49 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) approve: Approve,
+
     /// Write the spans of the runs to this file, one a line as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+}
+
+/// The decisions on calls that wait for approval.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// Decide calls that need approval: ask, all, none, or a file of rules
+    ///
+    /// Without it, a terminal is asked, and otherwise such calls wait: with --session until `switchboard
+    /// resume`. `all` approves them, `none` rejects them.
+    #[arg(long, value_name = "HOW")]
+    pub(crate) approve: Option<ApproveBy>,
+}
+
+/// A way to decide calls that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ApproveBy {
+    /// A person is asked.
+    Ask,
+    /// All calls are approved.
+    All,
+    /// All calls are rejected.
+    None,
+    /// The rules of this file decide.
+    File(PathBuf),
+}
+
+impl FromStr for ApproveBy {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "ask" => Self::Ask,
+            "all" => Self::All,
+            "none" => Self::None,
+            path => Self::File(path.into()),
+        })
+    }
 }
 
 /// `switchboard run`.
@@ -249,6 +338,127 @@ pub(crate) struct Run {
     /// Print one event a line as JSON, for machines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `switchboard talk`.
+#[derive(Debug, Args)]
+pub(crate) struct Voice {
+    /// The team file; without it, the team of the demonstration
+    pub(crate) team: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) team_options: TeamOptions,
+
+    #[command(flatten)]
+    pub(crate) options: TalkOptions,
+
+    /// The caller's speech, a WAV file; each pause ends a turn
+    #[arg(long = "in", value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+
+    /// Write the spoken answers to this WAV file
+    #[arg(long = "out", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Speak and listen with programs on this machine, and answer with the offline model
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// Print only what was said and who has the conversation
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) transcript: bool,
+
+    /// The model that writes down speech at the provider
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "gpt-transcribe",
+        conflicts_with = "offline"
+    )]
+    pub(crate) transcription_model: String,
+
+    /// The model that speaks at the provider
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "gpt-4o-mini-tts",
+        conflicts_with = "offline"
+    )]
+    pub(crate) speech_model: String,
+
+    /// Finish answers, whatever is said: for a loudspeaker beside the microphone
+    #[arg(long, conflicts_with = "input")]
+    pub(crate) no_interrupt: bool,
+
+    /// The voice of all agents, or AGENT=NAME for one; can be given several times
+    #[arg(long, value_name = "NAME", value_parser = voice)]
+    pub(crate) voice: Vec<AgentVoice>,
+
+    /// Print one event a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A voice, of one agent or of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentVoice {
+    pub(crate) agent: Option<String>,
+    pub(crate) voice: String,
+}
+
+/// `switchboard resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    pub(crate) team: Team,
+
+    /// The session whose run waits
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: String,
+
+    /// The store of sessions: sqlite:PATH, postgres://... or redis://...
+    ///
+    /// Without it, the store that the team file names, or else the data folder.
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) approve: Approve,
+
+    #[command(flatten)]
+    pub(crate) answer: Answer,
+
+    /// Write the spans of the run to this file, one a line as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// Print one event a line as JSON, for machines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The answer of a person that a run waits for.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// Say this to the user, as the person that the run waits for
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reply: Option<String>,
+
+    /// Hand the conversation to this agent: at once, or after the reply
+    #[arg(long, value_name = "NAME", conflicts_with = "hand_back")]
+    pub(crate) hand_to: Option<String>,
+
+    /// Hand the conversation back to the agent that it came from: at once, or after the reply
+    #[arg(long)]
+    pub(crate) hand_back: bool,
+
+    /// Tell the next agent this, and not the user
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+
+    /// The payload or the result that the handoff asks for
+    #[arg(long, value_name = "JSON")]
+    pub(crate) payload: Option<String>,
 }
 
 /// `switchboard chat`.
@@ -303,6 +513,9 @@ pub(crate) struct Test {
     /// The file of cases
     pub(crate) cases: PathBuf,
 
+    #[command(flatten)]
+    pub(crate) approve: Approve,
+
     /// The number of cases that run at once
     #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) jobs: NonZeroUsize,
@@ -342,6 +555,18 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("write it as KEY=VALUE, as in tier=premium".to_owned()),
     }
+}
+
+fn voice(text: &str) -> Result<AgentVoice, String> {
+    let (agent, voice) = match text.split_once('=') {
+        Some((agent, voice)) => (Some(agent.trim().to_owned()), voice.trim()),
+        None => (None, text.trim()),
+    };
+    if voice.is_empty() || agent.as_deref() == Some("") {
+        return Err("write it as NAME, or as AGENT=NAME".to_owned());
+    }
+    let voice = voice.to_owned();
+    Ok(AgentVoice { agent, voice })
 }
 
 fn at_least_one<N: FromStr>(text: &str) -> Result<N, String> {

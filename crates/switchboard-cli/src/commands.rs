@@ -7,8 +7,10 @@ mod demo;
 mod graph;
 mod init;
 mod replay;
+mod resume;
 mod run;
 mod schema;
+mod talk;
 mod test;
 
 use std::io;
@@ -30,7 +32,9 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Demo(args)) => block_on(demo::run(&args, look)),
         Some(Command::Init(args)) => init::run(&args, look, out),
         Some(Command::Run(args)) => block_on(run::run(args, look)),
+        Some(Command::Resume(args)) => block_on(resume::run(args, look)),
         Some(Command::Chat(args)) => block_on(chat::run(args, look)),
+        Some(Command::Talk(args)) => block_on(talk::run(args, look)),
         Some(Command::Check(args)) => check::run(&args, look, out),
         Some(Command::Graph(args)) => graph::run(&args, &mut io::stdout()),
         Some(Command::Test(args)) => block_on(test::run(args, look)),
@@ -59,11 +63,14 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
 /// Opens the conversation of the command line, and its trace file.
 async fn open_conversation(
     team: LoadedTeam,
-    args: &args::Talk,
+    args: &args::TalkOptions,
 ) -> Result<(Conversation, Option<TraceFile>), Failure> {
     let trace = args.trace.as_deref().map(TraceFile::create).transpose()?;
-    let address = args.store.as_deref().or_else(|| team.open.store());
-    let store = ConversationStore::open(args.session.as_deref(), address).await?;
+    let store = match (&args.session, &args.store) {
+        (None, _) => ConversationStore::in_memory(),
+        (Some(name), Some(address)) => ConversationStore::open(name, Some(address)).await?,
+        (Some(name), None) => ConversationStore::open(name, team.open.store()?).await?,
+    };
     let conversation = Conversation::new(team, store, args.agent.as_deref(), trace.clone()).await?;
     Ok((conversation.take_over(args.force), trace))
 }

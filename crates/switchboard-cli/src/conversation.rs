@@ -1,11 +1,12 @@
 //! A conversation with a team: several runs with one session, each with the agent of the last.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchboard_core::run::RunStatus;
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StreamEvent};
-use switchboard_core::{ErrorKind, Item, RunResult};
+use switchboard_core::{Error, ErrorKind, Run, RunResult, Runner};
 use switchboard_teamfile::Context;
 
 use crate::conversation_store::ConversationStore;
@@ -23,15 +24,28 @@ const TICK: Duration = Duration::from_millis(100);
 /// A conversation with a team.
 pub(crate) struct Conversation {
     team: LoadedTeam,
+    /// The path of the team file. Sessions of one folder are those of many teams, most without names.
+    source: Option<Arc<str>>,
     store: ConversationStore,
     /// The name of the agent that has the conversation.
     agent: String,
     /// Set if a conversation of another team is taken over.
     takes_over: bool,
-    /// The agent that has the stored conversation, and the one that gets it instead.
-    given_agent: Option<(String, String)>,
+    given_agent: Option<GivenAgent>,
+    /// The run that waits for decisions.
+    waiting: Option<Run>,
     trace: Option<TraceFile>,
     began: Instant,
+}
+
+/// A stored conversation that another agent gets with its next turn.
+struct GivenAgent {
+    /// The agent that has the stored conversation.
+    stored: String,
+    /// The agent that gets it.
+    given: String,
+    /// The number of items that are stored. Once there are more, the conversation was given.
+    items: usize,
 }
 
 /// The outcome of a message.
@@ -39,6 +53,8 @@ pub(crate) struct Conversation {
 pub(crate) enum RunOutcome {
     /// The run has its final output.
     Finished,
+    /// Calls of the run wait for decisions.
+    Waiting,
     /// The user stopped the run.
     Stopped(Signal),
     /// The run failed; the failure was written to the sink.
@@ -60,7 +76,13 @@ impl Conversation {
                 let agent = team.agent(name)?.name().to_owned();
                 match store.agent().await? {
                     // Stored with the next turn: the conversation may be refused.
-                    Some(stored) => given_agent = Some((stored, agent.clone())),
+                    Some(stored) => {
+                        given_agent = Some(GivenAgent {
+                            stored,
+                            given: agent.clone(),
+                            items: store.items().await?.len(),
+                        });
+                    }
                     None => store.set_agent(&agent).await?,
                 }
                 agent
@@ -70,10 +92,13 @@ impl Conversation {
                 stored.unwrap_or_else(|| team.open.start().name().to_owned())
             }
         };
+        let path = std::fs::canonicalize(&team.name).ok();
         Ok(Self {
+            source: path.map(|path| path.display().to_string().into()),
             agent,
             takes_over: false,
             given_agent,
+            waiting: None,
             team,
             store,
             trace,
@@ -85,6 +110,24 @@ impl Conversation {
     pub(crate) fn take_over(mut self, takes_over: bool) -> Self {
         self.takes_over = takes_over;
         self
+    }
+
+    /// Gives the stored conversation to the agent of the command line now, and not with its next turn.
+    pub(crate) async fn give_now(&mut self) -> Result<(), Failure> {
+        match self.given_agent.take() {
+            Some(given) => self.store.set_agent(&given.given).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that the team can go on with the stored conversation.
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
+        let checked = self.runner().check_conversation().await;
+        checked.map_err(|error| Failure::Message {
+            exit: run_error::exit(&error),
+            help: run_error::help(&error).map(ToOwned::to_owned),
+            message: error.to_string(),
+        })
     }
 
     /// The name of the agent that has the conversation.
@@ -110,6 +153,8 @@ impl Conversation {
     /// Deletes the conversation and begins again with the team's first agent.
     pub(crate) async fn reset(&mut self) -> Result<(), Failure> {
         self.store.clear().await?;
+        self.given_agent = None;
+        self.waiting = None;
         self.agent = self.team.open.start().name().to_owned();
         Ok(())
     }
@@ -121,7 +166,63 @@ impl Conversation {
         sink: &mut dyn EventSink,
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
-        let mut stream = self.stream(message);
+        self.waiting = None;
+        let stream = self.runner().stream(message);
+        self.drive(stream, sink, signals).await
+    }
+
+    /// The run that waits for decisions.
+    pub(crate) fn waiting(&self) -> Option<&Run> {
+        self.waiting.as_ref()
+    }
+
+    /// Reads the run that waits in the session. Returns `false` if none does.
+    pub(crate) async fn load_waiting(&mut self) -> Result<bool, Failure> {
+        self.waiting = self.store.waiting_run().await?;
+        Ok(self.waiting.is_some())
+    }
+
+    /// Writes the events of the run that waits, which end with the calls that wait.
+    pub(crate) async fn show_waiting(
+        &mut self,
+        sink: &mut dyn EventSink,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
+        match self.waiting.take() {
+            Some(run) => self.resume(run, sink, signals).await,
+            None => Ok(RunOutcome::Finished),
+        }
+    }
+
+    /// Goes on with a run that waited, and writes its events.
+    pub(crate) async fn resume(
+        &mut self,
+        run: Run,
+        sink: &mut dyn EventSink,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
+        self.waiting = None;
+        for item in &run.to_input_list() {
+            if let (Some(call_id), Some(tool)) = (item.call_id(), item.name()) {
+                sink.note_call(&call_id, &tool);
+            }
+        }
+        let stream = self.runner().resume_stream(run);
+        let stream = stream.map_err(|error| Failure::Message {
+            exit: run_error::exit(&error),
+            message: error.to_string(),
+            help: run_error::help(&error).map(str::to_owned),
+        })?;
+        self.drive(stream, sink, signals).await
+    }
+
+    /// Writes the events of a run.
+    async fn drive(
+        &mut self,
+        mut stream: RunStream<Context>,
+        sink: &mut dyn EventSink,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
         let mut stopped_by = None;
         let mut incomplete_message = String::new();
         let mut last = None;
@@ -151,6 +252,7 @@ impl Conversation {
                 EventKind::Raw { .. } => continue,
                 // Written below, once the conversation is stored.
                 EventKind::RunFinished { .. }
+                | EventKind::RunInterrupted { .. }
                 | EventKind::RunStopped { .. }
                 | EventKind::RunFailed { .. } => {
                     last = Some(event);
@@ -167,20 +269,32 @@ impl Conversation {
         }
         match stream.finish().await {
             Ok(result) => {
-                let stored = self.store_stopped(&result, &incomplete_message).await;
+                // The run itself stores whole turns only.
+                let run = result.run();
+                let stored = self.runner().store_stopped(run, &incomplete_message).await;
                 self.refresh_agent(result.last_agent().name()).await;
-                if let Err(failure) = stored {
-                    return self.write_store_failure(&result, &failure, sink);
+                if let Err(error) = stored {
+                    return self.write_store_failure(&result, &error, sink);
                 }
                 self.write_last(last, sink)?;
-                Ok(match result.status() {
-                    RunStatus::Completed => RunOutcome::Finished,
-                    _ => RunOutcome::Stopped(stopped_by.unwrap_or(Signal::Interrupt)),
+                let status = result.status();
+                if status == RunStatus::Interrupted {
+                    self.waiting = Some(result.into_run());
+                }
+                Ok(match (status, stopped_by) {
+                    (RunStatus::Completed, _) => RunOutcome::Finished,
+                    (RunStatus::Interrupted, None) => RunOutcome::Waiting,
+                    (_, signal) => RunOutcome::Stopped(signal.unwrap_or(Signal::Interrupt)),
                 })
             }
             Err(error) => {
                 if let Some(run) = error.run() {
-                    self.refresh_agent(run.agent()).await;
+                    if !run_error::is_store_failure(&error) {
+                        self.refresh_agent(run.agent()).await;
+                    } else if self.given_agent.is_none() {
+                        // A store that has just failed would be waited for a second time.
+                        run.agent().clone_into(&mut self.agent);
+                    }
                 }
                 self.write_last(last, sink)?;
                 if let Some(help) = run_error::help(&error) {
@@ -191,59 +305,51 @@ impl Conversation {
         }
     }
 
-    fn stream(&self, message: &str) -> RunStream<Context> {
+    /// A runner of the conversation's team, with its store.
+    pub(crate) fn runner(&self) -> Runner<Context, Arc<Context>> {
         let runner = self.team.runner().session(self.store.conversation());
         let mut runner = runner.take_over_conversations(self.takes_over);
-        if let Some((stored, given)) = &self.given_agent {
+        if let Some(source) = &self.source {
+            runner = runner.team_source(source.clone());
+        }
+        if let Some(GivenAgent { stored, given, .. }) = &self.given_agent {
             runner = runner.stored_agent(stored.as_str(), given.as_str());
         }
         match &self.trace {
-            Some(trace) => runner.tracer(trace.clone()).stream(message),
-            None => runner.stream(message),
+            Some(trace) => runner.tracer(trace.clone()),
+            None => runner,
         }
-    }
-
-    /// Stores the message of a run that the user has stopped, and the part of the answer that the user
-    /// has read. The run itself stores whole turns only.
-    async fn store_stopped(
-        &self,
-        result: &RunResult<Context>,
-        incomplete_message: &str,
-    ) -> Result<(), Failure> {
-        if result.status() == RunStatus::Completed || incomplete_message.trim().is_empty() {
-            return Ok(());
-        }
-        let mut items = result.run().unsaved_items().to_vec();
-        items.push(Item::assistant(incomplete_message));
-        self.store.append(&items).await
     }
 
     /// Reads which agent gets the next message; `last` if that cannot be read.
     async fn refresh_agent(&mut self, last: &str) {
         let stored = self.store.agent().await.ok().flatten();
-        // Once a turn is stored, the conversation is with the agent that was given.
-        let is_stored = |(from, _): &(String, String)| stored.as_ref() != Some(from);
-        if self.given_agent.as_ref().is_some_and(is_stored) {
+        if let Some(given) = &self.given_agent
+            && (self.store.items().await).is_ok_and(|items| items.len() > given.items)
+        {
             self.given_agent = None;
         }
-        self.agent = stored.unwrap_or_else(|| last.to_owned());
+        self.agent = match (&self.given_agent, stored) {
+            (Some(given), _) => given.given.clone(),
+            (None, Some(stored)) => stored,
+            (None, None) => last.to_owned(),
+        };
     }
 
     /// Writes that the run has failed, as the conversation could not be stored after it.
     fn write_store_failure(
         &self,
         result: &RunResult<Context>,
-        failure: &Failure,
+        error: &Error,
         sink: &mut dyn EventSink,
     ) -> Result<RunOutcome, Failure> {
-        let (message, help) = failure.message_and_help();
-        let kind = EventKind::run_failed(ErrorKind::Session, message, result.run());
+        let kind = EventKind::run_failed(ErrorKind::Session, error.to_string(), result.run());
         let turns = result.run().turns();
         self.write(StreamEvent::new(kind, &*self.agent, turns), sink)?;
-        if let Some(help) = help {
-            sink.write_help(&help)?;
+        if let Some(help) = run_error::help(error) {
+            sink.write_help(help)?;
         }
-        Ok(RunOutcome::Failed(failure.exit()))
+        Ok(RunOutcome::Failed(run_error::exit(error)))
     }
 
     fn write_last(&self, event: Option<StreamEvent>, sink: &mut dyn EventSink) -> io::Result<()> {
@@ -263,6 +369,14 @@ impl Conversation {
 mod tests {
     use std::path::Path;
 
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::SystemTime;
+
+    use switchboard_core::callback::BoxError;
+    use switchboard_core::conversation::{
+        Commit, Committed, Conversations, Entry, Found, Head, ListQuery, MemoryStore,
+    };
     use switchboard_core::testing::ScriptedModel;
     use switchboard_teamfile::TeamFile;
 
@@ -327,5 +441,69 @@ mod tests {
             (&*last.agent, *error, *turns),
             ("Billing", ErrorKind::Model, 1)
         );
+    }
+
+    /// A store on a server that is lost once the conversation is loaded. It counts the calls afterwards.
+    #[derive(Clone, Default)]
+    struct LostStore(MemoryStore, Arc<AtomicUsize>);
+
+    impl LostStore {
+        fn call<T>(&self) -> Result<T, BoxError> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Err("connection refused".into())
+        }
+    }
+
+    impl switchboard_core::conversation::ConversationStore for LostStore {
+        async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
+            match self.1.load(Ordering::Relaxed) {
+                0 => self.0.head(id).await,
+                _ => self.call(),
+            }
+        }
+        async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
+            self.0.read(id, positions).await
+        }
+        async fn commit(&self, _: &str, _: Commit) -> Result<Committed, BoxError> {
+            self.call()
+        }
+        async fn clear(&self, _: &str) -> Result<(), BoxError> {
+            self.call()
+        }
+        async fn delete(&self, _: &str) -> Result<bool, BoxError> {
+            self.call()
+        }
+        async fn delete_expired(&self, _: &str, _: SystemTime) -> Result<bool, BoxError> {
+            self.call()
+        }
+        async fn list(&self, _: &ListQuery) -> Result<Vec<Head>, BoxError> {
+            self.call()
+        }
+        async fn search(&self, _: &str, _: usize) -> Result<Vec<Found>, BoxError> {
+            self.call()
+        }
+        async fn lease(&self, _: &str, _: &str, _: Duration) -> Result<bool, BoxError> {
+            self.call()
+        }
+        async fn release(&self, _: &str, _: &str) -> Result<(), BoxError> {
+            self.call()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_lost_is_waited_for_once() {
+        let file = TeamFile::parse("[agents.Triage]\n", "team.toml").unwrap();
+        let model = ScriptedModel::new().say("Hello.");
+        let open = file.open_options().model_handle(model).open().unwrap();
+        let team = LoadedTeam::new(Path::new("team.toml"), open);
+        let lost = LostStore::default();
+        let store = ConversationStore::of(Conversations::new(lost.clone()).get("c"));
+        let mut conversation = Conversation::new(team, store, None, None).await.unwrap();
+        let mut lines: Vec<EventLine> = Vec::new();
+        let mut signals = Signals::listen().unwrap();
+        let sent = conversation.send("Hi", &mut lines, &mut signals).await;
+        assert_eq!(sent.unwrap(), RunOutcome::Failed(Exit::Failed));
+        assert_eq!(lost.1.load(Ordering::Relaxed), 1);
+        assert_eq!(conversation.agent(), "Triage");
     }
 }

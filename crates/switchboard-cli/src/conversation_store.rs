@@ -3,10 +3,12 @@
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::items::Items;
-use switchboard_core::{Item, Session as _};
+use switchboard_core::{Run, Session as _};
+use switchboard_sessions::EncryptedStore;
 
 use crate::data_folder;
 use crate::failure::{Exit, Failure};
+use crate::store_keys;
 
 /// Stores a conversation, and the agent that has it.
 #[derive(Clone)]
@@ -15,25 +17,26 @@ pub(crate) struct ConversationStore {
 }
 
 impl ConversationStore {
-    /// Creates a conversation in memory.
-    pub(crate) fn in_memory() -> Self {
-        Self {
-            conversation: Conversations::in_memory().get("conversation"),
-        }
+    /// Stores the conversation that is given.
+    pub(crate) fn of(conversation: Conversation) -> Self {
+        Self { conversation }
     }
 
-    /// Opens the session of this name; without a name, it is in memory. The store is that of `address`,
-    /// or else the database of the data folder.
-    pub(crate) async fn open(name: Option<&str>, address: Option<&str>) -> Result<Self, Failure> {
-        let Some(name) = name else {
-            return Ok(Self::in_memory());
-        };
+    /// Creates a conversation in memory.
+    pub(crate) fn in_memory() -> Self {
+        Self::of(Conversations::in_memory().get("conversation"))
+    }
+
+    /// Opens the session of this name. The store is that of `address`, or else the database of the
+    /// data folder. It is encrypted if the environment has a key.
+    pub(crate) async fn open(name: &str, address: Option<&str>) -> Result<Self, Failure> {
         if name.trim().is_empty() {
             return Err(Failure::usage(
                 "the session's name is empty",
                 "give it one, as in --session tuesday",
             ));
         }
+        let keys = store_keys::of_environment()?;
         let address = match address {
             Some(address) => address.to_owned(),
             None => {
@@ -42,10 +45,11 @@ impl ConversationStore {
             }
         };
         let conversations = switchboard_sessions::open(&address).await;
-        let conversations = conversations.map_err(failure)?;
-        Ok(Self {
-            conversation: conversations.get(name),
-        })
+        let mut conversations = conversations.map_err(failure)?;
+        if let Some(keys) = keys {
+            conversations = Conversations::new(EncryptedStore::new(conversations, keys));
+        }
+        Ok(Self::of(conversations.get(name)))
     }
 
     /// The conversation, for a run.
@@ -70,9 +74,9 @@ impl ConversationStore {
         self.conversation.load(None).await.map_err(failure)
     }
 
-    /// Adds items to the conversation.
-    pub(crate) async fn append(&self, items: &[Item]) -> Result<(), Failure> {
-        self.conversation.append(items).await.map_err(failure)
+    /// Loads the run that waits for decisions, if one does.
+    pub(crate) async fn waiting_run(&self) -> Result<Option<Run>, Failure> {
+        self.conversation.waiting_run().await.map_err(failure)
     }
 
     /// Deletes the items of the conversation.
@@ -88,13 +92,13 @@ impl ConversationStore {
 
 fn failure(error: impl Into<BoxError>) -> Failure {
     let error = error.into();
+    let help = store_keys::help(&*error).unwrap_or(
+        "mend what the message says, or go on without --session; --store names another store, \
+         SWITCHBOARD_DATA another folder",
+    );
     Failure::Message {
         exit: Exit::Failed,
         message: format!("the session cannot be used: {error}"),
-        help: Some(
-            "mend what the message says, or go on without --session; --store names another store, \
-             SWITCHBOARD_DATA another folder"
-                .to_owned(),
-        ),
+        help: Some(help.to_owned()),
     }
 }

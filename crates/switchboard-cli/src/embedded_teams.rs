@@ -22,6 +22,11 @@ pub(crate) fn support(language: Language) -> Files {
     }
 }
 
+/// The words of the caller in `switchboard talk --offline`. Speech is recognised in English only.
+pub(crate) fn spoken_demo() -> Vec<&'static str> {
+    include_str!("teams/en/talk.txt").lines().collect()
+}
+
 /// A conversation to play.
 pub(crate) struct Demo {
     /// The team.

@@ -71,7 +71,9 @@ mod tests {
     /// One event of each type with all its fields.
     const EVENTS: &[&str] = &[
         r#"{"type":"run_started","agent":"A","turn":0,"version":1,"agents":["A"],"input":"Hi"}"#,
+        r#"{"type":"input_passed","agent":"A","turn":0,"input":"Hi"}"#,
         r#"{"type":"agent_updated","agent":"A","turn":0,"model":"m"}"#,
+        r#"{"type":"compaction_failed","agent":"A","turn":0,"reason":"r"}"#,
         r#"{"type":"turn_started","agent":"A","turn":1}"#,
         r#"{"type":"text_delta","agent":"A","turn":1,"item":"i","text":"t"}"#,
         r#"{"type":"reasoning_delta","agent":"A","turn":1,"item":"i","text":"t"}"#,
@@ -86,6 +88,7 @@ mod tests {
         r#"{"type":"handoff","agent":"A","turn":1,"from":"A","to":"B","tool":"t","call_id":"c","payload":{},"status":"taken","reason":"r","carried_items":1,"of_items":2}"#,
         r#"{"type":"guardrail","agent":"A","turn":1,"on":"input","result":{"guardrail":"g","agent":"A","outcome":"replaced","info":null,"replaced_by":"x"}}"#,
         r#"{"type":"run_finished","agent":"A","turn":1,"output":"o","turns":1,"usage":{}}"#,
+        r#"{"type":"run_interrupted","agent":"A","turn":1,"interruptions":[{"kind":"tool","agent":"A","tool":"t","call_id":"c","arguments":"{}","inside":["d"]}],"turns":1,"usage":{}}"#,
         r#"{"type":"run_stopped","agent":"A","turn":1,"turns":1,"usage":{}}"#,
         r#"{"type":"run_failed","agent":"A","turn":1,"error":"model","message":"m","guardrail":{"guardrail":"g","agent":"A","outcome":"tripped","info":"i"},"turns":1,"usage":{}}"#,
     ];

@@ -9,6 +9,9 @@ pub(crate) trait EventSink {
     /// Writes an event.
     fn write(&mut self, line: &EventLine) -> io::Result<()>;
 
+    /// Names a call that was made before the events began.
+    fn note_call(&mut self, _call_id: &str, _tool: &str) {}
+
     /// Writes advice on the failure that was written last.
     fn write_help(&mut self, _help: &str) -> io::Result<()> {
         Ok(())
@@ -49,6 +52,11 @@ impl<A: EventSink, B: EventSink> EventSink for (&mut A, &mut B) {
     fn write(&mut self, line: &EventLine) -> io::Result<()> {
         self.0.write(line)?;
         self.1.write(line)
+    }
+
+    fn note_call(&mut self, call_id: &str, tool: &str) {
+        self.0.note_call(call_id, tool);
+        self.1.note_call(call_id, tool);
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {

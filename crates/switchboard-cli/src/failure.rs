@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Guardrail,
     /// The model could not be reached, or its provider refused.
     Model,
+    /// Calls wait for a decision.
+    Waiting,
     /// Interrupted, as by Ctrl-C.
     Interrupted,
     /// Asked to end, as by `kill`.
@@ -34,6 +36,7 @@ impl Exit {
             Self::Usage => 2,
             Self::Guardrail => 3,
             Self::Model => 4,
+            Self::Waiting => 5,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }
@@ -103,14 +106,6 @@ impl Failure {
             _ => "check that the folder exists, is yours, and has room",
         };
         Self::usage(message, help)
-    }
-
-    /// The problem and the advice.
-    pub(crate) fn message_and_help(&self) -> (String, Option<String>) {
-        match self {
-            Self::Message { message, help, .. } => (message.clone(), help.clone()),
-            other => (other.to_string(), None),
-        }
     }
 
     /// The exit code.

@@ -29,15 +29,10 @@ impl LoadedTeam {
         }
     }
 
-    /// Reads the team file of the command line.
-    pub(crate) fn read(args: &args::Team) -> Result<Self, Failure> {
-        Self::load(&TeamFile::read(&args.team)?, args, &[])
-    }
-
     /// Opens a team file with the options of the command line and more values for its context.
     pub(crate) fn load(
         file: &TeamFile,
-        args: &args::Team,
+        args: &args::TeamOptions,
         context: &[(String, String)],
     ) -> Result<Self, Failure> {
         let mut options = file.open_options();

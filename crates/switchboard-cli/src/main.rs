@@ -3,6 +3,7 @@
 //! A [conversation](conversation::Conversation) writes the events of its runs to an
 //! [`EventSink`](event_sink::EventSink): the [screen](screen::Screen), or lines of JSON.
 
+mod approvals;
 mod args;
 mod atomic_write;
 mod commands;
@@ -14,11 +15,13 @@ mod event_line;
 mod event_sink;
 mod failure;
 mod input;
+mod line_reader;
 mod loaded_team;
 mod run_error;
 mod screen;
 mod shell;
 mod signals;
+mod store_keys;
 mod trace_file;
 
 use std::ffi::OsString;

@@ -5,6 +5,7 @@ use switchboard_core::{Error, ErrorKind};
 use switchboard_models::{ModelError, ModelErrorKind};
 
 use crate::failure::Exit;
+use crate::store_keys;
 
 /// The exit code for an error.
 pub(crate) fn exit(error: &Error) -> Exit {
@@ -15,6 +16,13 @@ pub(crate) fn exit(error: &Error) -> Exit {
     }
 }
 
+/// Returns `true` if the run ended because its store failed, and not because of what is stored.
+pub(crate) fn is_store_failure(error: &Error) -> bool {
+    let cause = error.cause();
+    error.kind() == ErrorKind::Session
+        && !cause.is_some_and(|cause| cause.is::<ConversationError>())
+}
+
 /// Advice on an error, unless its message says it all.
 pub(crate) fn help(error: &Error) -> Option<&'static str> {
     Some(match error.kind() {
@@ -22,6 +30,13 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
         ErrorKind::MaxTurns => {
             "raise the limit with --max-turns, or look with `switchboard graph` for agents that hand \
              the conversation back and forth"
+        }
+        ErrorKind::Budget => {
+            "raise the budget in the team file, or set at_budget of [run] to what follows its limit"
+        }
+        ErrorKind::HandoffLoop => {
+            "make the instructions or conditions of these agents clearer, or set at_limit of [run.loops] to \
+             what follows the limit"
         }
         ErrorKind::ModelBehavior => {
             "try again; if it stays so, a stronger model (--model) or clearer instructions help"
@@ -38,6 +53,9 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
 
 fn session_help(error: &Error) -> &'static str {
     let cause = error.cause();
+    if let Some(help) = cause.and_then(store_keys::help) {
+        return help;
+    }
     let cause = cause.and_then(|cause| cause.downcast_ref::<ConversationError>());
     match cause.map(ConversationError::kind) {
         Some(ConversationErrorKind::OtherTeam) => {

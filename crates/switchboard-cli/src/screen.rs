@@ -5,12 +5,14 @@ pub(crate) mod spinner;
 pub(crate) mod style;
 pub(crate) mod wrap;
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use anstyle::Style;
 use serde_json::Value;
 use switchboard_core::Item;
+use switchboard_core::approval::{Interruption, InterruptionKind};
 use switchboard_core::guardrail::{GuardrailOutcome, GuardrailResult};
 use switchboard_core::items::ItemKind;
 use switchboard_core::model::Usage;
@@ -51,6 +53,8 @@ pub(crate) struct Screen {
     message: Option<StreamedMessage>,
     /// The messages of the run that are drawn.
     drawn_messages: Vec<String>,
+    /// The tools of calls, by the calls' identifiers.
+    calls: HashMap<Arc<str>, String>,
     /// The call whose entry is the last one.
     last_call: Option<Arc<str>>,
     /// Set if the next run must be separated from something above it.
@@ -88,6 +92,7 @@ impl Screen {
             run_started_at: 0.0,
             message: None,
             drawn_messages: Vec::new(),
+            calls: HashMap::new(),
             last_call: None,
             has_content: false,
         }
@@ -117,7 +122,14 @@ impl Screen {
         match &line.event.kind {
             EventKind::RunStarted { agents, input, .. } => {
                 self.run_started_at = line.at;
-                self.begin_run(agents, agent, input.as_deref())
+                self.begin_run(agents, agent);
+                self.user_message(input.as_deref())
+            }
+            // Guardrails have held it back until now.
+            EventKind::InputPassed { input, .. } => self.user_message(input.as_deref()),
+            EventKind::CompactionFailed { reason, .. } => {
+                let text = self.look.language.not_summarised(reason);
+                self.detail(NOTICE, &text)
             }
             EventKind::AgentUpdated { .. } => {
                 self.agent = agent.clone();
@@ -133,7 +145,13 @@ impl Screen {
                 name: ItemEvent::ToolCalled,
                 item,
                 ..
-            } => self.provider_call(agent, item.item()),
+            } => {
+                let call = item.item();
+                if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
+                    self.note_call(&call_id, &tool);
+                }
+                self.provider_call(agent, call)
+            }
             EventKind::ToolStarted {
                 call_id,
                 tool,
@@ -169,6 +187,12 @@ impl Screen {
                 }
                 self.cost(agent, *turns, usage, line.at)
             }
+            EventKind::RunInterrupted { interruptions, .. } => {
+                for (position, call) in interruptions.iter().enumerate() {
+                    self.waiting(call, position + 1, interruptions.len())?;
+                }
+                Ok(())
+            }
             EventKind::RunStopped { turns, usage, .. } => {
                 self.detail(NOTICE, self.look.language.stopped())?;
                 self.cost(agent, *turns, usage, line.at)
@@ -178,12 +202,7 @@ impl Screen {
         }
     }
 
-    fn begin_run(
-        &mut self,
-        agents: &[Arc<str>],
-        agent: &Arc<str>,
-        input: Option<&str>,
-    ) -> io::Result<()> {
+    fn begin_run(&mut self, agents: &[Arc<str>], agent: &Arc<str>) {
         // A run names the agents that it can reach, which may be fewer than those of an earlier run.
         for name in agents {
             if !self.agents.contains(name) {
@@ -192,6 +211,10 @@ impl Screen {
         }
         self.agent = agent.clone();
         self.drawn_messages.clear();
+    }
+
+    /// Draws a message of the user, unless it is on the screen already.
+    fn user_message(&mut self, input: Option<&str>) -> io::Result<()> {
         let Some(input) = input.filter(|_| self.user_messages == UserMessages::Drawn) else {
             return Ok(());
         };
@@ -313,6 +336,51 @@ impl Screen {
             (Some(items), Some(of)) => self.detail(DIM, &self.look.language.carried(items, of)),
             _ => Ok(()),
         }
+    }
+
+    /// Draws a call that waits for a decision.
+    fn waiting(&mut self, call: &Interruption, number: usize, of: usize) -> io::Result<()> {
+        let language = self.look.language;
+        let arguments = one_line(call.arguments.trim());
+        let text = format!("{} {arguments}", waiting_name(call));
+        let text = match text.char_indices().nth(MAX_VALUE) {
+            None => text,
+            Some((end, _)) => {
+                let more = language.more_to_decide(text[end..].chars().count());
+                format!("{}{more}", &text[..end])
+            }
+        };
+        if let InterruptionKind::Person {
+            from,
+            may_hand_to,
+            problem,
+            ..
+        } = &call.kind
+        {
+            let label = language.is_asked(from.as_deref().map(one_line).as_deref());
+            self.entry(&call.agent, NOTICE, &format!("{label} {}", text.trim()))?;
+            if let Some(problem) = problem {
+                let text = self.shortened(problem);
+                self.detail(Style::new(), &format!("{} {text}", language.failed()))?;
+            }
+            if !may_hand_to.is_empty() {
+                let names = one_line(&may_hand_to.join(", ")).into_owned();
+                self.detail(DIM, &language.may_hand_to(&names))?;
+            }
+        } else {
+            let label = language.waits(number, of);
+            self.entry(&call.agent, NOTICE, &format!("{label} {}", text.trim_end()))?;
+        }
+        if call.inside.is_empty() {
+            return Ok(());
+        }
+        let calls: Vec<&str> = call
+            .inside
+            .iter()
+            .map(|id| self.calls.get(id).map_or(&**id, String::as_str))
+            .collect();
+        let inside = language.inside(&one_line(&calls.join(" → ")));
+        self.detail(DIM, &inside)
     }
 
     fn guardrail(&mut self, result: &GuardrailResult) -> io::Result<()> {
@@ -440,6 +508,10 @@ impl EventSink for Screen {
         self.out.flush()
     }
 
+    fn note_call(&mut self, call_id: &str, tool: &str) {
+        self.calls.insert(call_id.into(), tool.to_owned());
+    }
+
     fn write_help(&mut self, help: &str) -> io::Result<()> {
         let label = self.look.paint(BOLD, "  help:");
         let help = wrapped(help, self.look.width, 8, 8);
@@ -454,6 +526,17 @@ impl EventSink for Screen {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The name of a call that waits: of a tool, or of the agent that would get the conversation.
+pub(crate) fn waiting_name(call: &Interruption) -> String {
+    let name = one_line(&call.tool);
+    match &call.kind {
+        InterruptionKind::Handoff { to } => format!("→ {}", one_line(to)),
+        InterruptionKind::HostedTool { server } => format!("{name} ({})", one_line(server)),
+        InterruptionKind::Person { .. } => String::new(),
+        _ => name.into_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Agents.
 
 pub(crate) mod knowledge;
+mod person;
 mod tool_use_behavior;
 
 use std::any::TypeId;
@@ -70,6 +71,8 @@ pub(crate) struct Definition<C> {
     pub(crate) tool_use: ToolUseBehavior<C>,
     pub(crate) keeps_tool_choice: bool,
     pub(crate) explains_handoffs: bool,
+    /// Set if a person answers for the agent.
+    pub(crate) is_person: bool,
     /// The policy for the agent that gets the next message, where it has one of its own.
     pub(crate) active_agent: Option<ActiveAgent>,
     pub(crate) caches: Caches,
@@ -84,6 +87,8 @@ pub(crate) struct Caches {
     pub(crate) names_are_unique: OnceLock<bool>,
     /// Set to `true` if code picks any of the reachable agents.
     pub(crate) picks_agents: OnceLock<bool>,
+    /// Set to `true` if a reachable agent may have to find its way back.
+    pub(crate) keeps_way_back: OnceLock<bool>,
     /// The output of a handoff call to this agent.
     transfer_message: OnceLock<String>,
 }
@@ -130,6 +135,7 @@ impl<C> Agent<C> {
                 tool_use: ToolUseBehavior::run_model_again(),
                 keeps_tool_choice: false,
                 explains_handoffs: false,
+                is_person: false,
                 active_agent: None,
                 caches: Caches::default(),
             }),
@@ -327,6 +333,11 @@ impl<C> Agent<C> {
         Arc::ptr_eq(&self.def, &other.def)
     }
 
+    /// The agent with these handoffs.
+    pub(crate) fn with_handoffs(&self, handoffs: Vec<Handoff<C>>) -> Self {
+        self.clone().with(|def| def.handoffs = handoffs)
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Definition<C>)) -> Self {
         let mut def = Arc::unwrap_or_clone(self.def);
         change(&mut def);
@@ -452,7 +463,7 @@ impl_clone! {
     struct Definition<C> {
         name, instructions, prompt, handoff_description, tools, handoffs, input_guardrails,
         output_guardrails, tool_guardrails, knowledge, hooks, output, model, settings, tool_use,
-        keeps_tool_choice, explains_handoffs, active_agent, caches
+        keeps_tool_choice, explains_handoffs, is_person, active_agent, caches
     }
 }
 

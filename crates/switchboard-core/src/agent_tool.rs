@@ -20,7 +20,7 @@ use crate::handoff::function_name;
 use crate::hooks::HooksHandle;
 use crate::items::{Input, RunItem, RunItemKind};
 use crate::output::FinalOutput;
-use crate::run::{Exclusive, RunConfig, RunResult, Runner, ServerHistory};
+use crate::run::{Exclusive, Run, RunConfig, RunResult, RunStatus, Runner, ServerHistory};
 use crate::schema;
 use crate::session::SessionHandle;
 use crate::stream::StreamEvent;
@@ -49,6 +49,13 @@ pub struct AgentTool<C = ()> {
     /// Makes the agent's input of the arguments.
     input: Arc<MakeInput<C>>,
     inner: InnerRun<C>,
+}
+
+/// The beginning of a run inside a tool.
+enum Begin {
+    Input(Input),
+    /// A run that waited for decisions.
+    Resume(Box<Run>),
 }
 
 /// The run of an agent inside a tool.
@@ -136,6 +143,21 @@ impl<C> AgentTool<C> {
         R: IntoOutcome<bool, M>,
     {
         self.with(|builder| builder.enabled_if(condition))
+    }
+
+    /// Makes each call wait for a person's decision; see [`approval`](crate::approval).
+    pub fn needs_approval(self) -> Self {
+        self.with(ToolBuilder::needs_approval)
+    }
+
+    /// Makes a call wait for a person's decision if `condition` holds for its arguments; see
+    /// [`ToolBuilder::needs_approval_if`].
+    pub fn needs_approval_if<F, R, M>(self, condition: F) -> Self
+    where
+        F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.with(|builder| builder.needs_approval_if(condition))
     }
 
     /// Sets the text that the calling agent gets when this one fails. The cause of the
@@ -308,8 +330,11 @@ impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
         builder.run_described(parameters, move |ctx, arguments| {
             let (input, inner) = (input.clone(), inner.clone());
             Outcome::Pending(Box::pin(async move {
-                let input = call(|| input(ctx.clone(), arguments)).await?;
-                inner.answer(ctx, input).await
+                let begin = match ctx.take_inner_run() {
+                    Some(waited) => Begin::Resume(waited),
+                    None => Begin::Input(call(|| input(ctx.clone(), arguments)).await?),
+                };
+                inner.answer(ctx, begin).await
             }))
         })
     }
@@ -317,15 +342,21 @@ impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
 
 impl<C: Send + Sync + 'static> InnerRun<C> {
     /// Runs the agent and returns its answer.
-    async fn answer(&self, ctx: ToolContext<C>, input: Input) -> Result<ToolOutput, BoxError> {
+    async fn answer(&self, ctx: ToolContext<C>, begin: Begin) -> Result<ToolOutput, BoxError> {
         let runner = Runner::new(&self.agent.reached_in(ctx.agent().team()))
             .replace_config(self.run_config(ctx.config())?)
             .context(ctx.run_context().state().clone())
             .within(&ctx);
         let result = match &self.listen {
-            None => runner.run(input).await?,
+            None => match begin {
+                Begin::Input(input) => runner.run(input).await?,
+                Begin::Resume(run) => runner.resume(*run).await?,
+            },
             Some(listen) => {
-                let mut stream = runner.stream(input);
+                let mut stream = match begin {
+                    Begin::Input(input) => runner.stream(input),
+                    Begin::Resume(run) => runner.resume_stream(*run)?,
+                };
                 while let Some(event) = stream.next().await {
                     if let Err(error) = call(|| listen(ctx.clone(), event)).await {
                         let error = environment().logs_tool_data.then(|| error.to_string());
@@ -340,6 +371,10 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
                 stream.finish().await?
             }
         };
+        if result.status() == RunStatus::Interrupted {
+            ctx.set_inner_run(result.into_run());
+            return Err("calls inside the agent wait for a decision".into());
+        }
         match &self.extract {
             Some(extract) => call(|| extract(ctx, result)).await,
             None => Ok(answer_of(&result)),
@@ -359,6 +394,7 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
         let inherited = || RunConfig {
             recovery: None,
             team_name: None,
+            team_source: None,
             ..outer.clone()
         };
         Ok(RunConfig {
@@ -380,7 +416,7 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
 
 /// The final output of a run. If it is empty and no guardrail has seen it, the last text or tool
 /// output that is not.
-fn answer_of<C>(result: &RunResult<C>) -> ToolOutput {
+pub(crate) fn answer_of<C>(result: &RunResult<C>) -> ToolOutput {
     let has_text = !result.final_text().is_empty();
     if has_text || !result.guardrail_results(GuardrailKind::Output).is_empty() {
         let output = result.final_output().map(FinalOutput::to_value);

@@ -3,6 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+
+use crate::handoff::ReceivedPayload;
 use crate::items::Items;
 use crate::model::{AddedUsage, Usage};
 use crate::tool::OuterToolCall;
@@ -28,6 +31,7 @@ pub struct RunContext<C = ()> {
     added: AddedUsage,
     turn_input: Option<Items>,
     outer_call: Option<Arc<OuterToolCall>>,
+    received: Option<Arc<ReceivedPayload>>,
 }
 
 impl<C> RunContext<C> {
@@ -43,6 +47,7 @@ impl<C> RunContext<C> {
             added,
             turn_input: None,
             outer_call: None,
+            received: None,
         }
     }
 
@@ -61,6 +66,22 @@ impl<C> RunContext<C> {
     pub(crate) fn inside(mut self, outer_call: Option<Arc<OuterToolCall>>) -> Self {
         self.outer_call = outer_call;
         self
+    }
+
+    /// For an agent that keeps a payload.
+    pub(crate) fn with_received(mut self, received: Option<Arc<ReceivedPayload>>) -> Self {
+        self.received = received;
+        self
+    }
+
+    /// The payload of the handoff by which the current agent got the conversation, as a `T`: where the handoff
+    /// delivers it in the instructions or the context ([`HandoffBuilder::deliver`]), as long as the agent has
+    /// the conversation. `None` if there is none, or if it is no `T`; an agent that several handoffs lead to
+    /// can so try the type of each.
+    ///
+    /// [`HandoffBuilder::deliver`]: crate::handoff::HandoffBuilder::deliver
+    pub fn handoff_payload<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(&self.received.as_ref()?.payload).ok()
     }
 
     /// The application's state, to keep it longer than the callback.
@@ -124,6 +145,6 @@ impl<C> Deref for RunContext<C> {
     }
 }
 
-impl_clone! { struct RunContext<C> { state, usage, added, turn_input, outer_call } }
+impl_clone! { struct RunContext<C> { state, usage, added, turn_input, outer_call, received } }
 
 impl_debug! { RunContext<C> { usage: usage } }

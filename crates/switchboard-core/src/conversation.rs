@@ -64,7 +64,15 @@ use self::store::DynStore;
 use self::view::State;
 use crate::callback::BoxError;
 use crate::items::{Item, Items};
+use crate::run::Run;
+use crate::run::conversation::Details;
 use crate::session::Session;
+
+/// The number of times that a time of expiry is set beside other writers.
+const EXPIRY_ATTEMPTS: usize = 64;
+
+/// The number of entries that are looked through for refusals at once.
+const REFUSALS: u64 = 64;
 
 /// A handle to one conversation of a store, for [`Runner::session`](crate::Runner::session). It is
 /// cheap to clone, and all handles with one name are the same conversation.
@@ -108,12 +116,35 @@ impl Conversation {
     /// Gives the conversation to another agent; with `None`, the next message begins with the agent of
     /// the runner. What the model is shown stays as it is.
     ///
+    /// The agent may be one of a team that has changed: afterwards, the conversation goes on with any team
+    /// that has the agent and the same name, or no name.
+    ///
     /// # Errors
     /// The store's error, or a conflict with another writer.
     pub async fn set_agent(&self, agent: Option<&str>) -> Result<(), BoxError> {
         let agent: Option<Arc<str>> = agent.map(Arc::from);
-        let change = |state: &mut State| state.agent = agent;
-        self.change_state(change).await
+        let Some((head, mut state)) = self.current_state().await? else {
+            let state = State {
+                agent: agent.clone(),
+                ..State::default()
+            };
+            let entry = Entry::new(state_content(&state)?);
+            let mut commit = Commit::new(Expected::New, vec![entry]);
+            commit.agent = Some(agent);
+            return self.commit(commit).await;
+        };
+        state.agent = agent;
+        state.way_back.clear();
+        state.received = None;
+        let mut commit = self.state_commit(&head, &state)?;
+        if let Some(json) = &head.details {
+            let mut details: Details = serde_json::from_str(json)
+                .map_err(|error| ConversationError::damaged(&self.id, error))?;
+            if details.forget_agents() {
+                commit.details = Some(serde_json::to_string(&details)?.into());
+            }
+        }
+        self.commit(commit).await
     }
 
     /// Returns what the model of the current agent is shown.
@@ -124,17 +155,65 @@ impl Conversation {
         Ok(self.open(None).await?.view)
     }
 
+    /// Returns the run that waits for a person's decision or answer, to be decided and resumed with
+    /// [`Runner::resume`](crate::Runner::resume) and this conversation as its session; `None` if none
+    /// waits. See [`approval`](crate::approval) and [`people`](crate::people).
+    ///
+    /// A run that is interrupted is stored with its turn. A message that is sent instead of a decision
+    /// ends the wait: the model is told that the calls were not carried out. A message to a person that has
+    /// not answered waits with those before it.
+    ///
+    /// # Errors
+    /// The store's error, or an error if the stored run cannot be read.
+    pub async fn waiting_run(&self) -> Result<Option<Run>, BoxError> {
+        let Some(head) = self.head().await? else {
+            return Ok(None);
+        };
+        let (state, at) = self.state_at(&head, head.revision.next).await?;
+        let (Some(waiting), Some(at)) = (state.waiting, at) else {
+            return Ok(None);
+        };
+        let entries = self.entries(waiting..waiting + 1).await?;
+        let Some(EntryContent::Waiting(json)) = entries.first().map(|entry| &entry.content) else {
+            let problem = "the run that waits is missing";
+            return Err(ConversationError::damaged(&self.id, problem).into());
+        };
+        let read = serde_json::from_str::<Run>(json);
+        let mut run = read.map_err(|error| ConversationError::damaged(&self.id, error))?;
+        let seen = Revision::new(head.revision.epoch, at + 1);
+        let is_last = self
+            .has_only_refusals(seen.next..head.revision.next)
+            .await?;
+        let revision = if is_last { head.revision } else { seen };
+        let wait = format!("{}/{}.{waiting}", self.id, revision.epoch);
+        run.waits_in_conversation(revision, wait.into());
+        Ok(Some(run))
+    }
+
+    /// Returns `true` if the entries at these positions are all marks of what was refused.
+    async fn has_only_refusals(&self, positions: std::ops::Range<u64>) -> Result<bool, BoxError> {
+        let is_refusal = |entry: &Entry| matches!(entry.content, EntryContent::Refused(_));
+        let mut start = positions.start;
+        while start < positions.end {
+            // There may be a long conversation.
+            let end = positions.end.min(start + REFUSALS);
+            if !self.entries(start..end).await?.iter().all(is_refusal) {
+                return Ok(false);
+            }
+            start = end;
+        }
+        Ok(start == positions.end)
+    }
+
     /// Returns the latest entries of the record, oldest first: items, and marks of what was refused.
     /// Turns that were undone are not among them.
     ///
     /// # Errors
     /// The store's error.
     pub async fn record(&self, limit: impl Into<Option<usize>>) -> Result<Vec<Entry>, BoxError> {
-        let Some(head) = self.head().await? else {
+        let Some((_, current)) = self.current_state().await? else {
             return Ok(Vec::new());
         };
-        let (state, at) = self.state_at(&head, head.revision.next).await?;
-        let current = state.extended(at, head.first, head.revision.next);
         let is_recorded = |content: &EntryContent| {
             matches!(content, EntryContent::Item(_) | EntryContent::Refused(_))
         };
@@ -150,8 +229,8 @@ impl Conversation {
         self.store().read_dyn(&self.id, positions).await
     }
 
-    /// Takes back the last message: the run that it began, with all turns and tool calls. Returns
-    /// `false` if there is nothing to take back.
+    /// Takes back the last message: the run that it began, with all turns and tool calls, and what the
+    /// application has added to that. Returns `false` if there is nothing to take back.
     ///
     /// The record keeps what was taken back; [`Conversation::rewind`] leads there again.
     ///
@@ -164,24 +243,11 @@ impl Conversation {
             let is_whole = entries.len() < limit;
             // A refused message is no part of the conversation.
             entries.retain(|entry| matches!(entry.content, EntryContent::Item(_)));
-            let run = entries.last().map(|last| last.run.clone());
-            let made_before = entries
-                .iter()
-                .rposition(|entry| run.as_ref() != Some(&entry.run));
+            let first = last_message(&entries);
             // The run may have begun before the entries that were read.
-            if made_before.is_none() && !is_whole {
+            if first == 0 && !is_whole {
                 limit *= 2;
                 continue;
-            }
-            let mut first = made_before.map_or(0, |index| index + 1);
-            if run.as_deref() == Some("") {
-                // Of no run: the last message of the user begins what is taken back.
-                let is_message = |entry: &Entry| {
-                    let role = entry.content.item().and_then(Item::role);
-                    role.as_deref() == Some("user")
-                };
-                let message = entries.iter().rposition(is_message);
-                first = message.unwrap_or(first).max(first);
             }
             let Some(first) = entries.get(first) else {
                 return Ok(false);
@@ -208,9 +274,13 @@ impl Conversation {
             return Err(ConversationError::no_such_position(&self.id, position, known).into());
         }
         let around = self
-            .entries(position.saturating_sub(1)..position + 1)
+            .entries(position.saturating_sub(1)..position.saturating_add(1))
             .await?;
+        // A mark of what was refused is committed by itself.
+        let is_mark = |entry: &Entry| matches!(entry.content, EntryContent::Refused(_));
         if let [before, after] = &*around
+            && !is_mark(before)
+            && !is_mark(after)
             && before.run == after.run
             && !before.run.is_empty()
             && (before.turn == after.turn || after.turn <= 1)
@@ -236,15 +306,25 @@ impl Conversation {
     ) -> Result<Self, BoxError> {
         let before = before.into();
         let mut exported = self.export().await?;
+        let first = exported.entries.first().map_or(0, |entry| entry.position);
+        let end = exported
+            .entries
+            .last()
+            .map_or(0, |entry| entry.position + 1);
+        if let Some(before) = before
+            && !(first..=end).contains(&before)
+        {
+            let error = ConversationError::no_such_position(&self.id, before, first..end);
+            return Err(error.into());
+        }
         exported.details = Some(self.details_of_fork(exported.details.as_deref(), before)?);
         let fork = self.conversations.get(id);
         fork.import(&exported).await?;
-        if let Some(before) = before {
-            let first = exported.entries.first().map_or(0, |entry| entry.position);
-            if let Err(error) = fork.rewind(before.saturating_sub(first)).await {
-                self.conversations.delete(&fork.id).await?;
-                return Err(error);
-            }
+        if let Some(before) = before
+            && let Err(error) = fork.rewind(before - first).await
+        {
+            self.conversations.delete(&fork.id).await?;
+            return Err(error);
         }
         Ok(fork)
     }
@@ -263,19 +343,24 @@ impl Conversation {
     }
 
     /// Sets the time after which [`Conversations::delete_expired`] deletes the conversation; `None` is
-    /// never.
+    /// never. Runs that are under way go on.
     ///
     /// # Errors
     /// The store's error, or a conflict with another writer.
     pub async fn expire_at(&self, time: impl Into<Option<SystemTime>>) -> Result<(), BoxError> {
-        let Some(head) = self.head().await? else {
-            return Err(ConversationError::not_found(&self.id).into());
-        };
-        let (state, at) = self.state_at(&head, head.revision.next).await?;
-        let state = state.extended(at, head.first, head.revision.next);
-        let mut commit = self.state_commit(&head, &state)?;
-        commit.expires = Some(time.into());
-        self.commit(commit).await
+        let time = time.into();
+        for _ in 0..EXPIRY_ATTEMPTS {
+            let Some(head) = self.head().await? else {
+                return Err(ConversationError::not_found(&self.id).into());
+            };
+            // Without entries, so that a run that is under way can commit its turn.
+            let mut commit = Commit::new(Expected::At(head.revision), Vec::new());
+            commit.expires = Some(time);
+            if let Committed::At(_) = self.store().commit_dyn(&self.id, commit).await? {
+                return Ok(());
+            }
+        }
+        Err(ConversationError::conflict(&self.id).into())
     }
 
     /// Takes or extends the lease of the conversation.
@@ -292,24 +377,14 @@ impl Conversation {
         self.conversations.store()
     }
 
-    async fn change_state(&self, change: impl FnOnce(&mut State)) -> Result<(), BoxError> {
-        match self.head().await? {
-            Some(head) => {
-                let (state, at) = self.state_at(&head, head.revision.next).await?;
-                let mut state = state.extended(at, head.first, head.revision.next);
-                change(&mut state);
-                self.commit_state(&head, state).await
-            }
-            None => {
-                let mut state = State::default();
-                change(&mut state);
-                let agent = state.agent.clone();
-                let entry = Entry::new(state_content(&state)?);
-                let mut commit = Commit::new(Expected::New, vec![entry]);
-                commit.agent = Some(agent);
-                self.commit(commit).await
-            }
-        }
+    /// The head, and the state with everything that follows it.
+    async fn current_state(&self) -> Result<Option<(Head, State)>, BoxError> {
+        let Some(head) = self.head().await? else {
+            return Ok(None);
+        };
+        let (state, at) = self.state_at(&head, head.revision.next).await?;
+        let current = state.extended(at, head.first, head.revision.next);
+        Ok(Some((head, current)))
     }
 
     async fn commit_state(&self, head: &Head, state: State) -> Result<(), BoxError> {
@@ -331,13 +406,21 @@ impl Conversation {
         }
     }
 
-    /// The items of the record with their positions.
-    async fn items(&self, limit: Option<usize>) -> Result<Vec<(u64, Item)>, BoxError> {
-        let Some(head) = self.head().await? else {
-            return Ok(Vec::new());
-        };
-        let (state, at) = self.state_at(&head, head.revision.next).await?;
-        let current = state.extended(at, head.first, head.revision.next);
+    /// Returns `true` if the view has something in place of entries up to `position`.
+    async fn is_replaced(&self, state: &State, position: u64) -> Result<bool, BoxError> {
+        let later = state.view.since(position);
+        let is_replacement =
+            |content: &EntryContent| matches!(content, EntryContent::Replacement(_));
+        let found = self.read_ranges(&later, Some(1), is_replacement).await?;
+        Ok(!found.is_empty())
+    }
+
+    /// The items of a state's record with their positions.
+    async fn items(
+        &self,
+        current: &State,
+        limit: Option<usize>,
+    ) -> Result<Vec<(u64, Item)>, BoxError> {
         let is_item = |content: &EntryContent| matches!(content, EntryContent::Item(_));
         let entries = self.read_ranges(&current.record, limit, is_item).await?;
         let items = entries.into_iter().filter_map(|entry| {
@@ -346,6 +429,31 @@ impl Conversation {
         });
         Ok(items.collect())
     }
+}
+
+/// The index of the first entry of the last message: of the run that it began, or of what the application
+/// has added after the message. 0 if it begins before the entries.
+fn last_message(entries: &[Entry]) -> usize {
+    let is_message = |entry: &Entry| {
+        let role = entry.content.item().and_then(Item::role);
+        role.as_deref() == Some("user")
+    };
+    let mut end = entries.len();
+    while let Some(last) = entries[..end].last() {
+        let before = entries[..end]
+            .iter()
+            .rposition(|entry| entry.run != last.run);
+        let first = before.map_or(0, |index| index + 1);
+        if !last.run.is_empty() {
+            return first;
+        }
+        if let Some(message) = entries[first..end].iter().rposition(is_message) {
+            return first + message;
+        }
+        // It continues what was said before.
+        end = first;
+    }
+    0
 }
 
 fn state_content(state: &State) -> Result<EntryContent, BoxError> {
@@ -357,7 +465,10 @@ fn state_content(state: &State) -> Result<EntryContent, BoxError> {
 /// [`HistoryPolicy::Reference`](crate::run::HistoryPolicy::Reference) use it.
 impl Session for Conversation {
     async fn load(&self, limit: Option<usize>) -> Result<Items, BoxError> {
-        let items = self.items(limit).await?;
+        let Some((_, current)) = self.current_state().await? else {
+            return Ok(Items::new());
+        };
+        let items = self.items(&current, limit).await?;
         Ok(items.into_iter().map(|(_, item)| item).collect())
     }
 
@@ -371,15 +482,22 @@ impl Session for Conversation {
     }
 
     async fn pop(&self) -> Result<Option<Item>, BoxError> {
-        let Some((position, item)) = self.items(Some(1)).await?.pop() else {
+        let Some((head, state)) = self.current_state().await? else {
             return Ok(None);
         };
-        self.change_state(|state| {
-            state.extends = None;
-            state.record.remove(position);
-            state.view.remove(position);
-        })
-        .await?;
+        let Some((position, item)) = self.items(&state, Some(1)).await?.pop() else {
+            return Ok(None);
+        };
+        let mut state = state.listed();
+        state.record.remove(position);
+        state.view.remove(position);
+        if self.is_replaced(&state, position).await? {
+            // As it was before the handoff or the summary.
+            let (before, at) = self.state_at(&head, position).await?;
+            state = before.extended(at, head.first, position).listed();
+            state.previous = head.state;
+        }
+        self.commit_state(&head, state).await?;
         Ok(Some(item))
     }
 

@@ -14,16 +14,29 @@ macro_rules! update_span {
     };
 }
 
+pub(crate) mod agent_parts;
+mod approvals;
+mod budgets;
+mod compaction;
 mod conversation;
+mod conversation_team;
+mod edges;
+mod fan_out;
 mod guardrails;
 mod handoff;
+mod handoff_decision;
+mod handoff_input;
 mod held_events;
 mod hooks;
 mod model_attempts;
 mod model_call;
+mod people;
 mod session;
 mod spans;
 mod tool_calls;
+mod tool_failures;
+mod tool_guardrails;
+pub(crate) mod ways_back;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,8 +56,12 @@ use crate::items::{Item, RunItem};
 use crate::model::{AddedUsage, CacheGroup};
 use crate::offered_tools::Offer;
 use crate::run::model_response::{EmptyOutput, ResponseRules};
+use crate::run::resumption::Claim;
+use crate::run::turn::CallKey;
 use crate::run::{Run, Step, agent_keys};
-use crate::runner::{RunConfig, RunProblem, RunResult, Surroundings, blocked_output_text};
+use crate::runner::{
+    RunConfig, RunProblem, RunResult, SharedLimits, Surroundings, blocked_output_text,
+};
 use crate::stream::channel::EventChannel;
 use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::tool::OuterToolCall;
@@ -62,8 +79,8 @@ pub(super) struct Driver<C> {
     context: Arc<C>,
     /// Usage that is not counted in the run yet.
     added_usage: AddedUsage,
-    /// The tool call that the run lies inside of.
-    outer_call: Option<Arc<OuterToolCall>>,
+    /// The call that the run lies inside of, where it is inside one.
+    outer: Option<Box<OuterCall>>,
     trace: TraceHandle,
     /// Set if the trace is that of a run or an application around this run.
     is_inside_trace: bool,
@@ -80,18 +97,30 @@ pub(super) struct Driver<C> {
     offer: Option<Offer>,
     /// Items that a filter on model calls has left out of the request in progress, where the provider
     /// keeps the conversation.
-    left_out: Vec<Item>,
+    left_out: Option<Box<LeftOut>>,
     events: Option<EventChannel>,
     /// The stored conversation, once it is loaded.
     conversation: Option<Box<AttachedConversation>>,
     lease: Option<Box<Lease>>,
     /// Events that wait for the verdict of output guardrails.
     held: HeldEvents,
-    /// Keys of the items of this turn that listeners were notified of.
-    reported: FxHashSet<usize>,
+    /// Keys of the items of this turn that listeners were notified of, where there are any.
+    reported: Option<Box<FxHashSet<usize>>>,
     /// The number of the turn in progress.
     turn: u32,
+    /// The claim to resume the run from its last wait, while what was decided is carried out.
+    claim: Option<Box<Claim>>,
 }
+
+/// The call that a run lies inside of.
+struct OuterCall {
+    call: Arc<OuterToolCall>,
+    /// Limits that the run shares with those beside it.
+    limits: Option<Arc<SharedLimits>>,
+}
+
+/// Items that a filter on model calls has left out.
+struct LeftOut(Vec<Item>);
 
 impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) fn new(
@@ -102,8 +131,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         context: Arc<C>,
         outer: &Surroundings,
     ) -> Self {
+        if outer.call.is_some() {
+            run.inherit_standing(&outer.standing);
+        }
         // Version 3 stored only the key.
         run.agent.name = agent.name_arc().clone();
+        run.position.is_person = agent.is_person();
         let around = match config.tracing {
             Tracing::Off => None,
             _ => outer.trace.trace(),
@@ -129,7 +162,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
             is_inside_trace,
             root_span,
             added_usage,
-            outer_call: outer.call.clone(),
+            outer: outer.call.clone().map(|call| {
+                let limits = outer.limits.clone();
+                Box::new(OuterCall { call, limits })
+            }),
             config,
             context,
             is_traced: false,
@@ -138,12 +174,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             task_span: OpenSpan::default(),
             trace_end: TraceEnd::default(),
             offer: None,
-            left_out: Vec::new(),
+            left_out: None,
             events: None,
             conversation: None,
             lease: None,
             held: HeldEvents::default(),
-            reported: FxHashSet::default(),
+            reported: None,
+            claim: None,
         }
     }
 
@@ -197,6 +234,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.save_unless_held_back().await?;
             match self.run.step() {
                 Step::Done(_) => return Ok(()),
+                // Resumed without a decision.
+                Step::AwaitDecision if is_first => return Box::pin(self.resume_agent()).await,
+                Step::AwaitDecision => return Ok(()),
                 Step::CallModel
                     if !is_first
                         && let Some(events) = &self.events
@@ -239,14 +279,30 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !matches!(self.run.step(), Step::CallModel) {
             self.hold_output_back();
         }
-        match self.run.step() {
-            Step::CallModel => self.call_model().await?,
-            Step::RunTools(_) => Box::pin(self.run_tools()).await?,
-            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await?,
-            Step::TakeHandoff(_) => self.take_handoff().await?,
-            Step::Conclude(_) => self.conclude().await?,
-            Step::Done(_) => {}
+        if self.run.approvals.is_some() && !matches!(self.run.step(), Step::AwaitDecision) {
+            Box::pin(self.leave_wait()).await?;
         }
+        let outcome = match self.run.step() {
+            Step::CallModel | Step::Conclude(_) if self.has_edges() => {
+                Box::pin(self.step_with_edges()).await
+            }
+            Step::CallModel if self.config.budgets.is_some() => {
+                Box::pin(self.call_model_within_budgets()).await
+            }
+            Step::CallModel => self.call_model().await,
+            Step::RunTools(_) => Box::pin(self.run_tools()).await,
+            Step::FanOut(_) => Box::pin(self.run_branches()).await,
+            Step::DecideToolUse(_) => Box::pin(self.decide_tool_use()).await,
+            Step::TakeHandoff(_) => self.take_handoff().await,
+            Step::AskPerson => Box::pin(self.ask_person()).await,
+            Step::TakeAnswer(_) => Box::pin(self.take_answer()).await,
+            Step::Conclude(_) => self.conclude().await,
+            Step::Done(_) | Step::AwaitDecision => Ok(()),
+        };
+        if self.run.approvals.is_some() {
+            self.end_wait(outcome.is_ok());
+        }
+        outcome?;
         if self.events.is_some() {
             Box::pin(self.release_unless_output()).await;
         }
@@ -300,7 +356,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
     fn ctx(&self) -> RunContext<C> {
         let usage = *self.run.usage() + self.added_usage.get();
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
-            .inside(self.outer_call.clone())
+            .inside(self.outer.as_ref().map(|outer| outer.call.clone()))
+            .with_received(self.run.received.clone())
+    }
+
+    /// Limits that the run shares with those beside it.
+    fn limits(&self) -> Option<&Arc<SharedLimits>> {
+        self.outer.as_ref()?.limits.as_ref()
+    }
+
+    /// The place of the calls of the current turn.
+    fn call_key(&self) -> CallKey {
+        CallKey {
+            session: self.config.session.clone(),
+            run: self.run.id,
+            turn: self.run.turns(),
+        }
     }
 
     /// Runs user code within a span. `what` names it in the error. Not an `async fn`, whose future
@@ -320,10 +391,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let Some(offer) = &self.offer {
             return Ok(offer.clone());
         }
-        let offer = match Offer::cached(&self.agent, self.config.tool_names) {
+        let in_place = self.agent_in_place();
+        let agent = in_place.as_ref().unwrap_or(&self.agent);
+        let offer = match Offer::cached(agent, self.config.tool_names) {
             Some(offer) => offer,
             None => {
-                let resolve = Offer::resolve(&self.agent, self.ctx(), self.config.tool_names);
+                let resolve = Offer::resolve(agent, self.ctx(), self.config.tool_names);
                 Box::pin(self.run_code(self.parent_span(), "a condition", resolve)).await?
             }
         };
@@ -332,12 +405,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// The settings by which the machine accepts a response.
-    fn response_rules<'a>(agent: &'a Agent<C>, config: &RunConfig<C>) -> ResponseRules<'a> {
+    fn response_rules<'a>(agent: &'a Agent<C>, config: &'a RunConfig<C>) -> ResponseRules<'a> {
         let recovery = config.recovery.as_ref();
         ResponseRules {
             output_type: agent.output_type(),
             unknown_tool: config.unknown_tool,
             omit_reasoning_ids: config.omit_reasoning_ids,
+            handoff_retries: config.handoff_policy.retries,
+            announced: config.handoff_policy.announced.as_ref(),
+            is_announced: false,
             empty_output: match recovery {
                 Some(recovery) if recovery.handles(RunProblem::InvalidOutput) => {
                     EmptyOutput::Reject
@@ -378,13 +454,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.emit(|| EventKind::RunStarted {
             version: STREAM_VERSION,
             agents: agent_keys::names(&self.start),
+            // What guardrails may refuse is not shown before they have passed it.
             input: match self.run.turns() {
-                0 => self.run.input().last_words().map(Cow::into_owned),
+                0 if !self.holds_input_back() && self.run.wait_id().is_none() => {
+                    self.run.input().last_words().map(Cow::into_owned)
+                }
                 _ => None,
             },
         })
         .await;
         self.report_agent().await;
+        let attached = self.conversation.as_ref();
+        if let Some(reason) = attached.and_then(|attached| attached.failed_compaction.clone()) {
+            Box::pin(self.emit(|| EventKind::CompactionFailed { reason })).await;
+        }
     }
 
     async fn report_agent(&self) {
@@ -412,6 +495,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             },
             (Ok(()), Step::Done(output)) => EventKind::RunFinished {
                 output: output.to_value(),
+                turns,
+                usage,
+            },
+            (Ok(()), Step::AwaitDecision) => EventKind::RunInterrupted {
+                interruptions: self.run.interruptions(),
                 turns,
                 usage,
             },
@@ -443,7 +531,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.events.is_none() {
             return Vec::new();
         }
-        let new = items.iter().filter(|item| self.reported.insert(item.key()));
+        let reported = self.reported.get_or_insert_default();
+        let new = items.iter().filter(|item| reported.insert(item.key()));
         new.filter_map(|item| EventKind::of_item(item.clone()))
             .collect()
     }
@@ -453,7 +542,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Vec::new();
         }
         let events = self.item_events(&self.run.items_since(start));
-        self.reported.clear();
+        self.reported = None;
         events
     }
 }

@@ -44,6 +44,10 @@ pub enum ErrorKind {
     Configuration,
     /// The run reached the limit of turns.
     MaxTurns,
+    /// A budget of the run is used up.
+    Budget,
+    /// Agents handed the conversation around in a circle, and a limit on that was reached.
+    HandoffLoop,
     /// An input guardrail tripped.
     InputGuardrail,
     /// An output guardrail tripped.

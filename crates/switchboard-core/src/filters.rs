@@ -30,10 +30,12 @@ mod visible_items;
 
 use std::sync::Arc;
 
-pub use note::note;
+pub(crate) use note::{add_note, payload_text};
+pub use note::{note, payload};
 pub use redact::{InvalidPattern, Redaction, redact_pii};
 pub use summarize::summarize;
 pub(crate) use summarize::write_summary;
+pub(crate) use trim::text_tokens;
 pub use trim::{
     drop_reasoning, estimated_tokens, keep_first_and_last, keep_last, remove_all_tools,
     token_budget, token_budget_by,

@@ -2,12 +2,16 @@
 
 mod builder;
 mod context;
+mod edge;
 mod filter_check;
 pub(crate) mod handoff_prompt;
 mod input_data;
 mod nested_history;
+mod payload_delivery;
 mod tool_names;
+pub(crate) mod ways_back;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,6 +22,7 @@ pub use builder::{
     WithCallback, handoff,
 };
 pub use context::HandoffContext;
+pub use edge::EdgeDecision;
 pub(crate) use filter_check::{FilterInput, InvalidResult};
 pub use input_data::HandoffInputData;
 pub(crate) use input_data::{Orphans, Parts};
@@ -25,13 +30,18 @@ pub use nested_history::{
     HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history,
 };
 pub(crate) use nested_history::{history_links, transcript};
+pub use payload_delivery::PayloadDelivery;
+pub(crate) use payload_delivery::ReceivedPayload;
 pub(crate) use tool_names::MAX_NAME_LEN;
 pub(crate) use tool_names::function_name;
 pub use tool_names::{ToolNames, default_tool_name};
 
+pub(crate) use ways_back::{ReturnTarget, Returning};
+
 pub use handoff_prompt::{HANDOFF_PROMPT, with_handoff_prompt};
 
 use crate::agent::Agent;
+use crate::approval::ApprovalRule;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::condition::Enabled;
 use crate::context::RunContext;
@@ -57,12 +67,19 @@ struct Inner<C> {
     payload: Option<Payload>,
     callback: Option<Arc<Callback<C>>>,
     filter: Option<Filter<C>>,
+    /// The ways in which the payload reaches the next agent.
+    deliveries: Vec<PayloadDelivery>,
     guardrails: Vec<HandoffGuardrail<C>>,
     nest_history: Option<bool>,
     enabled: Enabled<C>,
+    approval: ApprovalRule<HandoffContext<C>>,
     condition_name: Option<Arc<str>>,
+    /// The conditions by which it is taken without the model.
+    edges: edge::EdgeConditions<C>,
     /// The output of the call, instead of the one that the target's name makes.
     transfer_message: Option<Arc<str>>,
+    /// The handoff by which the target hands the conversation back.
+    way_back: Option<Handoff<C>>,
     problem: Option<String>,
 }
 
@@ -76,6 +93,8 @@ pub(crate) enum Target<C> {
     Member(usize),
     /// The agent that code picks.
     Custom(CustomTarget<C>),
+    /// The agent at a place of the conversation.
+    Return(ReturnTarget<C>),
 }
 
 /// Code that picks an agent, and the agents it may pick.
@@ -99,6 +118,25 @@ type Callback<C> =
     dyn Fn(HandoffContext<C>, ParsedPayload) -> Outcome<HandoffDecision> + Send + Sync;
 
 /// The decision of a handoff's callback. `()` converts into [`HandoffDecision::Proceed`].
+///
+/// ```
+/// use switchboard_core::handoff::HandoffDecision;
+/// use switchboard_core::{Agent, handoff};
+///
+/// struct App { billing_is_open: bool }
+///
+/// let billing = Agent::<App>::new("Billing");
+/// let desk = Agent::new("Night desk");
+/// let triage = Agent::new("Triage")
+///     .handoff(handoff(&billing).on_handoff(|ctx| {
+///         if ctx.billing_is_open {
+///             HandoffDecision::Proceed
+///         } else {
+///             HandoffDecision::redirect("Night desk")
+///         }
+///     }))
+///     .handoff(&desk);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandoffDecision {
@@ -107,12 +145,40 @@ pub enum HandoffDecision {
     /// The handoff does not take place: the model gets this reason, and the agent keeps the
     /// conversation.
     Refuse(String),
+    /// Another agent gets the conversation. If the agent that has it has a handoff to that agent, its
+    /// condition, guardrails, approval and callback are asked as if the model had called it.
+    #[non_exhaustive]
+    Redirect {
+        /// The name of the agent, one that the run can reach.
+        to: Arc<str>,
+        /// The payload, instead of the model's.
+        payload: Option<Value>,
+    },
+    /// A person decides; see [`approval`](crate::approval). After an approval the callback is called
+    /// again, and [`HandoffContext::is_approved`] is `true`.
+    AskApproval,
 }
 
 impl HandoffDecision {
     /// Refuses the handoff; the model gets the reason.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Self::Refuse(reason.into())
+    }
+
+    /// Hands the conversation to the agent of this name instead.
+    pub fn redirect(to: impl Into<Arc<str>>) -> Self {
+        Self::Redirect {
+            to: to.into(),
+            payload: None,
+        }
+    }
+
+    /// Hands the conversation to the agent of this name instead, with this payload.
+    pub fn redirect_with(to: impl Into<Arc<str>>, payload: impl Into<Value>) -> Self {
+        Self::Redirect {
+            to: to.into(),
+            payload: Some(payload.into()),
+        }
     }
 }
 
@@ -223,9 +289,18 @@ impl<C> Handoff<C> {
     }
 
     /// The output of the call that takes the conversation to `target`.
-    pub(crate) fn transfer_message<'a>(&'a self, target: &'a Agent<C>) -> &'a str {
-        let own = self.0.transfer_message.as_deref();
-        own.unwrap_or_else(|| target.transfer_message())
+    pub(crate) fn transfer_message<'a>(
+        &'a self,
+        target: &'a Agent<C>,
+        payload: &Value,
+    ) -> Cow<'a, str> {
+        if let Some(own) = &self.0.transfer_message {
+            return Cow::Borrowed(own);
+        }
+        match self.return_message(target, payload) {
+            Some(message) => Cow::Owned(message),
+            None => Cow::Borrowed(target.transfer_message()),
+        }
     }
 
     pub(crate) fn has_given_description(&self) -> bool {
@@ -237,8 +312,17 @@ impl<C> Handoff<C> {
         self.0.tool_name_given
     }
 
+    /// Returns `true` if both are the same handoff.
+    pub(crate) fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn enabled(&self) -> &Enabled<C> {
         &self.0.enabled
+    }
+
+    pub(crate) fn approval(&self) -> &ApprovalRule<HandoffContext<C>> {
+        &self.0.approval
     }
 
     pub(crate) fn guardrails(&self) -> &[HandoffGuardrail<C>] {
@@ -258,7 +342,12 @@ impl<C> Handoff<C> {
         if let Some(problem) = &self.0.problem {
             return Some(problem.clone());
         }
-        self.0.payload.as_ref()?.check_schema().err()
+        let own = self.0.payload.as_ref();
+        let own = own.and_then(|payload| payload.check_schema().err());
+        own.or_else(|| {
+            let problem = self.way_back()?.problem()?;
+            Some(format!("its way back: {problem}"))
+        })
     }
 
     /// Returns `true` if the handoff takes a payload.
@@ -300,11 +389,14 @@ impl<C> Handoff<C> {
 impl_clone! {
     struct Inner<C> {
         spec, tool_name_given, description_given, target, schema, payload, callback,
-        filter, guardrails, nest_history, enabled, condition_name, transfer_message, problem
+        filter, deliveries, guardrails, nest_history, enabled, approval, condition_name, edges,
+        transfer_message, way_back, problem
     }
 }
 
-impl_clone! { enum Target<C> { Agent(agent), Name(name), Member(index), Custom(custom) } }
+impl_clone! {
+    enum Target<C> { Agent(agent), Name(name), Member(index), Custom(custom), Return(target) }
+}
 
 impl_clone! { struct Handoff<C> { 0 } }
 
@@ -321,6 +413,7 @@ pub(crate) fn target<C>(from: &Agent<C>, handoff: &Handoff<C>) -> Option<Agent<C
         Target::Member(index) => from.team()?.member(*index),
         Target::Name(name) => from.team()?.by_name(name),
         Target::Custom(_) => None,
+        Target::Return(target) => target.agent.clone(),
     }
 }
 

@@ -144,7 +144,7 @@ pub struct Transfer<'a, C = ()> {
     pub from: &'a Agent<C>,
     /// The agent that gets it.
     pub to: &'a Agent<C>,
-    /// The model's call.
+    /// The model's call; one that is in no history, if a condition takes the handoff without the model.
     pub call: &'a HandoffCall,
     /// The arguments of the call; an empty object where there are none.
     pub payload: &'a Value,

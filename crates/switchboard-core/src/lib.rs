@@ -46,6 +46,7 @@ mod runner;
 mod seq;
 
 pub mod agent;
+pub mod approval;
 pub mod callback;
 pub mod conversation;
 pub mod error;
@@ -57,6 +58,7 @@ pub mod hooks;
 pub mod items;
 pub mod model;
 pub mod output;
+pub mod people;
 pub mod run;
 pub mod schema;
 pub mod session;
@@ -78,6 +80,15 @@ pub use session::{MemorySession, Session};
 pub use stream::{EventKind, RunStream, StreamEvent};
 pub use team::Team;
 pub use tool::{Json, Tool, ToolContext, tool};
+
+/// The parts of agents for drivers of other machines than [`Run`]. Not part of the public API.
+#[doc(hidden)]
+pub mod __agent_parts {
+    pub use crate::driver::agent_parts::{
+        AgentParts, PartCall, PartFailure, PartResult, error, handoff_parts_of_runs,
+        handoff_target, is_same_guardrail, output_guardrails, parts_of_runs, tool_is_conditional,
+    };
+}
 
 /// Dependencies of the code that `#[tool]` generates, and JSON helpers that the crates of Switchboard
 /// share. Not part of the public API.

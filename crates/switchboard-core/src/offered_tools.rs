@@ -46,15 +46,17 @@ impl Offer {
                 .handoffs()
                 .iter()
                 .all(|edge| edge.enabled().is_always());
-        // A name is resolved by the team, and an agent may be in several.
-        let by_name = |edge: &Handoff<C>| matches!(edge.target(), Target::Name(_));
+        // A name is resolved by the team, and an agent may be in several; a way back by the conversation.
+        let by_name =
+            |edge: &Handoff<C>| matches!(edge.target(), Target::Name(_) | Target::Return(_));
         if !always || agent.handoffs().iter().any(by_name) {
             return None;
         }
         let offer = agent.def.caches.offers[names as usize].get_or_init(|| {
             let tools = 0..agent.tools().len();
             let handoffs = 0..agent.handoffs().len();
-            Self::new(agent, names, tools.collect(), handoffs.collect())
+            let shown = handoffs.filter(|at| !agent.handoffs()[*at].is_hidden());
+            Self::new(agent, names, tools.collect(), shown.collect())
         });
         Some(offer.clone())
     }
@@ -79,7 +81,8 @@ impl Offer {
     ) -> Result<Self, BoxError> {
         let handoffs = agent.handoffs().iter();
         let conditions = handoffs.map(|handoff| handoff.enabled());
-        let handoffs = enabled_at(conditions, agent, &ctx).await?;
+        let mut handoffs = enabled_at(conditions, agent, &ctx).await?;
+        handoffs.retain(|at| !agent.handoffs()[*at].is_hidden());
         Ok(Self::new(agent, names, tools, handoffs))
     }
 
@@ -184,6 +187,11 @@ impl Offer {
         let mut tools = self.hosted.iter().zip(&self.hosted_info);
         let (_, info) = tools.find(|(tool, _)| tool.makes(item_type))?;
         Some(info)
+    }
+
+    /// Returns `true` if the agent has a handoff of this name, enabled or not.
+    pub(crate) fn has_handoff(&self, name: &str) -> bool {
+        self.handoff_names.iter().any(|known| **known == *name)
     }
 
     /// Returns `true` if a call of `name` is a handoff.

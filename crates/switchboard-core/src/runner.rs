@@ -1,24 +1,39 @@
 //! Starting, resuming and stepping runs.
 
+mod announcement;
+mod budgets;
 mod compaction;
 mod fallback_output;
+mod fan_out;
+mod handoff_policy;
 mod run_callbacks;
 mod run_config;
 mod run_policies;
 mod run_result;
 mod settings;
+mod shared_limits;
+mod state_check;
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
+use crate::run::approvals::StandingDecision;
 use crate::run::{Run, agent_keys};
 
 use crate::driver::Driver;
 
 use crate::stream::RunStream;
+pub use announcement::PossibleAnnouncement;
+pub use budgets::{AtBudget, Budget, Budgets, Price};
 pub use compaction::Compaction;
 pub use fallback_output::{Fallback, Recovery, RunFailure, RunProblem};
+pub(crate) use fan_out::Join;
+pub use fan_out::{BranchAnswer, BranchFailures, FanOut};
+pub use handoff_policy::{
+    AnnouncedHandoffs, ApprovalGuardrails, AtLoopLimit, HandoffPolicy, HandoffRetries, LoopLimits,
+    ResumeChecks, SeveralHandoffs,
+};
 pub use run_callbacks::{
     BlockedOutputText, ModelFilter, SessionInput, ToolErrorMessage, ToolErrorText,
 };
@@ -26,9 +41,11 @@ pub(crate) use run_callbacks::{DEFAULT_BLOCKED_OUTPUT, blocked_output_text};
 pub use run_config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
 pub use run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 pub use run_result::{RunResult, RunStatus};
+pub(crate) use shared_limits::SharedLimits;
+pub use state_check::{StateProblem, StateProblemKind, StateProblems};
 
 use crate::agent::Agent;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::items::Input;
 use crate::model::AddedUsage;
 use crate::tool::{OuterToolCall, ToolContext};
@@ -76,6 +93,10 @@ pub(crate) struct Surroundings {
     pub(crate) trace: TraceParent,
     /// That tool call.
     pub(crate) call: Option<Arc<OuterToolCall>>,
+    /// Standing decisions of the run whose tool started this one.
+    pub(crate) standing: Vec<StandingDecision>,
+    /// Limits that the run shares with those beside it.
+    pub(crate) limits: Option<Arc<SharedLimits>>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -124,6 +145,16 @@ impl<C> Runner<C> {
 }
 
 impl<C, S> Runner<C, S> {
+    /// The agent that runs begin with.
+    pub fn agent(&self) -> &Agent<C> {
+        &self.agent
+    }
+
+    /// The settings of the runs.
+    pub fn config(&self) -> &RunConfig<C> {
+        &self.config
+    }
+
     /// Puts the runs inside a tool call of another run: their usage is counted there as well, and
     /// their spans lie under that of the call. Their code can read the call, see
     /// [`RunContext::outer_call`](crate::RunContext::outer_call).
@@ -142,6 +173,8 @@ impl<C, S> Runner<C, S> {
             usage: Some(call.run_context().added().clone()),
             trace: call.trace().clone(),
             call: Some(Arc::new(call.as_outer())),
+            standing: call.standing().to_vec(),
+            limits: None,
         };
         self
     }
@@ -186,10 +219,10 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
 
     /// Creates a run that has not taken a step, to be driven with [`Runner::step`].
     pub fn begin(&self, input: impl Into<Input>) -> Run {
-        Run::new(
-            agent_keys::agent_ref(&self.agent, &self.agent),
-            input.into(),
-        )
+        let agent = agent_keys::agent_ref(&self.agent, &self.agent);
+        let mut run = Run::new(agent, input.into());
+        run.position.is_person = self.agent.is_person();
+        run
     }
 
     /// Takes one step of a run: one model call, one response's tools, one handoff.
@@ -227,7 +260,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     where
         S: ContextSource<C>,
     {
-        let agent = self.find(run)?;
+        let agent = self.take_over(run)?;
         let mut borrowed = BorrowedRun {
             driver: self.driver(run.take(), agent),
             owner: run,
@@ -238,7 +271,8 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     /// Continues a run that stopped or failed.
     ///
     /// The runner must begin with the agent the run began with: the agent that has the conversation
-    /// is found from there by its name. Finished steps are not repeated, nor the callback of a
+    /// is found from there by its name. [`Runner::check_state`] says before whether these agents can go on
+    /// with it. Finished steps are not repeated, nor the callback of a
     /// handoff that failed later, nor tools that ran beside one that failed.
     ///
     /// # Errors
@@ -253,7 +287,7 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
     /// Like [`Runner::resume`], as a stream of events.
     ///
     /// # Errors
-    /// An error if the run's agent cannot be found.
+    /// An error if the agents cannot go on with the run; see [`Runner::check_state`].
     pub fn resume_stream(&self, run: Run) -> Result<RunStream<C>, Error>
     where
         S: ContextSource<C>,
@@ -261,18 +295,79 @@ impl<C: Send + Sync + 'static, S> Runner<C, S> {
         self.continued(run).map(RunStream::new)
     }
 
-    /// The agent that has the conversation.
-    fn find(&self, run: &Run) -> Result<Agent<C>, Error> {
-        agent_keys::find(&self.agent, &run.agent.key).ok_or_else(|| {
-            let message = format!(
-                "the run to resume is with agent \"{}\", which \"{}\" does not lead to; resume it with \
-                 the agents it was begun with (an agent that a custom handoff picks is found only \
-                 if it is listed with candidate)",
-                run.agent.key,
-                self.agent.name()
-            );
-            Error::new(ErrorKind::Configuration, message)
-        })
+    /// Stores the message of a run that was stopped, and the part of the answer that the user has seen. The
+    /// run itself stores whole turns only.
+    ///
+    /// With a [`Conversation`](crate::conversation::Conversation), both are committed as a turn of the run,
+    /// if the conversation is as the run has seen it. Do not resume the run afterwards: its next message
+    /// begins a new one. Returns `false` if there is nothing to store: `shown` is empty, the run has its
+    /// output or waits for a decision, or input guardrails have yet to pass the message.
+    ///
+    /// ```
+    /// use switchboard_core::conversation::Conversations;
+    /// use switchboard_core::model::ModelEvent;
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_core::{Agent, EventKind, Runner, Session};
+    ///
+    /// # futures_util::FutureExt::now_or_never(async {
+    /// let part = ModelEvent::TextDelta { item: "msg".into(), text: "Once upon".into() };
+    /// let agent: Agent = Agent::new("Teller").model(ScriptedModel::new().stream_events([part]));
+    /// let session = Conversations::in_memory().get("customer-42");
+    /// let runner = Runner::new(&agent).session(&session);
+    /// let mut stream = runner.stream("A story, please");
+    /// let mut shown = String::new();
+    /// while let Some(event) = stream.next().await {
+    ///     if let EventKind::TextDelta { text, .. } = event.kind {
+    ///         shown.push_str(&text);
+    ///         stream.stop();
+    ///     }
+    /// }
+    /// let result = stream.finish().await?;
+    /// assert!(runner.store_stopped(result.run(), &shown).await?);
+    /// assert_eq!(session.load(None).await?.len(), 2);
+    /// # Ok::<(), switchboard_core::callback::BoxError>(())
+    /// # }).unwrap().unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The session's error; a
+    /// [`Conflict`](crate::conversation::ConversationErrorKind::Conflict) if another writer was faster. Nothing
+    /// is stored then.
+    pub async fn store_stopped(&self, run: &Run, shown: &str) -> Result<bool, Error>
+    where
+        S: ContextSource<C>,
+    {
+        let mut run = run.clone();
+        let agent = self.take_over(&mut run)?;
+        let mut driver = self.driver(run, agent);
+        Box::pin(driver.store_stopped(shown)).await
+    }
+
+    /// Checks that the agents of the runner can go on with the conversation of its session, without a run.
+    ///
+    /// # Errors
+    /// The error that a run would begin with: a
+    /// [`ConversationError`](crate::conversation::ConversationError) for another team or an agent that is
+    /// gone, or the store's error.
+    pub async fn check_conversation(&self) -> Result<(), Error>
+    where
+        S: ContextSource<C>,
+    {
+        Box::pin(self.start("").check_conversation()).await
+    }
+}
+
+impl<C, S: ContextSource<C>> Runner<C, S> {
+    /// Converts the runner into one that holds its context, so that runners with and without a context have
+    /// one type.
+    pub fn with_shared_context(self) -> Runner<C, Arc<C>> {
+        let context = self.context.context();
+        Runner {
+            agent: self.agent,
+            config: self.config,
+            context,
+            outer: self.outer,
+        }
     }
 }
 
@@ -283,8 +378,8 @@ impl<C: Send + Sync + 'static, S: ContextSource<C>> Runner<C, S> {
     }
 
     /// The driver of a run that stopped or failed.
-    fn continued(&self, run: Run) -> Result<Driver<C>, Error> {
-        match self.find(&run) {
+    fn continued(&self, mut run: Run) -> Result<Driver<C>, Error> {
+        match self.take_over(&mut run) {
             Ok(agent) => Ok(self.driver(run, agent)),
             Err(error) => Err(error.with_run(Box::new(run))),
         }

@@ -1,6 +1,7 @@
 //! JSON schemas of payloads and final outputs: derived from types, made strict, validated against.
 
 mod coerce;
+mod fingerprint;
 mod references;
 mod strict;
 mod work_limit;
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(crate) use fingerprint::fingerprint;
 pub(crate) use strict::empty_object;
 pub use strict::{StrictSchemaError, strict};
 

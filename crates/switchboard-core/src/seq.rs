@@ -127,6 +127,16 @@ impl<T> Seq<T> {
         self.iter().skip(start).cloned().collect()
     }
 
+    /// Keeps the first `len` elements.
+    pub(crate) fn truncate(&mut self, len: usize)
+    where
+        T: Clone,
+    {
+        if len < self.len {
+            *self = self.iter().take(len).cloned().collect();
+        }
+    }
+
     /// This list followed by `other`. This list's storage is shared; the elements of `other` are
     /// cloned.
     pub fn concat(&self, other: &Self) -> Self

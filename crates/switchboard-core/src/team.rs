@@ -262,7 +262,7 @@ impl<C> Members<C> {
                         queue.extend(agent.team().and_then(|team| team.member(*index)));
                     }
                     Target::Custom(custom) => queue.extend(custom.candidates.iter().cloned()),
-                    Target::Name(_) => {}
+                    Target::Name(_) | Target::Return(_) => {}
                 }
             }
             let index = members.agents.len();
@@ -274,7 +274,7 @@ impl<C> Members<C> {
 
     /// Returns the handoff with the index of its target, or the name that is not in the team.
     fn resolve(&self, handoff: &Handoff<C>) -> Result<Handoff<C>, Arc<str>> {
-        if let Target::Custom(_) = handoff.target() {
+        if let Target::Custom(_) | Target::Return(_) = handoff.target() {
             return Ok(handoff.clone());
         }
         let name = &handoff.spec().to;
@@ -304,7 +304,7 @@ impl<C> Members<C> {
                     }
                     Target::Agent(target) => queue.push_back(target.clone()),
                     Target::Custom(custom) => queue.extend(custom.candidates.iter().cloned()),
-                    Target::Name(_) | Target::Member(_) => {}
+                    Target::Name(_) | Target::Member(_) | Target::Return(_) => {}
                 }
             }
             queue.extend(agents_used_as_tools(&agent));

@@ -15,7 +15,7 @@ pub use builder::{ToolBuilder, tool};
 pub(crate) use context::{CallInfo, ProgressReporter};
 pub use context::{OuterToolCall, ToolContext};
 use error::TimedOut;
-pub(crate) use error::ToolNotFound;
+pub(crate) use error::{NotApproved, ToolNotFound};
 pub use error::{ToolError, ToolErrorKind, ToolFailure};
 use futures_timer::Delay;
 use futures_util::future::{Either, select};
@@ -27,11 +27,12 @@ pub use tool_info::{ToolInfo, ToolOrigin};
 use serde_json::Value;
 
 use crate::agent::Agent;
+use crate::approval::ApprovalRule;
 use crate::callback::{Outcome, call};
 use crate::condition::Enabled;
 use crate::guardrail::ToolGuardrail;
-use crate::model::ToolSpec;
-use crate::schema::Payload;
+use crate::model::{ToolInput, ToolSpec};
+use crate::schema::{Payload, fingerprint};
 
 /// A function that an agent's model can call. Clones share it.
 ///
@@ -82,6 +83,7 @@ struct Settings<C> {
     /// The arguments that the code takes, where they are validated.
     arguments: Option<Payload>,
     enabled: Enabled<C>,
+    approval: ApprovalRule<ToolContext<C>>,
     agent: Option<Agent<C>>,
     /// Set if the provider runs the tool.
     hosted: Option<HostedTool>,
@@ -99,6 +101,10 @@ enum OnFailure<C> {
 impl<C> Tool<C> {
     /// The tool's name.
     pub fn name(&self) -> &str {
+        &self.0.settings.spec.name
+    }
+
+    pub(crate) fn name_arc(&self) -> &Arc<str> {
         &self.0.settings.spec.name
     }
 
@@ -129,6 +135,28 @@ impl<C> Tool<C> {
 
     pub(crate) fn enabled(&self) -> &Enabled<C> {
         &self.0.settings.enabled
+    }
+
+    /// The fingerprint of the schema of its input.
+    pub(crate) fn schema_fingerprint(&self) -> String {
+        let spec = self.spec();
+        match &spec.input {
+            ToolInput::Text { format } => {
+                let format = format.as_ref().map(ToString::to_string);
+                fingerprint(&format.unwrap_or_default())
+            }
+            _ => fingerprint(spec.parameters.get()),
+        }
+    }
+
+    /// Returns `true` if the provider runs the tools of this MCP server for it.
+    pub(crate) fn is_of_server(&self, label: &str) -> bool {
+        let hosted = self.0.settings.hosted.as_ref();
+        hosted.is_some_and(|hosted| hosted.config()["server_label"] == *label)
+    }
+
+    pub(crate) fn approval(&self) -> &ApprovalRule<ToolContext<C>> {
+        &self.0.settings.approval
     }
 
     /// The problem with how the tool was built.

@@ -21,6 +21,7 @@ mod batch_tracer;
 mod custom_span;
 mod id;
 mod json_exporter;
+mod last_span;
 mod memory_tracer;
 mod reference_json;
 mod subscriber_tracer;
@@ -37,8 +38,9 @@ pub use batch_tracer::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter,
 pub use custom_span::{CustomSpan, Trace, TraceBuilder};
 pub use id::{InvalidSpanId, SpanId, TraceId};
 pub use json_exporter::JsonExporter;
+pub(crate) use last_span::LastSpan;
 pub use memory_tracer::MemoryTracer;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 pub use trace_handle::TraceParent;
 pub use trace_info::{TraceInfo, TraceSettings};
@@ -47,6 +49,8 @@ pub use tracers::{TracerKey, Tracers};
 use crate::guardrail::GuardrailOutcome;
 use crate::items::{Item, Items};
 use crate::model::Usage;
+use crate::run::HandoffTrigger;
+use crate::stream::HandoffStatus;
 
 /// Receives the spans of runs.
 ///
@@ -228,6 +232,8 @@ pub enum SpanData {
         payload: Option<Value>,
         /// The number of items the next agent gets.
         carried_items: Option<usize>,
+        /// The decision, and what it was made of.
+        details: Box<HandoffDetails>,
     },
     /// A guardrail.
     #[non_exhaustive]
@@ -247,6 +253,56 @@ pub enum SpanData {
         /// The details that the application sets.
         data: Value,
     },
+}
+
+/// The decision on a handoff, and what it was made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HandoffDetails {
+    /// The number of items the next agent would get without a filter; those that it does not get were
+    /// removed.
+    pub of_items: Option<usize>,
+    /// The outcome; `None` if the run failed, or waits for a decision.
+    pub outcome: Option<HandoffStatus>,
+    /// The part that decided against the handoff, led it elsewhere, or asked for it in place of the model.
+    pub decided_by: Option<HandoffDecider>,
+    /// The reason that the model was given, unless sensitive data is excluded.
+    pub reason: Option<String>,
+    /// The agent that was asked for, where the handoff was redirected.
+    pub redirected_from: Option<Arc<str>>,
+    /// The cause of the handoff.
+    pub trigger: HandoffTrigger,
+    /// The span of the model call that asked for it; that of the turn, where a condition took it after one.
+    pub caused_by: Option<SpanId>,
+    /// The policy that decided, by name: that of a guardrail, or of a setting such as `loops.ping_pong`.
+    pub policy: Option<Arc<str>>,
+    /// A hash of the payload, where sensitive data is excluded: equal payloads have equal hashes. It is not
+    /// made to resist attackers who can guess payloads.
+    pub payload_hash: Option<String>,
+    /// The number of tokens that the next agent gets, by the estimate of
+    /// [`filters::estimated_tokens`](crate::filters::estimated_tokens).
+    pub carried_tokens: Option<usize>,
+}
+
+/// The part of a team or a policy that decided against a handoff as the model asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum HandoffDecider {
+    /// A condition that takes the handoff without the model.
+    Condition,
+    /// A guardrail.
+    Guardrail,
+    /// The callback of the handoff.
+    Callback,
+    /// A person.
+    Approval,
+    /// A limit of [`LoopLimits`](crate::run::LoopLimits).
+    LoopLimit,
+    /// The policy for [several handoffs](crate::run::SeveralHandoffs) in one response.
+    SeveralHandoffs,
+    /// The payload or the condition of the handoff, or its callback failed.
+    Failure,
 }
 
 impl SpanData {

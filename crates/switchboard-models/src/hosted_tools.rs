@@ -281,7 +281,8 @@ impl ImageGeneration {
 
 /// The tools of an MCP server that the provider calls itself. Its name is the label of the server.
 ///
-/// By default the provider asks for approval before each call, which ends the run with an error.
+/// By default the provider asks for approval before each call, which interrupts the run until a
+/// person decides (`switchboard_core::approval`).
 /// [`without_approval`](Self::without_approval) trusts the server, or some of its tools.
 ///
 /// ```

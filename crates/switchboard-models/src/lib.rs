@@ -32,6 +32,9 @@
 //! [`WebSearch`], [`FileSearch`], [`CodeInterpreter`], [`ImageGeneration`] and [`HostedMcp`] are tools
 //! that OpenAI runs itself, for agents whose model is a [`ResponsesModel`].
 //!
+//! [`TranscriptionModel`] writes down speech and [`SpeechModel`] speaks texts, for the voice pipeline of
+//! `switchboard-realtime` or by themselves.
+//!
 //! Answers are parsed leniently: unknown items, events and fields are kept. Requests are valid for
 //! the official API, also those of a conversation that other providers took part in. A [`ModelError`]
 //! says what happened and what to do about it. Keys are in no error, log or `Debug` output.
@@ -59,6 +62,7 @@ pub use wire::fuzzing;
 #[cfg(feature = "http")]
 pub use wire::{
     ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, ResponsesModel,
+    SpeechModel, TranscriptionModel,
 };
 
 /// Items for the workspace's other crates. Not part of the public API.

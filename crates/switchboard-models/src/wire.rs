@@ -1,6 +1,7 @@
 //! Models over HTTP.
 
 mod answer_stream;
+mod audio;
 mod chat;
 mod client;
 mod endpoint;
@@ -18,8 +19,10 @@ mod server_errors;
 mod sse;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use answer_stream::{EventReader, answer_stream};
+pub use audio::{SpeechModel, TranscriptionModel};
 pub use chat::ChatModel;
 use client::Call;
 pub use client::{Client, http_client_builder};
@@ -41,7 +44,7 @@ trait Protocol: Clone + Send + Sync + 'static {
     fn client(&self) -> &Client;
 
     /// The address of requests.
-    fn url(&self) -> &Url;
+    fn url(&self) -> &Arc<Url>;
 
     /// The body of a request.
     fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError>;
@@ -53,12 +56,12 @@ trait Protocol: Clone + Send + Sync + 'static {
     fn reader(&self, keeps_raw_usage: bool) -> Self::Reader;
 }
 
-async fn respond(model: &impl Protocol, request: ModelRequest) -> Result<ModelResponse, BoxError> {
-    let answer = match Call::new(model, &request, false) {
+async fn respond(model: &impl Protocol, request: &ModelRequest) -> Result<ModelResponse, BoxError> {
+    let answer = match Call::new(model, request, false) {
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
     };
-    answer.map_err(|error| model.client().report(error, &request))
+    answer.map_err(|error| model.client().report(error, request))
 }
 
 /// Implements a model with the fields `client` and `name` over its [`Protocol`].
@@ -69,7 +72,7 @@ macro_rules! impl_model {
                 &self,
                 request: super::ModelRequest,
             ) -> Result<super::ModelResponse, super::BoxError> {
-                super::respond(self, request).await
+                super::respond(self, &request).await
             }
 
             fn stream(

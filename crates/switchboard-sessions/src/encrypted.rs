@@ -1,13 +1,13 @@
 //! Conversations that are encrypted before a store gets them.
 
 mod error;
-mod keys;
+pub(crate) mod keys;
 mod stored;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
@@ -247,6 +247,10 @@ impl<S: ConversationStore> ConversationStore for EncryptedStore<S> {
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
         self.inner.store.delete(id).await
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        self.inner.store.delete_expired(id, time).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {

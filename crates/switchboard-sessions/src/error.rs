@@ -73,7 +73,6 @@ pub(crate) enum Place {
     /// The path of a file, as text.
     File(String),
     /// The address of a server, without a password.
-    #[allow(dead_code, reason = "only some features have servers")]
     Server(String),
 }
 

@@ -49,6 +49,8 @@ mod postgres;
 pub mod python;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "encryption")]
+mod sealed_run;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -63,5 +65,7 @@ pub use open::open;
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "redis")]
 pub use redis::{RedisOptions, RedisStore};
+#[cfg(feature = "encryption")]
+pub use sealed_run::RunSeal;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Durability, SqliteOptions, SqliteStore};

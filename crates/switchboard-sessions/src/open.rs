@@ -71,7 +71,7 @@ fn place(scheme: &str) -> Place {
     }
 }
 
-#[allow(dead_code, reason = "not called if all features are on")]
+#[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "redis")))]
 fn without_feature(scheme: &str, feature: &str) -> StoreError {
     let message = format!(
         "this program was built without the feature {feature:?}; turn it on for the crate \

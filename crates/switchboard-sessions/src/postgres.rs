@@ -11,7 +11,7 @@ mod statements;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
@@ -258,6 +258,18 @@ impl ConversationStore for PostgresStore {
         let inner = &self.0;
         let name = inner.name(id)?;
         let query = || sqlx::query(inner.statements.delete.sql()).bind(&*name);
+        let deleted = inner.rows(Some(id), query).await;
+        let deleted = deleted.map_err(|error| error.in_conversation(id))?;
+        Ok(!deleted.is_empty())
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        let inner = &self.0;
+        let name = inner.name(id)?;
+        let query = || {
+            let query = sqlx::query(inner.statements.delete_expired.sql());
+            query.bind(&*name).bind(to_millis(time))
+        };
         let deleted = inner.rows(Some(id), query).await;
         let deleted = deleted.map_err(|error| error.in_conversation(id))?;
         Ok(!deleted.is_empty())

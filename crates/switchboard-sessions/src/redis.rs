@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use redis::{FromRedisValue, ScriptInvocation};
 use switchboard_core::callback::BoxError;
@@ -208,6 +208,20 @@ impl Inner {
         entries.collect()
     }
 
+    /// Deletes a conversation; with a time, only if it has expired by then.
+    async fn delete(&self, id: &str, expired: Option<SystemTime>) -> Result<bool, StoreError> {
+        let mut script = self.scripts.delete.prepare_invoke();
+        for key in self.keys(id) {
+            script.key(key);
+        }
+        script.arg(id);
+        if let Some(time) = expired {
+            script.arg(to_millis(time));
+        }
+        let deleted = self.invoke(&script).await;
+        deleted.map_err(|error| error.in_conversation(id))
+    }
+
     /// The heads of conversations, without those that do not exist any more.
     async fn heads(&self, ids: &[String]) -> Result<Vec<Head>, StoreError> {
         let mut heads = Vec::with_capacity(ids.len());
@@ -322,13 +336,11 @@ impl ConversationStore for RedisStore {
     }
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
-        let mut script = self.0.scripts.delete.prepare_invoke();
-        for key in self.0.keys(id) {
-            script.key(key);
-        }
-        script.arg(id);
-        let deleted: Result<bool, _> = self.0.invoke(&script).await;
-        Ok(deleted.map_err(|error| error.in_conversation(id))?)
+        Ok(self.0.delete(id, None).await?)
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        Ok(self.0.delete(id, Some(time)).await?)
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
@@ -190,6 +190,12 @@ impl ConversationStore for SqliteStore {
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
         let name = id.to_owned();
         let write = move |connection: &_| statements::delete(connection, &name);
+        Ok(self.0.threads.write(Some(id), write).await?)
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        let name = id.to_owned();
+        let write = move |connection: &_| statements::delete_expired(connection, &name, time);
         Ok(self.0.threads.write(Some(id), write).await?)
     }
 

@@ -1,5 +1,7 @@
-//! Conditions over the context: `tier in ["premium", "gold"] and not banned`.
+//! Conditions over the context: `tier in ["premium", "gold"] and not banned`. Those for approvals also
+//! refer to the arguments of a call: `arguments.amount > 100`.
 
+mod arguments;
 mod parse;
 
 use std::cmp::Ordering;
@@ -8,8 +10,9 @@ use serde_json::Value;
 
 use crate::context::Context;
 use crate::diagnostics::ExpressionError;
+pub(crate) use arguments::ArgumentNames;
 
-/// A condition: values of the context and literals, compared with `==`, `!=`, `<`, `<=`, `>`, `>=` and
+/// A condition: values of the context, arguments and literals, compared with `==`, `!=`, `<`, `<=`, `>`, `>=` and
 /// `in`, joined with `and`, `or`, `not` and parentheses.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Condition(Expr);
@@ -18,6 +21,8 @@ pub(crate) struct Condition(Expr);
 enum Expr {
     Literal(Value),
     Path(String),
+    /// The path of an argument, without the prefix; empty for all arguments.
+    Argument(String),
     Not(Box<Self>),
     And(Vec<Self>),
     Or(Vec<Self>),
@@ -42,42 +47,107 @@ impl Condition {
     /// Parses a condition. Its paths must exist in the context, and its comparisons must be between
     /// values of one type.
     pub(crate) fn parse(text: &str, context: &Context) -> Result<Self, ExpressionError> {
+        Self::parse_with(text, context, None)
+    }
+
+    /// Parses a condition that may refer to the arguments of a call.
+    pub(crate) fn parse_with(
+        text: &str,
+        context: &Context,
+        arguments: Option<ArgumentNames<'_>>,
+    ) -> Result<Self, ExpressionError> {
         if text.len() > MAX_LENGTH {
             return Err(ExpressionError::new(
                 0..text.len(),
                 "this condition is too long",
             ));
         }
-        parse::parse(text, context).map(Self)
+        parse::parse(text, context, arguments).map(Self)
     }
 
     /// Returns `true` if the condition holds.
     pub(crate) fn holds(&self, context: &Context) -> bool {
-        self.0.holds(context)
+        self.decide(context, &Value::Null) == Some(true)
+    }
+
+    /// Returns `true` if the condition holds for a call with these arguments. `None` if that cannot be
+    /// decided: an argument is of another type than the value it is compared with, or is absent where
+    /// an order is asked for.
+    pub(crate) fn decide(&self, context: &Context, arguments: &Value) -> Option<bool> {
+        self.0.decide(context, arguments)
     }
 }
 
 impl Expr {
-    fn holds(&self, context: &Context) -> bool {
-        self.evaluate(context) == Value::Bool(true)
+    fn decide(&self, context: &Context, arguments: &Value) -> Option<bool> {
+        match self {
+            Self::Not(inner) => Some(!inner.decide(context, arguments)?),
+            Self::And(all) => any(all, false, context, arguments).map(|found| !found),
+            Self::Or(all) => any(all, true, context, arguments),
+            Self::Compare(left, operator, right) => {
+                let is_argument = [left, right].iter().any(|side| side.is_argument());
+                let left = left.evaluate(context, arguments)?;
+                let right = right.evaluate(context, arguments)?;
+                if is_argument && !operator.can_apply(&left, &right) {
+                    return None;
+                }
+                Some(operator.apply(&left, &right))
+            }
+            value => match value.evaluate(context, arguments)? {
+                Value::Bool(value) => Some(value),
+                Value::Null => Some(false),
+                _ if self.is_argument() => None,
+                _ => Some(false),
+            },
+        }
     }
 
-    fn evaluate(&self, context: &Context) -> Value {
-        match self {
+    fn evaluate(&self, context: &Context, arguments: &Value) -> Option<Value> {
+        Some(match self {
             Self::Literal(value) => value.clone(),
             Self::Path(path) => context.get(path).cloned().unwrap_or_default(),
-            Self::Not(inner) => Value::Bool(!inner.holds(context)),
-            Self::And(all) => Value::Bool(all.iter().all(|expr| expr.holds(context))),
-            Self::Or(any) => Value::Bool(any.iter().any(|expr| expr.holds(context))),
-            Self::Compare(left, operator, right) => {
-                let (left, right) = (left.evaluate(context), right.evaluate(context));
-                Value::Bool(operator.apply(&left, &right))
-            }
-        }
+            Self::Argument(path) => arguments::get(arguments, path).cloned().unwrap_or_default(),
+            _ => Value::Bool(self.decide(context, arguments)?),
+        })
+    }
+
+    fn is_argument(&self) -> bool {
+        matches!(self, Self::Argument(_))
     }
 }
 
+/// Returns `true` if one of the conditions is `wanted`; `None` if none is and one cannot be decided.
+fn any(conditions: &[Expr], wanted: bool, context: &Context, arguments: &Value) -> Option<bool> {
+    let mut is_open = false;
+    for condition in conditions {
+        match condition.decide(context, arguments) {
+            Some(holds) if holds == wanted => return Some(true),
+            Some(_) => {}
+            None => is_open = true,
+        }
+    }
+    (!is_open).then_some(false)
+}
+
 impl Operator {
+    /// Returns `true` if the values are of types that can be compared. Null equals nothing, and has
+    /// no order.
+    fn can_apply(self, left: &Value, right: &Value) -> bool {
+        let same_type = |left: &Value, right: &Value| {
+            std::mem::discriminant(left) == std::mem::discriminant(right)
+        };
+        match (self, left, right) {
+            (Self::Equal | Self::NotEqual | Self::In, Value::Null, _)
+            | (Self::Equal | Self::NotEqual | Self::In, _, Value::Null) => true,
+            (Self::Equal | Self::NotEqual, ..) => same_type(left, right),
+            (Self::In, _, Value::Array(items)) => {
+                items.is_empty() || items.iter().any(|item| same_type(left, item))
+            }
+            (Self::In, ..) => false,
+            _ => compare(left, right).is_some(),
+        }
+    }
+
     fn apply(self, left: &Value, right: &Value) -> bool {
         let order = compare(left, right);
         match self {
@@ -199,6 +269,146 @@ mod tests {
         let deep = format!("{}banned{}", "(".repeat(500), ")".repeat(500));
         let error = Condition::parse(&deep, &context()).unwrap_err();
         assert_eq!(error.message, "this condition is nested too deeply");
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "amount": { "type": "number" },
+                "express": { "type": "boolean" },
+                "currency": { "enum": ["EUR", "USD"] },
+                "to": { "type": "object", "properties": { "country": { "type": "string" } } },
+                "tags": { "type": "array" },
+                "note": {},
+            },
+        })
+    }
+
+    fn with_arguments(text: &str) -> Result<Condition, ExpressionError> {
+        let schema = schema();
+        let names = ArgumentNames::of_tool(Some(&schema));
+        Condition::parse_with(text, &context(), Some(names))
+    }
+
+    #[test]
+    fn conditions_on_arguments_are_undecided_where_an_argument_does_not_fit() {
+        let over = "arguments.amount > 100";
+        for (text, arguments, decided) in [
+            (over, json!({ "amount": 100.5 }), Some(true)),
+            (over, json!({ "amount": 100 }), Some(false)),
+            (over, json!({}), None),
+            (over, json!({ "amount": null }), None),
+            (over, json!({ "amount": "5000" }), None),
+            (over, json!("5000"), None),
+            ("arguments.amount > 1 or true", json!({}), Some(true)),
+            ("arguments.amount > 1 and banned", json!({}), Some(false)),
+            ("not (arguments.amount > 1)", json!({}), None),
+            (
+                "arguments.amount > age",
+                json!({ "amount": 42 }),
+                Some(true),
+            ),
+            ("arguments.express", json!({}), Some(false)),
+            ("arguments.express", json!({ "express": true }), Some(true)),
+            ("arguments.express", json!({ "express": "yes" }), None),
+            (
+                "arguments.currency == 'EUR'",
+                json!({ "currency": "EUR" }),
+                Some(true),
+            ),
+            ("arguments.currency == 'EUR'", json!({}), Some(false)),
+            ("arguments.currency != 'EUR'", json!({}), Some(true)),
+            (
+                "arguments.currency == 'EUR'",
+                json!({ "currency": 7 }),
+                None,
+            ),
+            (
+                "arguments.currency in ['EUR']",
+                json!({ "currency": "USD" }),
+                Some(false),
+            ),
+            (
+                "arguments.currency in ['EUR']",
+                json!({ "currency": 7 }),
+                None,
+            ),
+            (
+                "'vip' in arguments.tags",
+                json!({ "tags": ["vip"] }),
+                Some(true),
+            ),
+            ("'vip' in arguments.tags", json!({ "tags": "vip" }), None),
+            (
+                "arguments.to.country == 'DE'",
+                json!({ "to": { "country": "DE" } }),
+                Some(true),
+            ),
+            (
+                "arguments.note.any == 1",
+                json!({ "note": { "any": 1 } }),
+                Some(true),
+            ),
+            ("tier == 'gold'", json!({}), Some(true)),
+        ] {
+            let condition = with_arguments(text).unwrap();
+            assert_eq!(
+                condition.decide(&context(), &arguments),
+                decided,
+                "{text} {arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn conditions_on_arguments_are_checked_against_their_schema() {
+        for (text, at, message) in [
+            (
+                "arguments.amout > 1",
+                "arguments.amout",
+                "the tool has no argument \"amout\"",
+            ),
+            (
+                "arguments.to.city == 'x'",
+                "arguments.to.city",
+                "the tool has no argument \"to.city\"",
+            ),
+            (
+                "arguments.amount.x == 1",
+                "arguments.amount.x",
+                "the tool has no argument \"amount.x\"",
+            ),
+            (
+                "arguments.amount",
+                "arguments.amount",
+                "this is a number, not a condition",
+            ),
+            (
+                "arguments.amount == 'x'",
+                "arguments.amount == 'x'",
+                "a number cannot be compared with text",
+            ),
+            (
+                "arguments == 1",
+                "arguments == 1",
+                "a table cannot be compared with a number",
+            ),
+            (
+                "payload.amount > 1",
+                "payload.amount",
+                "the context has no \"payload.amount\"",
+            ),
+        ] {
+            let error = with_arguments(text).unwrap_err();
+            assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");
+            assert_eq!(error.message, message, "{text}");
+        }
+        let error = Condition::parse("arguments.amount > 1", &context()).unwrap_err();
+        assert_eq!(error.message, "the context has no \"arguments.amount\"");
+        let none = Some(ArgumentNames::of_handoff(None));
+        let error = Condition::parse_with("payload.x == 1", &context(), none).unwrap_err();
+        assert_eq!(error.message, "the handoff has no payload");
     }
 
     proptest! {

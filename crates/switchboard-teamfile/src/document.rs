@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 }
 
 /// A segment of a path into the tree.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
     Field(&'a str),
     Item(usize),

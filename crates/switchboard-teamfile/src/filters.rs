@@ -26,6 +26,7 @@ fn filter<E>(
     Ok(match spec {
         FilterSpec::RemoveAllTools => filters::remove_all_tools(),
         FilterSpec::DropReasoning => filters::drop_reasoning(),
+        FilterSpec::Payload => filters::payload(),
         FilterSpec::NestHistory => filters::nest_history(),
         FilterSpec::RedactPii => filters::redact_pii(),
         FilterSpec::Redact(spec) => match redaction(spec) {

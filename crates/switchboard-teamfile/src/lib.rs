@@ -49,16 +49,21 @@
 //! allow-list, and no model but the offline one. The output of a model is escaped or checked before it
 //! becomes part of a command or a URL; see [`TeamFile`].
 
+mod approval_rules;
+mod approve;
 mod cases;
 mod condition;
 mod context;
+mod cycle_bounds;
 mod diagnostics;
 mod document;
 mod file_refs;
 mod filters;
 mod guardrails;
+mod handoff_rules;
 mod models;
 mod open_team;
+mod policies;
 mod resolve;
 mod schema;
 mod suggest;
@@ -69,6 +74,7 @@ mod tools;
 mod types;
 mod validate;
 
+pub use approval_rules::ApprovalRules;
 pub use cases::Case;
 pub use context::Context;
 pub use diagnostics::{Problem, Problems, Severity};

@@ -38,6 +38,20 @@ pub(crate) fn check_name(
     ))))
 }
 
+/// The name by which a model reports its usage.
+pub(crate) fn name_at_server<'n>(
+    name: &'n str,
+    models: &'n IndexMap<String, ModelSpec>,
+) -> &'n str {
+    if let Some(spec) = models.get(name) {
+        return &spec.name;
+    }
+    let provided = name
+        .strip_prefix("openai/")
+        .or_else(|| name.strip_prefix("chat/"));
+    provided.unwrap_or(name).trim()
+}
+
 /// Creates models by name, each once.
 pub(crate) struct Models<'a> {
     specs: &'a IndexMap<String, ModelSpec>,

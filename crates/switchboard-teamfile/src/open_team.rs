@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::diagnostics::{Problem, Problems, Source};
 use crate::document::{Node, steps};
 use crate::models::Models;
+use crate::policies;
 use crate::resolve::ResolvedTeam;
 use crate::team_builder::TeamBuilder;
 use crate::team_file::TeamFile;
@@ -108,6 +109,15 @@ impl<'a> OpenOptions<'a> {
                 Some((model.map_err(|problem| Problems::one(*problem))?, name))
             }
         };
+        if let Some((model, name)) = &chosen
+            && let Some(budgets) = policies::budgets(resolved)
+            && policies::lacks_price(&budgets, model.name())
+        {
+            let message = format!("a budget limits the cost, and {name:?} has no price");
+            let problem = Problem::without_file("no-price", message);
+            let help = format!("write it under [prices]: {name:?} = {{ input = …, output = … }}");
+            return Err(Problems::one(problem.help(help)));
+        }
         let (team, config) = TeamBuilder {
             resolved,
             root: self.file.root(),
@@ -127,7 +137,7 @@ impl<'a> OpenOptions<'a> {
         };
         let agents = resolved.agents.iter();
         let models = agents.map(|agent| (agent.name.clone(), model_name(agent)));
-        let store = store_address(self.file, &vars)?;
+        let store = store_address(self.file, &vars);
         let team = OpenTeam::new(resolved, team, config, self.context, models.collect())?;
         Ok(OpenTeam { store, ..team })
     }
@@ -178,8 +188,8 @@ pub struct OpenTeam {
     context: Arc<Context>,
     /// The names of the agents' models.
     models: Arc<BTreeMap<String, String>>,
-    /// The address of the store of conversations.
-    store: Option<Arc<str>>,
+    /// The address of the store of conversations, or the problem with it.
+    store: Result<Option<Arc<str>>, Problems>,
 }
 
 impl OpenTeam {
@@ -200,7 +210,7 @@ impl OpenTeam {
             config: Arc::new(config),
             context: Arc::new(context),
             models: Arc::new(models),
-            store: None,
+            store: Ok(None),
         })
     }
 
@@ -236,8 +246,14 @@ impl OpenTeam {
     }
 
     /// The address of the store of conversations, if the file names one. It may hold a password.
-    pub fn store(&self) -> Option<&str> {
-        self.store.as_deref()
+    ///
+    /// # Errors
+    /// An environment variable that the file names for it and that is not set.
+    pub fn store(&self) -> Result<Option<&str>, Problems> {
+        match &self.store {
+            Ok(address) => Ok(address.as_deref()),
+            Err(problems) => Err(problems.clone()),
+        }
     }
 
     /// The context of runs.

@@ -2,8 +2,11 @@
 //! and templates. Everything that fails is a problem with a position.
 
 mod agents;
+mod budgets;
 mod commands;
+mod conversations;
 mod guardrails;
+mod policies;
 mod schemas;
 mod tools;
 mod unused;
@@ -14,18 +17,20 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use switchboard_core::agent::Knowledge;
 
-use crate::condition::Condition;
+use crate::approve::Approve;
+use crate::condition::{ArgumentNames, Condition};
 use crate::context::Context;
 use crate::diagnostics::{ExpressionError, Problem, Problems};
 use crate::document::{Node, Step, steps};
 use crate::file_refs::FileSource;
 use crate::guardrails::Guardrail;
+use crate::handoff_rules::HandoffRules;
 use crate::models;
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::ResolvedTool;
 use crate::types::{
-    AgentSpec, ConversationsSpec, FilterSpec, HandoffTableSpec, ModelSpec, RunSpec, SettingsSpec,
-    TeamSpec,
+    AgentSpec, ApproveSpec, ConversationsSpec, FilterSpec, HandoffTableSpec, ModelSpec, PriceSpec,
+    RunSpec, SettingsSpec, TeamSpec,
 };
 
 /// A team whose references are resolved.
@@ -40,6 +45,7 @@ pub(crate) struct ResolvedTeam {
     pub(crate) tools: IndexMap<String, ResolvedTool>,
     pub(crate) guardrails: IndexMap<String, Guardrail>,
     pub(crate) models: IndexMap<String, ModelSpec>,
+    pub(crate) prices: IndexMap<String, PriceSpec>,
     pub(crate) run: RunSpec,
     pub(crate) name: Option<String>,
     pub(crate) conversations: ConversationsSpec,
@@ -61,6 +67,12 @@ pub(crate) struct ResolvedHandoff {
     pub(crate) spec: HandoffTableSpec,
     pub(crate) payload: Option<Value>,
     pub(crate) when: Option<Condition>,
+    pub(crate) approve: Option<Approve>,
+    pub(crate) rules: Option<HandoffRules>,
+    /// The JSON Schema of the result with which it is handed back.
+    pub(crate) returns: Option<Value>,
+    pub(crate) before_turn: Option<Condition>,
+    pub(crate) after_turn: Option<Condition>,
 }
 
 impl ResolvedTeam {
@@ -81,14 +93,19 @@ impl ResolvedTeam {
             files,
             removed,
             context: &context,
+            redirected_to: redirected_to(&spec),
             problems,
         };
         resolver.check_context_names();
         let start = resolver.start();
         resolver.check_team_fields();
+        resolver.check_conversations();
         let guardrails = resolver.guardrails();
         let tools = resolver.tools();
         let agents = resolver.agents();
+        resolver.check_policies();
+        resolver.check_budgets();
+        resolver.check_redirects();
         resolver.warn_of_unused();
         Self {
             start,
@@ -100,10 +117,16 @@ impl ResolvedTeam {
             model: spec.model,
             settings: spec.settings,
             models: spec.models,
+            prices: spec.prices,
             run: spec.run,
             name: spec.name,
             conversations: spec.conversations,
         }
+    }
+
+    /// The agent of this name.
+    pub(crate) fn agent(&self, name: &str) -> Option<&ResolvedAgent> {
+        self.agents.iter().find(|agent| agent.name == name)
     }
 
     /// The name of an agent's model.
@@ -120,7 +143,16 @@ struct Resolver<'a> {
     /// Names of parts that were removed as invalid. References to them are not reported.
     removed: HashSet<String>,
     context: &'a Context,
+    /// The agents that rules redirect to.
+    redirected_to: HashSet<&'a str>,
     problems: &'a mut Problems,
+}
+
+/// The agents that the rules of handoffs redirect to.
+fn redirected_to(spec: &TeamSpec) -> HashSet<&str> {
+    let handoffs = spec.agents.values().flat_map(AgentSpec::handoff_tables);
+    let rules = handoffs.flat_map(|handoff| &handoff.rules);
+    rules.filter_map(|rule| rule.redirect.as_deref()).collect()
 }
 
 impl Resolver<'_> {
@@ -321,6 +353,28 @@ impl Resolver<'_> {
         Condition::parse(text, self.context)
             .map_err(|error| self.add_expression_error("bad-condition", path, text, error))
             .ok()
+    }
+
+    /// Resolves the rule by which calls wait for a decision.
+    fn approve(
+        &mut self,
+        path: &[Step<'_>],
+        spec: Option<&ApproveSpec>,
+        arguments: ArgumentNames<'_>,
+    ) -> Option<Approve> {
+        match spec? {
+            ApproveSpec::Always(false) => None,
+            ApproveSpec::Always(true) => Some(Approve::Always),
+            ApproveSpec::When(text) => {
+                match Condition::parse_with(text, self.context, Some(arguments)) {
+                    Ok(condition) => Some(Approve::When(condition)),
+                    Err(error) => {
+                        self.add_expression_error("bad-condition", path, text, error);
+                        None
+                    }
+                }
+            }
+        }
     }
 
     /// Reports the problem of a referenced file. `path` leads to the reference.

@@ -19,11 +19,12 @@ pub(crate) fn generate<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Removes null, which TOML does not have, and replaces the number formats of Rust by bounds.
+/// Removes null, which TOML does not have, and empty texts as defaults, and replaces the number formats of Rust by bounds.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            if map.get("default") == Some(&Value::Null) {
+            let is_empty = |default: &Value| default.is_null() || default.as_str() == Some("");
+            if map.get("default").is_some_and(is_empty) {
                 map.shift_remove("default");
             }
             if let Some(Value::Array(types)) = map.get_mut("type") {

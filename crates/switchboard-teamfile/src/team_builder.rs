@@ -4,21 +4,30 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::Value;
 use switchboard_core::agent::ToolUseBehavior;
+use switchboard_core::filters::Filter;
+use switchboard_core::handoff::PayloadDelivery;
 use switchboard_core::model::{ModelHandle, Reasoning, ToolChoice};
 use switchboard_core::output::OutputType;
-use switchboard_core::run::{ActiveAgent, Compaction};
+use switchboard_core::run::{ActiveAgent, Compaction, Exclusive};
 use switchboard_core::{Agent, Handoff, ModelSettings, RunConfig, Team, Tool, handoff};
 
+use crate::approve::Approve;
 use crate::context::Context;
 use crate::diagnostics::{Problem, Problems};
-use crate::document::{Node, steps};
+use crate::document::{Node, Step, steps};
 use crate::filters;
 use crate::guardrails::Guardrail;
+use crate::policies;
 use crate::resolve::{ResolvedAgent, ResolvedHandoff, ResolvedTeam};
 use crate::tools::{SharedClient, ToolError, Vars};
-use crate::types::{ActiveAgentSpec, AfterToolsSpec, SettingsSpec};
+use crate::types::{
+    ActiveAgentSpec, AfterToolsSpec, DeliverSpec, FilterSpec, ReturnSpec, SettingsSpec,
+};
 
 /// Returns the model of a name. Problems have no position.
 pub(crate) type GetModel<'a> = dyn FnMut(&str) -> Result<ModelHandle, Box<Problem>> + 'a;
@@ -45,8 +54,9 @@ impl TeamBuilder<'_> {
             .iter()
             .partition(|agent| agent.name == resolved.start);
         let mut team = Team::new();
+        let mut built = BTreeMap::new();
         for agent in start.into_iter().chain(others) {
-            team = team.agent(self.agent(agent, &tools));
+            team = team.agent(self.agent_once(agent, &tools, &mut built));
         }
         let config = self.run_config();
         self.problems.or_errors()?;
@@ -60,9 +70,7 @@ impl TeamBuilder<'_> {
         let mut tools = BTreeMap::new();
         for (name, tool) in &self.resolved.tools {
             match tool.open(self.folder, self.client.as_mut(), self.vars) {
-                Ok(tool) => {
-                    tools.insert(name.clone(), tool);
-                }
+                Ok(tool) => tools.extend(tool.map(|tool| (name.clone(), tool))),
                 Err(ToolError { header, problem }) => {
                     let span = match header {
                         Some(header) => header_span(self.root, name, header.as_str()),
@@ -75,11 +83,81 @@ impl TeamBuilder<'_> {
         tools
     }
 
+    /// Builds an agent, unless it was built as the agent that a tool asks.
+    fn agent_once(
+        &mut self,
+        resolved: &ResolvedAgent,
+        tools: &BTreeMap<String, Tool<Context>>,
+        built: &mut BTreeMap<String, Agent<Context>>,
+    ) -> Agent<Context> {
+        if let Some(agent) = built.get(&resolved.name) {
+            return agent.clone();
+        }
+        let agent = self.agent(resolved, tools, built);
+        built.insert(resolved.name.clone(), agent.clone());
+        agent
+    }
+
     fn agent(
         &mut self,
         resolved: &ResolvedAgent,
         tools: &BTreeMap<String, Tool<Context>>,
+        built: &mut BTreeMap<String, Agent<Context>>,
     ) -> Agent<Context> {
+        let spec = &resolved.spec;
+        let mut agent = if spec.person {
+            Agent::person(resolved.name.as_str())
+        } else {
+            self.agent_with_model(resolved)
+        };
+        if let Some(instructions) = &resolved.instructions {
+            agent = agent.instructions(instructions.as_str());
+        }
+        if let Some(description) = &spec.description {
+            agent = agent.handoff_description(description.as_str());
+        }
+        if spec.explain_handoffs {
+            agent = agent.explain_handoffs();
+        }
+        // A schema that cannot be used was reported when it was resolved.
+        if let Some(Ok(output)) = resolved.output.clone().map(|schema| {
+            let name = schema["title"].as_str().unwrap_or("JSON").to_owned();
+            OutputType::described_by(&name, schema)
+        }) {
+            agent = agent.output_as(output);
+        }
+        for entry in &resolved.knowledge {
+            agent = agent.knowledge(entry.clone());
+        }
+        let team = self.resolved;
+        for name in &spec.tools {
+            if let Some(tool) = tools.get(name) {
+                agent = agent.tool(tool.clone());
+            } else if let Some(tool) = team.tools.get(name)
+                && let Some(question) = tool.question()
+                && let Some(asked) = team.agent(&question.agent)
+            {
+                let asked = self.agent_once(asked, tools, built);
+                agent = agent.tool(tool.open_question(question, &asked));
+            }
+        }
+        for guardrail in self.guardrails(&spec.input_guardrails) {
+            agent = agent.input_guardrail(guardrail.on_input());
+        }
+        for guardrail in self.guardrails(&spec.output_guardrails) {
+            agent = agent.output_guardrail(guardrail.on_output());
+        }
+        if let Some(policy) = spec.active_agent {
+            agent = agent.active_agent(active_agent(policy));
+        }
+        for (index, handoff) in resolved.handoffs.iter().enumerate() {
+            agent = agent.handoff(self.handoff(&resolved.name, index, handoff));
+        }
+        agent
+    }
+
+    /// An agent with its model, and the settings of it.
+    fn agent_with_model(&mut self, resolved: &ResolvedAgent) -> Agent<Context> {
         let spec = &resolved.spec;
         let team_settings = model_settings(&self.resolved.settings);
         let settings = team_settings.overridden_by(&model_settings(&spec.settings));
@@ -103,40 +181,6 @@ impl TeamBuilder<'_> {
                 self.problems.add_at(*problem, self.root.span_of(path));
             }
         }
-        if let Some(instructions) = &resolved.instructions {
-            agent = agent.instructions(instructions.as_str());
-        }
-        if let Some(description) = &spec.description {
-            agent = agent.handoff_description(description.as_str());
-        }
-        if spec.explain_handoffs {
-            agent = agent.explain_handoffs();
-        }
-        // A schema that cannot be used was reported when it was resolved.
-        if let Some(Ok(output)) = resolved.output.clone().map(|schema| {
-            let name = schema["title"].as_str().unwrap_or("JSON").to_owned();
-            OutputType::described_by(&name, schema)
-        }) {
-            agent = agent.output_as(output);
-        }
-        for entry in &resolved.knowledge {
-            agent = agent.knowledge(entry.clone());
-        }
-        for tool in spec.tools.iter().filter_map(|name| tools.get(name)) {
-            agent = agent.tool(tool.clone());
-        }
-        for guardrail in self.guardrails(&spec.input_guardrails) {
-            agent = agent.input_guardrail(guardrail.on_input());
-        }
-        for guardrail in self.guardrails(&spec.output_guardrails) {
-            agent = agent.output_guardrail(guardrail.on_output());
-        }
-        if let Some(policy) = spec.active_agent {
-            agent = agent.active_agent(active_agent(policy));
-        }
-        for (index, handoff) in resolved.handoffs.iter().enumerate() {
-            agent = agent.handoff(self.handoff(&resolved.name, index, handoff));
-        }
         agent
     }
 
@@ -147,7 +191,11 @@ impl TeamBuilder<'_> {
         resolved: &ResolvedHandoff,
     ) -> Handoff<Context> {
         let spec = &resolved.spec;
-        let mut builder = handoff::<Context>(spec.to.as_str());
+        let mut builder = match spec.return_to {
+            None => handoff::<Context>(spec.to.as_str()),
+            Some(ReturnSpec::Previous) => Handoff::to_previous(),
+            Some(ReturnSpec::Start) => Handoff::to_start(),
+        };
         if let Some(name) = &spec.tool_name {
             builder = builder.tool_name(name.as_str());
         }
@@ -165,18 +213,69 @@ impl TeamBuilder<'_> {
                 .enabled_if(move |ctx, _agent| when.holds(&ctx))
                 .condition_name(text.as_str());
         }
-        let filters = spec.filters.as_deref().unwrap_or_default();
-        match filters::chain(filters, &mut self.model) {
-            Ok(Some(filter)) => builder = builder.filter(filter),
-            Ok(None) => {}
-            Err(problem) => {
-                let path = steps!["agents", agent, "handoffs", index];
-                self.problems.add_at(*problem, self.root.span_of(path));
+        if let Some(approve) = resolved.approve.clone() {
+            builder = match approve {
+                Approve::Always => builder.needs_approval(),
+                approve => builder.needs_approval_if(move |ctx, payload| {
+                    approve.applies(ctx.run_context().state(), &payload)
+                }),
+            };
+        }
+        let at = steps!["agents", agent, "handoffs", index];
+        if let Some(filter) = self.filter(at, spec.filters.as_deref()) {
+            builder = builder.filter(filter);
+        }
+        for way in &spec.deliver {
+            builder = builder.deliver(match way {
+                DeliverSpec::Message => PayloadDelivery::Message,
+                DeliverSpec::Instructions => PayloadDelivery::Instructions,
+                DeliverSpec::Context => PayloadDelivery::Context,
+            });
+        }
+        if let Some(schema) = &resolved.returns {
+            builder = builder.returns_schema(schema.clone());
+            if let Some(filter) = self.filter(at, spec.return_filters.as_deref()) {
+                builder = builder.return_filter(filter);
             }
         }
-        match &resolved.payload {
-            Some(schema) => builder.payload_schema(schema.clone()).build(),
-            None => builder.build(),
+        if let Some(condition) = resolved.before_turn.clone() {
+            builder = builder.before_turn_if(move |ctx, _agent| condition.holds(&ctx));
+        }
+        if let Some(condition) = resolved.after_turn.clone() {
+            builder = builder.after_turn_if(move |ctx, _agent| condition.holds(&ctx));
+        }
+        if spec.hidden {
+            builder = builder.hidden();
+        }
+        let rules = resolved.rules.clone();
+        if let Some(rules) = &rules {
+            builder = builder.guardrail(rules.guardrail(&spec.to));
+        }
+        match (&resolved.payload, rules) {
+            (None, None) => builder.build(),
+            (None, Some(rules)) => builder
+                .on_handoff(move |ctx| rules.decide(ctx.run_context().state(), &Value::Null))
+                .build(),
+            (Some(schema), None) => builder.payload_schema(schema.clone()).build(),
+            (Some(schema), Some(rules)) => builder
+                .payload_schema(schema.clone())
+                .on_handoff(move |ctx, payload| rules.decide(ctx.run_context().state(), &payload))
+                .build(),
+        }
+    }
+
+    /// The chain of these filters, unless it is empty. A problem has the position of the handoff.
+    fn filter(
+        &mut self,
+        at: &[Step<'_>],
+        filters: Option<&[FilterSpec]>,
+    ) -> Option<Filter<Context>> {
+        match filters::chain(filters.unwrap_or_default(), &mut self.model) {
+            Ok(filter) => filter,
+            Err(problem) => {
+                self.problems.add_at(*problem, self.root.span_of(at));
+                None
+            }
         }
     }
 
@@ -209,7 +308,14 @@ impl TeamBuilder<'_> {
                 .conversations
                 .compact_at
                 .map(|tokens| Compaction::new(usize::try_from(tokens).unwrap_or(usize::MAX))),
+            exclusive: self
+                .resolved
+                .conversations
+                .exclusive
+                .map(|seconds| Exclusive::new(Duration::from_secs(seconds.into()))),
             keep_refused: self.resolved.conversations.keep_refused,
+            handoff_policy: policies::handoff_policy(run),
+            budgets: policies::budgets(self.resolved).map(Arc::new),
             ..RunConfig::default()
         };
         config.max_turns = run.max_turns.or(config.max_turns);

@@ -10,6 +10,7 @@ use switchboard_core::Team;
 use switchboard_core::team::{Finding, FindingCode};
 
 use crate::context::Context;
+use crate::cycle_bounds::{Bound, Paths};
 use crate::diagnostics::{Problem, Problems, Severity, Source};
 use crate::document::{Node, steps};
 use crate::file_refs::{self, FileSource};
@@ -145,7 +146,21 @@ impl TeamFile {
     /// [`Team::check`].
     pub fn check(&self) -> Problems {
         let mut problems = self.warnings.clone();
-        for finding in self.team().check() {
+        let paths = Paths::of(&self.resolved);
+        let reached = paths.reached_agents();
+        for mut finding in self.team().check() {
+            match finding.code {
+                // Rules and limits lead to agents without a handoff of the model.
+                FindingCode::Unreachable if reached.contains(finding.agent.as_str()) => continue,
+                FindingCode::UnboundedCycle => match paths.bound_of(&finding.cycle) {
+                    Bound::Firm => continue,
+                    Bound::Progress => {
+                        finding.message.push_str(" while tools run or agents speak");
+                    }
+                    Bound::None => finding.severity = switchboard_core::team::Severity::Warning,
+                },
+                _ => {}
+            }
             problems.add(self.finding_problem(&finding));
         }
         problems.sorted()
@@ -246,7 +261,7 @@ fn advice(finding: &Finding) -> &str {
             "give the handoff a tool_name, or the tool another name, of letters, digits, _ and -"
         }
         FindingCode::UnboundedCycle => {
-            "give one of the handoffs a condition with when, or keep max_turns of [run] low"
+            "set per_edge or handoffs of [run.loops], or give one of the handoffs a condition with when"
         }
         _ => &finding.advice,
     }

@@ -10,7 +10,8 @@ use crate::diagnostics::ExpressionError;
 use crate::suggest::{did_you_mean, quoted_list};
 
 /// Text with placeholders. `{name}` is an argument of the tool, `{context.name}` a value of the
-/// context, `{{` and `}}` are braces.
+/// context, `{call.idempotency_key}` the key of the call, `{payload.name}` a field of the payload by which
+/// the agent got the conversation, `{{` and `}}` are braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Part>);
 
@@ -25,13 +26,24 @@ pub(crate) enum Part {
 pub(crate) enum Placeholder {
     Argument(String),
     Context(String),
+    /// The idempotency key of the call.
+    CallKey,
+    /// A field of the payload by which the agent got the conversation.
+    Payload(String),
 }
+
+/// The placeholder for the idempotency key of the call.
+const CALL_KEY: &str = "call.idempotency_key";
 
 /// The values for placeholders.
 #[derive(Clone, Copy)]
 pub(crate) struct TemplateValues<'a> {
     pub(crate) arguments: &'a Map<String, Value>,
     pub(crate) context: &'a Context,
+    /// The idempotency key of the call.
+    pub(crate) call_key: &'a Value,
+    /// The payload by which the agent got the conversation, or null.
+    pub(crate) payload: &'a Value,
 }
 
 /// The names that placeholders may refer to.
@@ -91,10 +103,13 @@ impl Template {
         self.0.iter().any(is_placeholder)
     }
 
-    /// Returns `true` if it has a placeholder for an argument, which a model chooses.
+    /// Returns `true` if it has a placeholder for an argument, a payload or the call's key, which a model
+    /// chooses all or part of.
     pub(crate) fn has_argument(&self) -> bool {
-        let is_argument = |part: &Part| matches!(part, Part::Placeholder(Placeholder::Argument(_)));
-        self.0.iter().any(is_argument)
+        use Placeholder::{Argument, CallKey, Payload};
+        let is_chosen =
+            |part: &Part| matches!(part, Part::Placeholder(Argument(_) | CallKey | Payload(_)));
+        self.0.iter().any(is_chosen)
     }
 
     /// Returns the placeholder if there is nothing else in the text.
@@ -132,11 +147,20 @@ impl KnownNames<'_> {
                 }
             };
         }
+        if let Some(path) = name.strip_prefix("payload.")
+            && !path.is_empty()
+        {
+            return Ok(Placeholder::Payload(path.to_owned()));
+        }
+        if name == CALL_KEY {
+            return Ok(Placeholder::CallKey);
+        }
         match self.arguments {
             Some(known) if !known.iter().any(|known| known == name) => {
                 let known = || known.iter().map(String::as_str);
                 let help = format!(
-                    "the arguments are {}; values of the context are written {{context.name}}",
+                    "the arguments are {}; values of the context are written {{context.name}}, the key of \
+                     the call {{{CALL_KEY}}}",
                     quoted_list(known())
                 );
                 Err(ExpressionError {
@@ -156,6 +180,11 @@ impl<'a> TemplateValues<'a> {
         let value = match placeholder {
             Placeholder::Argument(name) => self.arguments.get(name),
             Placeholder::Context(path) => self.context.get(path),
+            Placeholder::CallKey => Some(self.call_key),
+            Placeholder::Payload(path) => {
+                let mut names = path.split('.');
+                names.try_fold(self.payload, |value, name| value.get(name))
+            }
         };
         value.filter(|value| !value.is_null())
     }
@@ -174,7 +203,8 @@ impl<'a> TemplateValues<'a> {
 impl Placeholder {
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Argument(name) | Self::Context(name) => name,
+            Self::Argument(name) | Self::Context(name) | Self::Payload(name) => name,
+            Self::CallKey => CALL_KEY,
         }
     }
 }
@@ -205,12 +235,17 @@ mod tests {
         let values = TemplateValues {
             arguments: &arguments,
             context: &context,
+            call_key: &json!("s/1/2/c3"),
+            payload: &json!({ "to": { "city": "Bonn" } }),
         };
         let render = |text: &str| Template::parse(text, names).unwrap().render(values);
         assert_eq!(
             render("{{{number}}}/{context.customer.id}").unwrap(),
             "{7}/C-1"
         );
+        assert_eq!(render("{call.idempotency_key}").unwrap(), "s/1/2/c3");
+        assert_eq!(render("{payload.to.city}").unwrap(), "Bonn");
+        assert_eq!(render("{payload.x}").unwrap_err(), "\"x\" is missing");
         assert_eq!(render("a {note}").unwrap_err(), "\"note\" is missing");
         for (text, at, message) in [
             (
@@ -240,7 +275,7 @@ mod tests {
             let context = Context::default();
             let names = KnownNames { arguments: None, context: &context };
             let arguments = map(json!({ "a": value }));
-            let values = TemplateValues { arguments: &arguments, context: &context };
+            let values = TemplateValues { arguments: &arguments, context: &context, call_key: &Value::Null, payload: &Value::Null };
             let text = Template::parse("<{a}>", names).unwrap().render(values);
             prop_assert_eq!(text.unwrap(), format!("<{value}>"));
         }

@@ -15,9 +15,10 @@ pub(crate) use records::RecordsTool;
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 use switchboard_core::callback::BoxError;
-use switchboard_core::{Tool, ToolContext, tool};
+use switchboard_core::{Agent, Tool, ToolContext, tool};
 pub(crate) use url::UrlTemplate;
 
+use crate::approve::Approve;
 use crate::condition::Condition;
 use crate::context::Context;
 use crate::diagnostics::Problem;
@@ -30,9 +31,13 @@ pub(crate) struct ResolvedTool {
     pub(crate) description: String,
     pub(crate) parameters: Option<Map<String, Value>>,
     pub(crate) when: Option<Condition>,
+    pub(crate) approve: Option<Approve>,
     pub(crate) limits: Limits,
     pub(crate) action: Action,
 }
+
+/// The maximum duration of a call, unless the file sets it.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -45,6 +50,14 @@ pub(crate) enum Action {
     Http(HttpTool),
     Command(CommandTool),
     Records(RecordsTool),
+    Agent(AgentQuestion),
+}
+
+/// A question to an agent of the file.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentQuestion {
+    pub(crate) agent: String,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Looks up an environment variable.
@@ -87,13 +100,13 @@ impl SharedClient {
 
 impl ResolvedTool {
     /// Creates the tool with the environment variables it uses. Without a client, a tool that sends
-    /// requests can be inspected but returns nothing.
+    /// requests can be inspected but returns nothing. `None` for a tool that asks an agent.
     pub(crate) fn open(
         &self,
         folder: &Path,
         client: Option<&mut SharedClient>,
         vars: Vars<'_>,
-    ) -> Result<Tool<Context>, ToolError> {
+    ) -> Result<Option<Tool<Context>>, ToolError> {
         let parameters = match &self.parameters {
             Some(schema) => Value::Object(schema.clone()),
             None => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
@@ -106,8 +119,16 @@ impl ResolvedTool {
         if let Some(when) = self.when.clone() {
             builder = builder.enabled_if(move |ctx, _agent| when.holds(&ctx));
         }
+        if let Some(approve) = self.approve.clone() {
+            builder = match approve {
+                Approve::Always => builder.needs_approval(),
+                approve => builder.needs_approval_if(move |ctx, arguments| {
+                    approve.applies(ctx.run_context().state(), &arguments)
+                }),
+            };
+        }
         let limits = self.limits;
-        Ok(match (&self.action, client) {
+        Ok(Some(match (&self.action, client) {
             (Action::Http(_), None) => {
                 builder.run_checked(parameters, |_ctx, _arguments| String::new())
             }
@@ -115,36 +136,95 @@ impl ResolvedTool {
                 let request = Arc::new(request.open(client.get()?, vars)?);
                 builder.run_checked(parameters, move |ctx, arguments| {
                     let request = request.clone();
-                    async move { request.send(values(&ctx, &arguments)?, limits).await }
+                    async move {
+                        let call = Call::of(&ctx);
+                        request.send(call.values(&ctx, &arguments)?, limits).await
+                    }
                 })
             }
             (Action::Command(command), _) => {
                 let command = Arc::new(command.open(folder, vars));
                 builder.run_checked(parameters, move |ctx, arguments| {
                     let command = command.clone();
-                    async move { command.run(values(&ctx, &arguments)?, limits).await }
+                    async move {
+                        let call = Call::of(&ctx);
+                        command.run(call.values(&ctx, &arguments)?, limits).await
+                    }
                 })
             }
             (Action::Records(records), _) => {
                 let records = records.clone();
                 builder.run_checked(parameters, move |ctx: ToolContext<Context>, arguments| {
-                    records.find(values(&ctx, &arguments)?, limits)
+                    records.find(Call::of(&ctx).values(&ctx, &arguments)?, limits)
                 })
             }
-        })
+            (Action::Agent(_), _) => return Ok(None),
+        }))
+    }
+
+    /// The question, if the tool asks an agent.
+    pub(crate) fn question(&self) -> Option<&AgentQuestion> {
+        match &self.action {
+            Action::Agent(question) => Some(question),
+            _ => None,
+        }
+    }
+
+    /// Creates the tool that asks this agent.
+    pub(crate) fn open_question(
+        &self,
+        question: &AgentQuestion,
+        agent: &Agent<Context>,
+    ) -> Tool<Context> {
+        let mut tool = agent
+            .as_tool(self.name.as_str())
+            .description(self.description.as_str());
+        if let Some(timeout) = question.timeout {
+            tool = tool.timeout(timeout);
+        }
+        if let Some(when) = self.when.clone() {
+            tool = tool.enabled_if(move |ctx, _agent| when.holds(&ctx));
+        }
+        if let Some(approve) = self.approve.clone() {
+            tool = match approve {
+                Approve::Always => tool.needs_approval(),
+                approve => tool.needs_approval_if(move |ctx, arguments| {
+                    approve.applies(ctx.run_context().state(), &arguments)
+                }),
+            };
+        }
+        tool.into()
     }
 }
 
-fn values<'a>(
-    ctx: &'a ToolContext<Context>,
-    arguments: &'a Value,
-) -> Result<TemplateValues<'a>, BoxError> {
-    Ok(TemplateValues {
-        arguments: arguments
-            .as_object()
-            .ok_or("the arguments are not an object")?,
-        context: ctx.run_context().state(),
-    })
+/// The values of a call beside its arguments.
+struct Call {
+    key: Value,
+    payload: Value,
+}
+
+impl Call {
+    fn of(ctx: &ToolContext<Context>) -> Self {
+        Self {
+            key: ctx.idempotency_key().into(),
+            payload: ctx.run_context().handoff_payload().unwrap_or_default(),
+        }
+    }
+
+    fn values<'a>(
+        &'a self,
+        ctx: &'a ToolContext<Context>,
+        arguments: &'a Value,
+    ) -> Result<TemplateValues<'a>, BoxError> {
+        Ok(TemplateValues {
+            arguments: arguments
+                .as_object()
+                .ok_or("the arguments are not an object")?,
+            context: ctx.run_context().state(),
+            call_key: &self.key,
+            payload: &self.payload,
+        })
+    }
 }
 
 /// Converts an output to text, cut to the limit. `is_complete` is `false` if more was not read.

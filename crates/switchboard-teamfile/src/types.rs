@@ -3,10 +3,18 @@
 //! The JSON Schema, against which files are validated, is generated from them. Their doc comments are
 //! its descriptions, which editors and diagnostics show.
 
+mod policies;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+pub(crate) use policies::{
+    AnnouncedSpec, ApprovalGuardrailsSpec, AtBudgetSpec, AtLoopLimitSpec, BranchFailuresSpec,
+    BudgetSpec, DeliverSpec, FanOutSpec, HandoffRuleSpec, LimitSpec, LoopsSpec, PolicySpec,
+    PriceSpec, ResumeChecksSpec, RetriesSpec, ReturnSpec, SeveralHandoffsSpec,
+};
 
 /// A team of agents, with their tools and handoffs.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -44,6 +52,9 @@ pub(crate) struct TeamSpec {
     /// Models at servers, by the name that agents use.
     #[serde(default)]
     pub(crate) models: IndexMap<String, ModelSpec>,
+    /// The prices of models, by the name that agents use, for budgets of cost.
+    #[serde(default)]
+    pub(crate) prices: IndexMap<String, PriceSpec>,
     /// The programs that tools may start.
     #[serde(default)]
     pub(crate) commands: AllowListSpec,
@@ -62,6 +73,9 @@ pub(crate) struct TeamSpec {
 pub(crate) struct AgentSpec {
     /// A description for the models of other agents: when to hand over to this one.
     pub(crate) description: Option<String>,
+    /// If true, a person answers for the agent: the run waits until the person has replied or handed the
+    /// conversation on. A person has no model, instructions and tools.
+    pub(crate) person: bool,
     /// The instructions for the agent's model.
     pub(crate) instructions: Option<TextSpec>,
     /// If true, a paragraph on handoffs and the names of the other agents precedes the instructions.
@@ -87,6 +101,8 @@ pub(crate) struct AgentSpec {
     /// The agent that gets the next message after this one has answered, instead of the setting in
     /// `conversations`.
     pub(crate) active_agent: Option<ActiveAgentSpec>,
+    /// The budget of the agent in one run.
+    pub(crate) budget: Option<BudgetSpec>,
 }
 
 /// Text, or a file that holds it.
@@ -156,30 +172,71 @@ pub(crate) enum HandoffSpec {
     Table(Box<HandoffTableSpec>),
 }
 
-/// A handoff with its options.
+/// A handoff with its options, with exactly one of `to` and `return`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "handoff table")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HandoffTableSpec {
     /// The agent that gets the conversation.
+    #[serde(default)]
     pub(crate) to: String,
+    /// Hands the conversation back, instead of to an agent that is named.
+    #[serde(rename = "return")]
+    pub(crate) return_to: Option<ReturnSpec>,
     /// A description for the model: when to hand over. Without it, the other agent's description.
     pub(crate) description: Option<String>,
     /// The name of the handoff's tool. Without it, `transfer_to_` and the agent's name.
     pub(crate) tool_name: Option<String>,
     /// The JSON Schema of the payload that the model sends along, or a file that holds it.
     pub(crate) payload: Option<SchemaSpec>,
+    /// The ways in which the payload reaches the next agent.
+    #[serde(default)]
+    pub(crate) deliver: Vec<DeliverSpec>,
+    /// The JSON Schema of a result, or a file that holds it: the next agent gets the tool `hand_back`, which
+    /// hands the conversation back with such a result.
+    pub(crate) returns: Option<SchemaSpec>,
+    /// Filters on the items that the agent sees when the conversation is handed back with `returns`.
+    pub(crate) return_filters: Option<Vec<FilterSpec>>,
+    /// The condition on the context under which the handoff is made without the model, before a turn of
+    /// the agent.
+    pub(crate) before_turn: Option<String>,
+    /// The condition on the context under which the handoff is made without the model, after a turn of the
+    /// agent.
+    pub(crate) after_turn: Option<String>,
+    /// If true, the model is not offered the handoff: only `before_turn`, `after_turn` and redirects make it.
+    #[serde(default)]
+    pub(crate) hidden: bool,
     /// Filters on the items that the next agent sees, in this order.
     pub(crate) filters: Option<Vec<FilterSpec>>,
     /// The condition under which the handoff is available, such as
     /// `tier in ["premium", "gold"] and not banned`.
     pub(crate) when: Option<String>,
+    /// If true, a person must approve the handoff. Or the condition under which a person must, such as
+    /// `payload.priority == "urgent"`.
+    pub(crate) approve: Option<ApproveSpec>,
+    /// Rules that refuse the handoff or lead it to another agent. The first one that applies decides,
+    /// before a person is asked.
+    #[serde(default)]
+    pub(crate) rules: Vec<HandoffRuleSpec>,
+    /// The budget of the next agent, as long as it has the conversation by this handoff.
+    pub(crate) budget: Option<BudgetSpec>,
     /// If true, the next agent sees the history as one summary.
     pub(crate) nest_history: Option<bool>,
     /// Checks on the payload and on the items that the next agent would see. One that trips refuses the
     /// handoff and tells the model why.
     #[serde(default)]
     pub(crate) guardrails: Vec<String>,
+}
+
+/// The calls that a person must approve.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "approval")]
+#[serde(untagged)]
+pub(crate) enum ApproveSpec {
+    /// All calls, or none.
+    Always(bool),
+    /// The calls for which a condition holds.
+    When(String),
 }
 
 /// A JSON Schema, or a file that holds it.
@@ -214,6 +271,8 @@ pub(crate) enum FilterSpec {
     KeepFirstAndLast(KeepFirstAndLastSpec),
     /// Keeps the latest items that fit into this many tokens, roughly counted.
     TokenBudget(u32),
+    /// Shows the payload of the handoff to the next agent.
+    Payload,
     /// Adds a note for the next agent.
     Note(String),
     /// Replaces all but the latest items by a model's summary.
@@ -259,7 +318,7 @@ pub(crate) struct SummarizeSpec {
     pub(crate) keep_last: u32,
 }
 
-/// A tool, with exactly one of `http`, `command` and `records`.
+/// A tool, with exactly one of `http`, `command`, `records` and `agent`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "tool")]
 #[serde(deny_unknown_fields)]
@@ -270,32 +329,34 @@ pub(crate) struct ToolSpec {
     pub(crate) parameters: Option<SchemaSpec>,
     /// The condition under which the tool is available.
     pub(crate) when: Option<String>,
+    /// If true, a person must approve each call. Or the condition under which a person must, such as
+    /// `arguments.amount > 100 and tier != "gold"`.
+    pub(crate) approve: Option<ApproveSpec>,
     /// Sends a request to a server.
     pub(crate) http: Option<HttpSpec>,
     /// Runs a program, without a shell.
     pub(crate) command: Option<CommandSpec>,
     /// Looks up a record in a file.
     pub(crate) records: Option<RecordsSpec>,
-    /// The maximum duration of a call.
-    #[serde(default = "default_timeout_seconds")]
+    /// Asks another agent of the file, and answers with its final answer. That agent sees only the
+    /// question; the conversation stays with the one that asks.
+    pub(crate) agent: Option<String>,
+    /// The maximum duration of a call. Without it, 10; for an agent, no limit.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 3600))]
-    pub(crate) timeout_seconds: f64,
+    pub(crate) timeout_seconds: Option<f64>,
     /// The maximum length of the output that the model gets; the rest is cut.
     #[serde(default = "default_max_output_bytes")]
     #[schemars(extend("minimum" = 1, "maximum" = 4194304))]
     pub(crate) max_output_bytes: u32,
 }
 
-fn default_timeout_seconds() -> f64 {
-    10.0
-}
-
 fn default_max_output_bytes() -> u32 {
     16 * 1024
 }
 
-/// A request to a server. `{name}` is replaced by an argument and `{context.name}` by a value of the
-/// context, escaped for the part of the URL or text it stands in.
+/// A request to a server. `{name}` is replaced by an argument, `{context.name}` by a value of the
+/// context, `{payload.name}` by a field of the payload that a handoff has delivered in the context, and
+/// `{call.idempotency_key}` by the key of the call, escaped for the part of the URL or text it stands in.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "http call")]
 #[serde(deny_unknown_fields)]
@@ -359,8 +420,9 @@ pub(crate) struct EnvVarSpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CommandSpec {
     /// The program, which `commands.allow` must have, and its arguments. `{name}` is replaced by an
-    /// argument of the tool and `{context.name}` by a value of the context, within one argument of the
-    /// program.
+    /// argument of the tool, `{context.name}` by a value of the context, `{payload.name}` by a field of the
+    /// payload that a handoff has delivered in the context, and `{call.idempotency_key}` by the key of the
+    /// call, within one argument of the program.
     pub(crate) run: Vec<String>,
     /// The program's standard input, with placeholders like an argument. Without it, nothing.
     pub(crate) stdin: Option<String>,
@@ -519,6 +581,24 @@ pub(crate) struct RunSpec {
     pub(crate) tool_concurrency: Option<u32>,
     /// The number of a session's latest items that a run starts with. Without it, all.
     pub(crate) session_limit: Option<u32>,
+    /// The policy for handoffs and approvals; the fields below change single points of it.
+    pub(crate) policy: PolicySpec,
+    /// The number of failed handoffs that a model is told of.
+    pub(crate) retries: Option<RetriesSpec>,
+    /// Limits on handoffs that go in circles.
+    pub(crate) loops: LoopsSpec,
+    /// The choice among several handoffs in one answer.
+    pub(crate) several_handoffs: Option<SeveralHandoffsSpec>,
+    /// Answers that announce a handoff and do not make it: the model is asked once more to make it.
+    pub(crate) announced_handoffs: Option<AnnouncedSpec>,
+    /// The time at which guardrails look at a call that needs approval.
+    pub(crate) approval_guardrails: Option<ApprovalGuardrailsSpec>,
+    /// The time at which a resumed run is checked.
+    pub(crate) resume_checks: Option<ResumeChecksSpec>,
+    /// The budget of a run.
+    pub(crate) budget: Option<BudgetSpec>,
+    /// The consequence of using up a budget of the run, an agent or a handoff. Without it, the run fails.
+    pub(crate) at_budget: Option<AtBudgetSpec>,
 }
 
 /// Settings of conversations that are stored.
@@ -536,6 +616,9 @@ pub(crate) struct ConversationsSpec {
     /// summary that the agent's model writes. Without it, never.
     #[schemars(extend("minimum" = 1))]
     pub(crate) compact_at: Option<u32>,
+    /// The number of seconds that a run waits for another one with the same conversation, also of another
+    /// program. Without it, of two at once the slower one fails.
+    pub(crate) exclusive: Option<u32>,
     /// Keep what guardrails refuse in the record of the conversation, for review. No model is shown it.
     pub(crate) keep_refused: bool,
 }
@@ -559,6 +642,16 @@ impl AgentSpec {
             HandoffSpec::Table(table) => Some(&**table),
             HandoffSpec::Agent(_) => None,
         })
+    }
+}
+
+impl HandoffSpec {
+    /// The agent that gets the conversation.
+    pub(crate) fn target(&self) -> &str {
+        match self {
+            Self::Agent(name) => name,
+            Self::Table(table) => &table.to,
+        }
     }
 }
 

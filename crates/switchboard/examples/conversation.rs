@@ -1,4 +1,4 @@
-//! What holds for a whole conversation: redacted data stays redacted, a refused message is not stored, the
+//! The promises of a whole conversation: redacted data stays redacted, a refused message is not stored, the
 //! last message can be taken back.
 //!
 //! `cargo run --example conversation`

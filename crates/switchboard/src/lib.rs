@@ -10,14 +10,17 @@ pub use switchboard_core::{
 };
 #[doc(inline)]
 pub use switchboard_core::{
-    agent, callback, conversation, error, filters, guardrail, handle, handoff, hooks, items, model,
-    output, run, schema, session, stream, team, testing, tool, trace,
+    agent, approval, callback, conversation, error, filters, guardrail, handle, handoff, hooks,
+    items, model, output, people, run, schema, session, stream, team, testing, tool, trace,
 };
 // The attribute, beside the function and the module of the same name.
 #[doc(inline)]
 pub use switchboard_macros::tool;
 #[doc(inline)]
 pub use switchboard_models as models;
+#[cfg(feature = "realtime")]
+#[doc(inline)]
+pub use switchboard_realtime as realtime;
 #[cfg(any(
     feature = "sqlite",
     feature = "postgres",
@@ -57,3 +60,13 @@ pub struct Sessions;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/from-javascript.md")]
 pub struct FromJavaScript;
+
+/// The code of the guides is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/production.md")]
+pub struct Production;
+
+/// The code of the guides is compiled and run.
+#[cfg(all(doctest, feature = "realtime"))]
+#[doc = include_str!("../../../docs/realtime.md")]
+pub struct Realtime;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Protocol, fields, list, schema, strict, tools};
 use crate::error::Problem;
+use crate::route::Route;
 use crate::rules::Rules;
 
 pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
@@ -15,7 +16,7 @@ pub(super) fn check(body: &Value, rules: Rules) -> Result<(), Problem> {
     } else {
         Cow::Borrowed(body)
     };
-    schema::check(Protocol::Chat, &plain)?;
+    schema::check(Route::Model(Protocol::Chat), &plain)?;
     check_tool_messages(list(body, "messages"))?;
     let offered = list(body, "tools");
     tools::check_unique(offered.iter().filter_map(|tool| name(tool).as_str()))?;

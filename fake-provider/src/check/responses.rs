@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{Protocol, calls, fields, list, schema, strict, tools};
 use crate::error::Problem;
+use crate::route::Route;
 use crate::rules::Rules;
 
 pub(super) fn check(
@@ -13,7 +14,7 @@ pub(super) fn check(
     open: Result<Vec<String>, Problem>,
 ) -> Result<(), Problem> {
     check_dependent_fields(body)?;
-    schema::check(Protocol::Responses, body)?;
+    schema::check(Route::Model(Protocol::Responses), body)?;
     let input = list(body, "input");
     calls::check(input, &open?)?;
     if rules.item_ids {

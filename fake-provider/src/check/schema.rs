@@ -8,22 +8,29 @@ use serde_json::Value;
 
 use super::Protocol;
 use crate::error::Problem;
+use crate::route::Route;
 
 static RESPONSES: LazyLock<Result<Validator, String>> =
     LazyLock::new(|| compile(include_str!("../../schemas/responses_request.json")));
 static CHAT: LazyLock<Result<Validator, String>> =
     LazyLock::new(|| compile(include_str!("../../schemas/chat_request.json")));
+static SPEECH: LazyLock<Result<Validator, String>> =
+    LazyLock::new(|| compile(include_str!("../../schemas/speech_request.json")));
+static TRANSCRIPTION: LazyLock<Result<Validator, String>> =
+    LazyLock::new(|| compile(include_str!("../../schemas/transcription_request.json")));
 
 fn compile(text: &str) -> Result<Validator, String> {
     let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Validator::new(&schema).map_err(|error| error.to_string())
 }
 
-/// Checks a body against the schema of its protocol.
-pub(super) fn check(protocol: Protocol, body: &Value) -> Result<(), Problem> {
-    let validator = match protocol {
-        Protocol::Responses => &RESPONSES,
-        Protocol::Chat => &CHAT,
+/// Checks a body against the schema of its endpoint.
+pub(super) fn check(route: Route, body: &Value) -> Result<(), Problem> {
+    let validator = match route {
+        Route::Model(Protocol::Responses) => &RESPONSES,
+        Route::Model(Protocol::Chat) => &CHAT,
+        Route::Speech => &SPEECH,
+        Route::Transcriptions => &TRANSCRIPTION,
     };
     let validator = match &**validator {
         Ok(validator) => validator,

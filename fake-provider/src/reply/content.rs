@@ -3,6 +3,9 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+/// The content type of spoken audio.
+pub(crate) const AUDIO: &str = "application/octet-stream";
+
 /// The content of a reply.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {

@@ -40,6 +40,17 @@ impl Response {
 
 /// Opens a connection and sends a request.
 pub(crate) fn send(provider: &FakeProvider, path: &str, key: &str, body: &str) -> TcpStream {
+    send_as(provider, path, key, "application/json", body)
+}
+
+/// Opens a connection and sends a request with a body of another type.
+pub(crate) fn send_as(
+    provider: &FakeProvider,
+    path: &str,
+    key: &str,
+    content_type: &str,
+    body: &str,
+) -> TcpStream {
     let url = provider.url();
     let address = url
         .strip_prefix("http://")
@@ -50,7 +61,7 @@ pub(crate) fn send(provider: &FakeProvider, path: &str, key: &str, body: &str) -
     write!(
         stream,
         "POST /v1/{path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
-         content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+         content-type: {content_type}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();
@@ -59,8 +70,12 @@ pub(crate) fn send(provider: &FakeProvider, path: &str, key: &str, body: &str) -
 
 /// Sends a request and reads the response.
 pub(crate) fn post(provider: &FakeProvider, path: &str, key: &str, body: &Value) -> Response {
+    read(send(provider, path, key, &body.to_string()))
+}
+
+/// Reads the response on a connection.
+pub(crate) fn read(mut stream: TcpStream) -> Response {
     let mut bytes = Vec::new();
-    let mut stream = send(provider, path, key, &body.to_string());
     // A reset connection is a result too.
     let _ = stream.read_to_end(&mut bytes);
     parse(&bytes)

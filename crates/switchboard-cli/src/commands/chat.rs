@@ -1,8 +1,6 @@
 //! `switchboard chat`: a conversation in the terminal.
 
 mod chat_line;
-mod line_reader;
-mod terminal_mode;
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
@@ -10,17 +8,22 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anstyle::Style;
-use switchboard_core::Item;
+use switchboard_core::guardrail::{GuardrailKind, GuardrailOutcome};
 use switchboard_core::items::ItemKind;
+use switchboard_core::{EventKind, Item};
+use switchboard_teamfile::TeamFile;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::open_conversation;
+use super::run::asked_person;
+use crate::approvals::{Approvals, Output};
 use crate::args;
 use crate::atomic_write;
 use crate::conversation::{Conversation, RunOutcome};
 use crate::event_line::EventLine;
 use crate::event_sink::{EventSink as _, JsonLines};
 use crate::failure::{Exit, Failure};
+use crate::line_reader::{LineKind, LineReader, Prompt, ReadLine, ResumeSignal};
 use crate::loaded_team::LoadedTeam;
 use crate::screen::style::{self, BOLD, DIM, Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
@@ -28,21 +31,26 @@ use crate::screen::{Screen, UserMessages};
 use crate::shell;
 use crate::signals::{Signal, Signals};
 use chat_line::{COMMANDS, ChatLine};
-use line_reader::{LineReader, Prompt, ReadLine};
-use terminal_mode::ResumeSignal;
 
 pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
-    let team = LoadedTeam::read(&args.talk.team)?;
-    let (conversation, trace) = open_conversation(team, &args.talk).await?;
+    let file = TeamFile::read(&args.talk.team.team)?;
+    let team = LoadedTeam::load(&file, &args.talk.team.options, &[])?;
+    let approvals = Approvals::new(&args.talk.options.approve, &file, Output::Screen, look)?;
+    let (conversation, trace) = open_conversation(team, &args.talk.options).await?;
+    // Its commands show and delete what is stored, before any message.
+    conversation.check().await?;
     let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
     let (reader, user_messages) = if is_interactive {
-        (LineReader::interactive()?, UserMessages::Typed)
+        let commands = COMMANDS.iter().map(|command| command.name);
+        let reader = LineReader::of_messages(commands.collect())?;
+        (reader, UserMessages::Typed)
     } else {
         (LineReader::piped(), UserMessages::Drawn)
     };
     let screen = Screen::of_stdout(look, conversation.team().names());
     let mut chat = Chat {
         conversation,
+        approvals,
         screen: screen.user_messages(user_messages),
         out: Box::new(anstream::stdout()),
         look,
@@ -64,6 +72,7 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
 /// A chat.
 struct Chat {
     conversation: Conversation,
+    approvals: Approvals,
     screen: Screen,
     /// The output of commands.
     out: Box<dyn Write + Send>,
@@ -106,6 +115,12 @@ impl Chat {
         let mut exit = Exit::Ok;
         let mut was_interrupted = false;
         let mut resume = ResumeSignal::listen()?;
+        if self.conversation.load_waiting().await? {
+            let outcome = self.decide(&mut reader, signals).await?;
+            if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
+                return Ok(exit);
+            }
+        }
         loop {
             let read = tokio::select! {
                 read = reader.next(self.prompt()) => read,
@@ -140,33 +155,74 @@ impl Chat {
             match ChatLine::from(line.as_str()) {
                 ChatLine::Empty => {}
                 ChatLine::Message(message) => {
-                    let outcome = self.send(message, signals).await?;
-                    if reader.is_interactive() {
-                        writeln!(self.out)?;
+                    let sent = self.send(message, &mut reader, signals).await?;
+                    let (outcome, is_storable) = sent;
+                    if is_storable {
+                        reader.store(&line);
                     }
-                    match outcome {
-                        RunOutcome::Finished => {}
-                        // For a pipe, the first failure is the exit code.
-                        RunOutcome::Failed(failed) if !reader.is_interactive() => {
-                            if exit == Exit::Ok {
-                                exit = failed;
-                            }
-                        }
-                        RunOutcome::Failed(_) => {}
-                        RunOutcome::Stopped(Signal::Interrupt) if reader.is_interactive() => {}
-                        RunOutcome::Stopped(signal) => return Ok(signal.exit()),
+                    if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
+                        return Ok(exit);
+                    }
+                }
+                ChatLine::Command(command, _) if command.name == "decide" => {
+                    reader.store(&line);
+                    let outcome = self.decide(&mut reader, signals).await?;
+                    if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
+                        return Ok(exit);
                     }
                 }
                 ChatLine::Command(command, argument) => {
+                    reader.store(&line);
                     if self.command(command.name, argument).await?.is_break() {
                         return Ok(exit);
                     }
                 }
                 ChatLine::Unknown { name, suggestion } => {
+                    reader.store(&line);
                     self.unknown_command(name, suggestion)?;
                 }
             }
         }
+    }
+
+    /// Acts on the outcome of a run. Breaks with the exit code if the chat ends.
+    fn after_run(
+        &mut self,
+        outcome: RunOutcome,
+        reader: &LineReader,
+        first_failure: &mut Exit,
+    ) -> io::Result<ControlFlow<Exit>> {
+        if outcome == RunOutcome::Waiting
+            && let Some(person) = asked_person(&self.conversation)
+        {
+            self.note_in(
+                &format!("{person} is waited for. /decide answers as {person}; a message waits with the others."),
+                &format!("正在等待 {person}。/decide 以 {person} 的身份回答；发出的消息会一起等待。"),
+            )?;
+        } else if outcome == RunOutcome::Waiting {
+            self.note_in(
+                "It waits on. /decide asks again; a message instead tells the model that it was not \
+                 done.",
+                "继续等待。/decide 可再次决定；直接发消息则告诉模型该操作没有执行。",
+            )?;
+        }
+        if reader.is_interactive() {
+            writeln!(self.out)?;
+        }
+        // For a pipe, the first failure is the exit code.
+        let mut fail = |exit: Exit| {
+            if !reader.is_interactive() && *first_failure == Exit::Ok {
+                *first_failure = exit;
+            }
+        };
+        match outcome {
+            RunOutcome::Finished => {}
+            RunOutcome::Waiting => fail(Exit::Waiting),
+            RunOutcome::Failed(failed) => fail(failed),
+            RunOutcome::Stopped(Signal::Interrupt) if reader.is_interactive() => {}
+            RunOutcome::Stopped(signal) => return Ok(ControlFlow::Break(signal.exit())),
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     fn prompt(&self) -> Prompt {
@@ -178,14 +234,60 @@ impl Chat {
         let you = self.look.language.user();
         let styled_you = self.look.paint(BOLD, you);
         Prompt {
+            kind: LineKind::Message,
             raw: format!("{you} → {agent}> "),
             styled: format!("{styled_you} → {styled_agent}> "),
         }
     }
 
-    async fn send(&mut self, message: &str, signals: &mut Signals) -> Result<RunOutcome, Failure> {
+    /// Sends a message. Returns the outcome, and `true` if no guardrail has refused or changed the
+    /// message: its words may be stored.
+    async fn send(
+        &mut self,
+        message: &str,
+        reader: &mut LineReader,
+        signals: &mut Signals,
+    ) -> Result<(RunOutcome, bool), Failure> {
+        let first = self.events.len();
         let mut sink = (&mut self.screen, &mut self.events);
-        self.conversation.send(message, &mut sink, signals).await
+        let outcome = self.conversation.send(message, &mut sink, signals).await?;
+        let outcome = self.settle(outcome, reader, signals).await?;
+        let is_storable = self.events[first..].iter().all(|line| {
+            !matches!(&line.event.kind, EventKind::Guardrail { on: GuardrailKind::Input, result, .. }
+                if result.outcome != GuardrailOutcome::Allowed)
+        });
+        Ok((outcome, is_storable))
+    }
+
+    /// Shows the calls that wait, and decides them.
+    async fn decide(
+        &mut self,
+        reader: &mut LineReader,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
+        // A run that could not go on waits in its session only.
+        if self.conversation.waiting().is_none() && !self.conversation.load_waiting().await? {
+            self.note_in("Nothing waits for a decision.", "没有等待决定的操作。")?;
+            return Ok(RunOutcome::Finished);
+        }
+        let mut sink = (&mut self.screen, &mut self.events);
+        let outcome = self.conversation.show_waiting(&mut sink, signals).await?;
+        self.settle(outcome, reader, signals).await
+    }
+
+    async fn settle(
+        &mut self,
+        outcome: RunOutcome,
+        reader: &mut LineReader,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
+        let mut sink = (&mut self.screen, &mut self.events);
+        let conversation = &mut self.conversation;
+        let reader = Some(reader);
+        let settled = self
+            .approvals
+            .settle(outcome, conversation, reader, &mut sink, signals);
+        settled.await
     }
 
     /// Runs a command. Breaks if the chat ends.

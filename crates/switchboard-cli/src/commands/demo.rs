@@ -6,7 +6,8 @@ use std::time::Duration;
 use switchboard_core::EventKind;
 use switchboard_teamfile::TeamFile;
 
-use super::run::send_all;
+use super::run::Messenger;
+use crate::approvals::Approvals;
 use crate::args;
 use crate::conversation::Conversation;
 use crate::conversation_store::ConversationStore;
@@ -29,18 +30,30 @@ pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> 
     let store = ConversationStore::in_memory();
     let mut conversation = Conversation::new(team, store, None, None).await?;
     let mut signals = Signals::listen()?;
+    let approvals = Approvals::none(look);
     if args.json {
         let mut lines = JsonLines(io::stdout());
-        return send_all(&mut conversation, &demo.messages, &mut lines, &mut signals).await;
+        let mut messenger = Messenger::new(&mut conversation, &approvals, &mut lines, &mut signals);
+        return messenger.send_all(&demo.messages).await;
     }
     let mut out = anstream::stdout();
     let (introduction, (title, commands)) = introduction_and_next_steps(look.language);
     let introduction = wrapped(introduction, look.width, 0, 0);
     writeln!(out, "{}\n", look.paint(DIM, &introduction))?;
     let exit = if args.slowly {
-        send_slowly(&mut conversation, &demo.messages, &mut screen, &mut signals).await?
+        let messages = &demo.messages;
+        send_slowly(
+            &mut conversation,
+            &approvals,
+            messages,
+            &mut screen,
+            &mut signals,
+        )
+        .await?
     } else {
-        send_all(&mut conversation, &demo.messages, &mut screen, &mut signals).await?
+        let mut messenger =
+            Messenger::new(&mut conversation, &approvals, &mut screen, &mut signals);
+        messenger.send_all(&demo.messages).await?
     };
     if exit == Exit::Ok {
         writeln!(out, "\n{}", look.paint(BOLD, title))?;
@@ -54,13 +67,15 @@ pub(super) async fn run(args: &args::Demo, look: Look) -> Result<Exit, Failure> 
 /// Sends one message after the other, and draws each run at the speed of reading.
 async fn send_slowly(
     conversation: &mut Conversation,
+    approvals: &Approvals,
     messages: &[&str],
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     for message in messages {
         let mut lines: Vec<EventLine> = Vec::new();
-        let exit = send_all(conversation, &[message], &mut lines, signals).await?;
+        let mut messenger = Messenger::new(conversation, approvals, &mut lines, signals);
+        let exit = messenger.send_all(&[message]).await?;
         for line in &lines {
             tokio::select! {
                 () = tokio::time::sleep(pause_before(&line.event.kind)) => screen.write(line)?,

@@ -9,10 +9,12 @@ use std::time::Instant;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
-use switchboard_core::EventKind;
+use switchboard_core::approval::Interruption;
 use switchboard_core::stream::HandoffStatus;
+use switchboard_core::{EventKind, Run};
 use switchboard_teamfile::{Case, TeamFile};
 
+use crate::approvals::{self, Approvals, Output};
 use crate::args;
 use crate::conversation::{Conversation, RunOutcome};
 use crate::conversation_store::ConversationStore;
@@ -28,11 +30,12 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     let cases = Case::read_all(&args.cases, &file)?;
     let teams = cases
         .iter()
-        .map(|case| LoadedTeam::load(&file, &args.team, &case.context))
+        .map(|case| LoadedTeam::load(&file, &args.team.options, &case.context))
         .collect::<Result<Vec<_>, _>>()?;
     let began = Instant::now();
     let runs = cases.iter().zip(teams);
-    let runs = runs.map(|(case, team)| run_case(case, team));
+    let approvals = Approvals::new(&args.approve, &file, Output::Json, look)?;
+    let runs = runs.map(|(case, team)| run_case(case, team, &approvals));
     let mut results = stream::iter(runs).buffered(args.jobs.get());
     let names = cases.iter().map(|case| case.name.as_str());
     let table = Table::new(names, look);
@@ -146,7 +149,11 @@ fn print(line: &JsonLine<'_>) -> io::Result<()> {
 }
 
 /// Sends the messages of a case, and checks its expectations.
-async fn run_case(case: &Case, team: LoadedTeam) -> Result<CaseResult, Failure> {
+async fn run_case(
+    case: &Case,
+    team: LoadedTeam,
+    approvals: &Approvals,
+) -> Result<CaseResult, Failure> {
     let began = Instant::now();
     let mut signals = Signals::listen()?;
     let mut lines: Vec<EventLine> = Vec::new();
@@ -155,9 +162,12 @@ async fn run_case(case: &Case, team: LoadedTeam) -> Result<CaseResult, Failure> 
     let mut path = vec![conversation.agent().to_owned()];
     let mut end = CaseEnd::Completed;
     for message in &case.messages {
-        match conversation.send(message, &mut lines, &mut signals).await? {
+        let outcome = conversation.send(message, &mut lines, &mut signals).await?;
+        let (sink, signals) = (&mut lines, &mut signals);
+        let settled = approvals.settle(outcome, &mut conversation, None, sink, signals);
+        match settled.await? {
             RunOutcome::Finished => {}
-            RunOutcome::Failed(_) => break,
+            RunOutcome::Failed(_) | RunOutcome::Waiting => break,
             RunOutcome::Stopped(signal) => {
                 end = CaseEnd::Interrupted(signal);
                 break;
@@ -165,7 +175,13 @@ async fn run_case(case: &Case, team: LoadedTeam) -> Result<CaseResult, Failure> 
         }
     }
     let mut payload = None;
-    let mut failures = Vec::new();
+    let waiting = conversation.waiting().map(Run::interruptions);
+    let waiting = waiting.unwrap_or_default();
+    // A person who has the conversation is an end that a case may expect.
+    let calls = waiting.iter().filter(|call| !approvals::is_person(call));
+    let failure =
+        |call: &Interruption| format!("{} waits for a decision; --approve decides it", call.tool);
+    let mut failures: Vec<String> = calls.map(failure).collect();
     for line in lines {
         match line.event.kind {
             EventKind::Handoff(handoff) if handoff.status == HandoffStatus::Taken => {

@@ -44,6 +44,14 @@ impl Language {
         self.choose(format!("→ {to} ignored"), format!("→ {to} 被忽略"))
     }
 
+    /// A long conversation whose older part could not be replaced by a summary.
+    pub(super) fn not_summarised(self, reason: &str) -> String {
+        self.choose(
+            format!("the long conversation was not summarised: {reason}"),
+            format!("未能为较长的对话生成摘要：{reason}"),
+        )
+    }
+
     /// A guardrail that stopped the run.
     pub(super) fn tripped(self, guardrail: &str) -> String {
         self.choose(
@@ -63,6 +71,53 @@ impl Language {
     /// A run that the user stopped.
     pub(super) fn stopped(self) -> &'static str {
         self.choose("stopped", "已停止")
+    }
+
+    /// Introduces a call that waits for a decision.
+    pub(super) fn waits(self, number: usize, of: usize) -> String {
+        match of {
+            1 => self
+                .choose("waits for a decision:", "等待决定：")
+                .to_owned(),
+            of => self.choose(
+                format!("waits for a decision ({number} of {of}):"),
+                format!("等待决定（{number}/{of}）："),
+            ),
+        }
+    }
+
+    /// Introduces the payload with which a person is asked for an answer.
+    pub(super) fn is_asked(self, by: Option<&str>) -> String {
+        match by {
+            Some(by) => self.choose(
+                format!("is asked for an answer by {by}:"),
+                format!("{by} 请其回答："),
+            ),
+            None => self
+                .choose("is asked for an answer:", "等待回答：")
+                .to_owned(),
+        }
+    }
+
+    /// The agents that a person can hand the conversation to.
+    pub(super) fn may_hand_to(self, names: &str) -> String {
+        self.choose(
+            format!("may hand over to {names}"),
+            format!("可以交给 {names}"),
+        )
+    }
+
+    /// The calls of agents used as tools around a call.
+    pub(super) fn inside(self, calls: &str) -> String {
+        self.choose(format!("inside {calls}"), format!("在 {calls} 之内"))
+    }
+
+    /// The end of shortened arguments that a person decides about.
+    pub(super) fn more_to_decide(self, characters: usize) -> String {
+        self.choose(
+            format!("… ({characters} more characters; answer s to see all, --json shows them)"),
+            format!("…（还有 {characters} 个字符，回答 s 可看全部，--json 也显示）"),
+        )
     }
 
     /// The end of a shortened text.

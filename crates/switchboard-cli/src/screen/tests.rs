@@ -376,3 +376,17 @@ fn a_long_output_of_a_tool_is_shortened() {
     );
     assert!(drawn(&events, None, Language::En).ends_with(&expected));
 }
+
+#[test]
+fn a_message_that_guardrails_have_passed_and_a_summary_that_failed_are_shown() {
+    let fields = json!({"version": 1, "agents": ["Billing"], "at": 0});
+    let events = [
+        event("run_started", fields),
+        event("compaction_failed", json!({"reason": "no route"})),
+        event("input_passed", json!({"input": "Hi"})),
+    ];
+    assert_eq!(
+        drawn(&events, None, Language::En),
+        "           the long conversation was not summarised: no route\nYou      Hi\n"
+    );
+}

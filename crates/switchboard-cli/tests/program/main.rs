@@ -2,16 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+mod approvals;
 mod chat;
 mod command_line;
 mod conversations;
+mod encrypted_sessions;
 mod files;
 mod io_errors;
 mod models;
+mod people;
+#[cfg(unix)]
+mod production;
 mod recordings;
 mod routing;
 mod run;
 mod sessions;
 mod support;
+mod talk;
 #[cfg(unix)]
 mod terminal;

@@ -101,7 +101,10 @@ fn the_picture_in_the_readme_shows_the_current_demo() {
     let events = Folder::new().run(&["demo", "--json"]).events();
     for event in events {
         let shown = match event["type"].as_str().unwrap() {
-            "run_started" => event["input"].as_str().unwrap().to_owned(),
+            "run_started" | "input_passed" => match event["input"].as_str() {
+                Some(input) => input.to_owned(),
+                None => continue,
+            },
             "handoff" => format!(">{}<", event["to"].as_str().unwrap()),
             "tool_started" => format!("{}(", event["tool"].as_str().unwrap()),
             _ => continue,

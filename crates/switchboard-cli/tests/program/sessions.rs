@@ -87,3 +87,55 @@ fn a_session_that_cannot_be_opened_is_an_error_with_advice() {
         ran.stderr
     );
 }
+
+#[test]
+fn the_variable_of_the_store_is_needed_for_a_session_only() {
+    let folder = Folder::new();
+    let store = "[agents.Desk]\n[conversations]\nstore = { env = \"NO_SUCH_STORE\" }\n";
+    folder.write("team.toml", store);
+    let run = ["run", "team.toml", "Hi"];
+    let ran = folder.run(&run);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = folder.run_with_input(&["chat", "team.toml"], "Hi\n");
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let session = [&run[..], &["--session", "tuesday"]].concat();
+    let ran = folder.run(&session);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("no variable NO_SUCH_STORE"), "{ran:?}");
+    let ran = folder.run(&[&session[..], &["--store", "sqlite:here.db"]].concat());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn check_reports_stores_that_do_not_exist_and_summaries_that_are_never_written() {
+    let folder = Folder::new();
+    for (conversations, code, reported) in [
+        (
+            "store = \"mysql://x\"",
+            1,
+            "error[bad-store]: there is no such kind of store",
+        ),
+        (
+            "store = \"postgres://\"",
+            1,
+            "error[bad-store]: this address of a store is incomplete",
+        ),
+        (
+            "compact_at = 5000\n[run]\nsession_limit = 20",
+            1,
+            "warning[no-effect]: this has no effect beside session_limit of [run]",
+        ),
+        (
+            "store = \"rediss://cache\"\ncompact_at = 5000",
+            0,
+            "no problems",
+        ),
+    ] {
+        let team =
+            format!("[agents.Desk]\ninstructions = \"x\"\n[conversations]\n{conversations}\n");
+        folder.write("team.toml", &team);
+        let ran = folder.run(&["check", "team.toml", "--strict"]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.stdout.contains(reported), "{ran:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The program in a pseudo-terminal.
 
+mod approvals;
 mod chat;
 mod looks;
 mod stopping;

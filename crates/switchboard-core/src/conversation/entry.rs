@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::items::{InvalidItem, Item};
 
+/// The beginning of the details of an encrypted conversation.
+const ENCRYPTED_DETAILS: &str = "{\"switchboard_encrypted\":";
+
 /// One entry of a conversation's record.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -43,16 +46,21 @@ pub enum EntryContent {
     /// Input or output that a guardrail refused, as JSON: the guardrail, and the words only if the
     /// application asked to keep them.
     Refused(Arc<str>),
+    /// A run that waits for a person's decision, as JSON; see
+    /// [`Conversation::waiting_run`](super::Conversation::waiting_run).
+    Waiting(Arc<str>),
 }
 
 impl EntryContent {
-    /// The name of the kind of content, as stores write it: `item`, `replacement`, `state`, `refused`.
+    /// The name of the kind of content, as stores write it: `item`, `replacement`, `state`, `refused`,
+    /// `waiting`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Item(_) => "item",
             Self::Replacement(_) => "replacement",
             Self::State(_) => "state",
             Self::Refused(_) => "refused",
+            Self::Waiting(_) => "waiting",
         }
     }
 
@@ -60,7 +68,7 @@ impl EntryContent {
     pub fn as_json(&self) -> &str {
         match self {
             Self::Item(item) | Self::Replacement(item) => item.as_json(),
-            Self::State(json) | Self::Refused(json) => json,
+            Self::State(json) | Self::Refused(json) | Self::Waiting(json) => json,
         }
     }
 
@@ -75,6 +83,7 @@ impl EntryContent {
             "replacement" => Ok(Self::Replacement(Item::from_json(json)?)),
             "state" => Ok(Self::State(json.into())),
             "refused" => Ok(Self::Refused(json.into())),
+            "waiting" => Ok(Self::Waiting(json.into())),
             _ => Err(InvalidEntry(format!("there is no entry of kind {kind:?}"))),
         }
     }
@@ -83,7 +92,7 @@ impl EntryContent {
     pub fn item(&self) -> Option<&Item> {
         match self {
             Self::Item(item) | Self::Replacement(item) => Some(item),
-            Self::State(_) | Self::Refused(_) => None,
+            Self::State(_) | Self::Refused(_) | Self::Waiting(_) => None,
         }
     }
 
@@ -248,6 +257,13 @@ impl Head {
         self.changed = commit.time;
     }
 
+    /// Returns `true` if the details say that the conversation is encrypted. A store that decrypts it
+    /// replaces them. Entries that are encrypted are valid items, which no model must be shown.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        let details = self.details.as_deref();
+        details.is_some_and(|details| details.starts_with(ENCRYPTED_DETAILS))
+    }
+
     /// The number of entries.
     pub fn entries(&self) -> u64 {
         self.revision.next.saturating_sub(self.first)
@@ -313,7 +329,7 @@ impl Commit {
 
     /// Returns `true` if the entry was stored by this same commit.
     ///
-    /// Where the revisions differ, stores ask this for the entries after the expected one.
+    /// Stores ask this for the entries after the expected revision, if the conversation is past it.
     pub fn has_stored(&self, entry: &Entry) -> bool {
         self.number != 0 && self.number == entry.commit && self.run == entry.run
     }

@@ -40,6 +40,10 @@ pub enum ConversationErrorKind {
     WithinTurn,
     /// The conversation has no entry at that position.
     NoSuchPosition,
+    /// The run does not wait for a decision any more: the conversation went on.
+    WaitIsOver,
+    /// The conversation is encrypted, and its store was opened without the key.
+    Encrypted,
     /// The stored conversation cannot be read.
     Damaged,
 }
@@ -58,9 +62,8 @@ impl ConversationError {
         Self::new(
             ConversationErrorKind::Conflict,
             format!(
-                "the conversation {id:?} was changed by another writer since it was loaded; nothing \
-                 of this turn was stored. Send the message again to go on from what is stored now, \
-                 or let writers wait for each other with Runner::exclusive"
+                "the conversation {id:?} was changed by another writer since it was loaded, so \
+                 nothing of this change was stored; `exclusive` lets runs wait for each other"
             ),
         )
     }
@@ -70,7 +73,18 @@ impl ConversationError {
             ConversationErrorKind::Leased,
             format!(
                 "another writer still has the conversation {id:?}; try again later, or raise the \
-                 waiting time of Runner::exclusive"
+                 waiting time (`exclusive`)"
+            ),
+        )
+    }
+
+    pub(crate) fn wait_is_over(id: &str) -> Self {
+        Self::new(
+            ConversationErrorKind::WaitIsOver,
+            format!(
+                "the conversation {id:?} has gone on since the run began to wait for a decision: the \
+                 run was resumed before, or another message came first; nothing was run. \
+                 Conversation::waiting_run returns the run that waits now, if there is one"
             ),
         )
     }
@@ -131,6 +145,16 @@ impl ConversationError {
             format!(
                 "the conversation {id:?} has no position {position}; its entries are at {} to {}",
                 known.start, known.end
+            ),
+        )
+    }
+
+    pub(crate) fn encrypted(id: &str) -> Self {
+        Self::new(
+            ConversationErrorKind::Encrypted,
+            format!(
+                "the conversation {id:?} is encrypted; open its store as an `EncryptedStore` with the \
+                 key that it was encrypted with"
             ),
         )
     }

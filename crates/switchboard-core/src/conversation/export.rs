@@ -1,6 +1,7 @@
 //! Conversations as files: everything that is stored of one, as JSON.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,6 +10,7 @@ use super::entry::{Commit, Committed, Entry, EntryContent, Expected, from_millis
 use super::view::State;
 use super::{Conversation, ConversationError, state_content};
 use crate::callback::BoxError;
+use crate::run::conversation::Details;
 
 /// The version of the exported form.
 const VERSION: u32 = 1;
@@ -27,6 +29,8 @@ pub struct Exported {
     pub agent: Option<Arc<str>>,
     /// Further data as a JSON object.
     pub details: Option<Arc<str>>,
+    /// The time after which it may be removed.
+    pub expires: Option<SystemTime>,
     /// All entries, of all branches.
     pub entries: Vec<Entry>,
 }
@@ -37,6 +41,9 @@ struct ExportedFile {
     id: Arc<str>,
     agent: Option<Arc<str>>,
     details: Option<Arc<str>>,
+    /// Milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires: Option<i64>,
     entries: Vec<ExportedEntry>,
 }
 
@@ -71,6 +78,7 @@ impl From<Exported> for ExportedFile {
             id: exported.id,
             agent: exported.agent,
             details: exported.details,
+            expires: exported.expires.map(to_millis),
             entries: exported.entries.into_iter().map(entry).collect(),
         }
     }
@@ -95,7 +103,10 @@ impl TryFrom<ExportedFile> for Exported {
                     stored.position
                 ));
             }
-            next = Some(stored.position + 1);
+            let Some(after) = stored.position.checked_add(1) else {
+                return Err(format!("there is no position {}", stored.position));
+            };
+            next = Some(after);
             let content = EntryContent::from_stored(&stored.kind, stored.content.get());
             let content = content.map_err(|error| {
                 format!(
@@ -114,13 +125,37 @@ impl TryFrom<ExportedFile> for Exported {
             id: file.id,
             agent: file.agent,
             details: file.details,
+            expires: file.expires.map(from_millis),
             entries,
         })
     }
 }
 
+impl Exported {
+    /// Checks that states refer to entries before them, and that the details are an object.
+    fn check(&self, first: u64) -> Result<(), String> {
+        for entry in &self.entries {
+            let EntryContent::State(json) = &entry.content else {
+                continue;
+            };
+            let at = entry.position;
+            let problem = match serde_json::from_str::<State>(json) {
+                Ok(state) if state.is_valid(first, at) => continue,
+                Ok(_) => "it refers to entries that are not before it".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            return Err(format!("the state at position {at} is invalid ({problem})"));
+        }
+        let details = self.details.as_deref().unwrap_or("{}");
+        serde_json::from_str::<Details>(details)
+            .map(drop)
+            .map_err(|error| format!("its details are invalid ({error})"))
+    }
+}
+
 impl Conversation {
-    /// Exports everything that is stored of the conversation: all branches, views and times.
+    /// Exports everything that is stored of the conversation: all branches, views and times, also the
+    /// one of its expiry.
     ///
     /// # Errors
     /// An error if it does not exist, or the store's error.
@@ -133,6 +168,7 @@ impl Conversation {
             id: head.id,
             agent: head.agent,
             details: head.details,
+            expires: head.expires,
             entries,
         })
     }
@@ -140,20 +176,27 @@ impl Conversation {
     /// Imports an exported conversation under the name of this one. Positions begin at 0.
     ///
     /// # Errors
-    /// An error if a conversation of this name exists, or the store's error; then nothing is left of
-    /// what was imported. An import of more than 1,000 entries that is cancelled leaves a part: delete it.
+    /// An error if a conversation of this name exists, if the exported one is damaged, or the store's error;
+    /// then nothing is left of what was imported. An import of more than 1,000 entries that is cancelled leaves a part: delete it.
     pub async fn import(&self, exported: &Exported) -> Result<(), BoxError> {
         if self.head().await?.is_some() {
             return Err(ConversationError::exists(self.name()).into());
         }
         let first = exported.entries.first().map_or(0, |entry| entry.position);
+        exported
+            .check(first)
+            .map_err(|problem| ConversationError::damaged(&exported.id, problem))?;
         let mut expected = Expected::New;
-        for (index, batch) in exported.entries.chunks(BATCH).enumerate() {
-            let entries = batch.iter().map(|entry| shifted(entry, first));
+        // A conversation that was cleared has no entries.
+        let batches = exported.entries.len().div_ceil(BATCH).max(1);
+        for index in 0..batches {
+            let batch = exported.entries.iter().skip(index * BATCH).take(BATCH);
+            let entries = batch.map(|entry| shifted(entry, first));
             let mut commit = Commit::new(expected, entries.collect::<Result<_, _>>()?);
             if index == 0 {
                 commit.agent = Some(exported.agent.clone());
                 commit.details = exported.details.clone();
+                commit.expires = Some(exported.expires);
             }
             match self.store().commit_dyn(self.name(), commit).await {
                 Ok(Committed::At(revision)) => expected = Expected::At(revision),

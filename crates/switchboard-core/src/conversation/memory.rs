@@ -132,6 +132,7 @@ impl ConversationStore for MemoryStore {
             stored.head.state = None;
             stored.head.agent = None;
             stored.head.details = None;
+            stored.head.expires = None;
             stored.head.changed = super::entry::now();
         }
         Ok(())
@@ -139,6 +140,13 @@ impl ConversationStore for MemoryStore {
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
         Ok(lock(&self.0.conversations).remove(id).is_some())
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        let mut all = lock(&self.0.conversations);
+        let expires = all.get(id).and_then(|stored| stored.head.expires);
+        let is_expired = expires.is_some_and(|expires| expires <= time);
+        Ok(is_expired && all.remove(id).is_some())
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {

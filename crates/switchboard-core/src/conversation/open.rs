@@ -8,15 +8,20 @@ use serde::Serialize;
 
 use super::entry::{Commit, Committed, Entry, EntryContent, Expected, Head, Revision};
 use super::view::{Ranges, State};
-use super::{Conversation, ConversationError, state_content};
+use super::{Conversation, ConversationError, ConversationErrorKind, state_content};
 use crate::callback::BoxError;
+use crate::handoff::ReceivedPayload;
 use crate::items::{Item, Items};
+use crate::run::ways_back::PriorHandoff;
+
+/// The number of times that a turn is committed beside marks of what was refused.
+const MARK_ATTEMPTS: usize = 64;
 
 /// A conversation that a run has loaded.
 #[derive(Debug)]
 pub(crate) struct OpenConversation {
     conversation: Conversation,
-    /// What the model of the current agent is shown.
+    /// The items that the model of the current agent is shown.
     pub(crate) view: Items,
     /// The notes of handoffs in it.
     pub(crate) notes: Vec<Item>,
@@ -25,11 +30,13 @@ pub(crate) struct OpenConversation {
     state_at: Option<u64>,
     /// The items of the view, and those committed since, with their positions.
     known: Vec<(Item, u64)>,
+    /// Set if `known` has the whole view.
+    knows_view: bool,
     /// Set until the first commit of a run that goes on: it may have been made already.
     is_resumed: bool,
 }
 
-/// What a turn adds to a conversation.
+/// The changes that a turn makes to a conversation.
 #[derive(Debug)]
 pub(crate) struct TurnCommit<'a> {
     /// The revision that the run has seen; `None` for a conversation that did not exist.
@@ -46,12 +53,18 @@ pub(crate) struct TurnCommit<'a> {
     pub(crate) agent: Arc<str>,
     /// The agent that gets the next message.
     pub(crate) next_agent: Option<Arc<str>>,
-    /// What the next model call shows, where a handoff has rewritten it.
+    /// The payload that this agent keeps.
+    pub(crate) received: Option<Arc<ReceivedPayload>>,
+    /// The items of the next model call, where a handoff has rewritten them.
     pub(crate) view: Option<Items>,
     /// The notes of handoffs in the view.
     pub(crate) notes: &'a [Item],
     /// Further data of the conversation.
     pub(crate) details: Option<Arc<str>>,
+    /// The run, if it waits for a decision, as JSON.
+    pub(crate) waiting: Option<Arc<str>>,
+    /// The handoffs that led to the agent that gets the next message.
+    pub(crate) way_back: &'a [PriorHandoff],
 }
 
 /// Input or output that a guardrail refused, as its entry stores it.
@@ -90,6 +103,7 @@ impl Conversation {
     ) -> Result<OpenConversation, BoxError> {
         let mut open = OpenConversation::empty(self.clone());
         open.is_resumed = true;
+        open.knows_view = seen.is_none();
         let (Some(mut head), Some(seen)) = (self.head().await?, seen) else {
             return Ok(open);
         };
@@ -117,6 +131,7 @@ impl OpenConversation {
             state: State::default(),
             state_at: None,
             known: Vec::new(),
+            knows_view: true,
             is_resumed: false,
         }
     }
@@ -152,9 +167,44 @@ impl OpenConversation {
         self.head.as_ref().map(|head| head.revision)
     }
 
+    /// Returns `true` if a run waits for a decision.
+    pub(crate) fn has_waiting_run(&self) -> bool {
+        self.state.waiting.is_some()
+    }
+
+    /// Checks that the conversation is as the run that goes on has left it, before anything is done. What
+    /// guardrails have refused since does not count. Returns the revision to go on from.
+    pub(crate) async fn expect_unchanged(&self) -> Result<Option<Revision>, BoxError> {
+        let stored = self.conversation.head().await?;
+        let stored = stored.map(|head| head.revision);
+        let seen = self.revision();
+        let is_same = match (stored, seen) {
+            (Some(stored), Some(seen)) if stored.epoch == seen.epoch => {
+                let since = seen.next..stored.next;
+                self.conversation.has_only_refusals(since).await?
+            }
+            (stored, seen) => stored == seen,
+        };
+        if is_same {
+            Ok(stored)
+        } else {
+            Err(ConversationError::wait_is_over(self.name()).into())
+        }
+    }
+
     /// The agent that has the conversation.
     pub(crate) fn agent(&self) -> Option<&Arc<str>> {
         self.head.as_ref()?.agent.as_ref()
+    }
+
+    /// The handoffs that led to that agent.
+    pub(crate) fn way_back(&self) -> &[PriorHandoff] {
+        &self.state.way_back
+    }
+
+    /// The payload that the agent keeps of the handoff by which it got the conversation.
+    pub(crate) fn received(&self) -> Option<&Arc<ReceivedPayload>> {
+        self.state.received.as_ref()
     }
 
     /// Further data of the conversation.
@@ -163,10 +213,63 @@ impl OpenConversation {
     }
 
     /// Commits a turn. Returns the new revision.
-    pub(crate) async fn commit(&mut self, turn: TurnCommit<'_>) -> Result<Revision, BoxError> {
-        if self.is_resumed && turn.view.is_some() && self.known.is_empty() {
+    ///
+    /// Marks of what was refused since the run has read the conversation are no part of it, so that a
+    /// message that is refused does not make another one fail.
+    pub(crate) async fn commit(&mut self, mut turn: TurnCommit<'_>) -> Result<Revision, BoxError> {
+        if turn.view.is_some() && !self.knows_view {
             self.load_known(None).await?;
+            self.knows_view = true;
         }
+        let known = self.known.len();
+        let mut attempts = 0;
+        loop {
+            let error = match self.commit_at(&turn).await {
+                Ok(revision) => return Ok(revision),
+                Err(error) => error,
+            };
+            // Nothing of it is stored.
+            self.known.truncate(known);
+            attempts += 1;
+            let is_conflict = (error.downcast_ref::<ConversationError>())
+                .is_some_and(|error| error.kind() == ConversationErrorKind::Conflict);
+            if !is_conflict || attempts == MARK_ATTEMPTS {
+                return Err(error);
+            }
+            match self.revision_after_marks(turn.expected).await? {
+                Some(revision) => turn.expected = Some(revision),
+                None => return Err(error),
+            }
+        }
+    }
+
+    /// The revision of the conversation, if it has only marks of what was refused since the `seen` one.
+    async fn revision_after_marks(
+        &mut self,
+        seen: Option<Revision>,
+    ) -> Result<Option<Revision>, BoxError> {
+        let Some(stored) = self.conversation.head().await? else {
+            return Ok(None);
+        };
+        let revision = stored.revision;
+        let since = match seen {
+            Some(seen) if seen.epoch != revision.epoch => return Ok(None),
+            Some(seen) => seen.next,
+            None => stored.first,
+        };
+        if since == revision.next {
+            return Ok(None);
+        }
+        let has_marks_only = self.conversation.has_only_refusals(since..revision.next);
+        if !has_marks_only.await? {
+            return Ok(None);
+        }
+        self.head.get_or_insert(stored);
+        Ok(Some(revision))
+    }
+
+    /// Commits a turn at the revision that it expects.
+    async fn commit_at(&mut self, turn: &TurnCommit<'_>) -> Result<Revision, BoxError> {
         let first = self.head.as_ref().map_or(0, |head| head.first);
         let start = turn.expected.map_or(0, |revision| revision.next);
         let mut entries = Vec::with_capacity(turn.input.len() + turn.items.len() + 1);
@@ -182,7 +285,13 @@ impl OpenConversation {
         self.known.extend(added.cloned().zip(start..));
 
         let is_new_agent = turn.next_agent != self.state.agent;
-        let state = if is_new_agent || turn.view.is_some() || self.state_at.is_none() {
+        let is_new_way = turn.way_back != self.state.way_back;
+        let is_new_payload = turn.received != self.state.received;
+        // A run waits until the next state.
+        let is_new_wait = turn.waiting.is_some() || self.state.waiting.is_some();
+        let is_first = self.state_at.is_none();
+        let is_changed = is_new_agent || is_new_way || is_new_payload || is_new_wait;
+        let state = if is_changed || turn.view.is_some() || is_first {
             let mut view = None;
             if let Some(shown) = &turn.view {
                 let (ranges, replacements) = self.positions(shown, start + entries.len() as u64);
@@ -192,9 +301,18 @@ impl OpenConversation {
                 }
                 view = Some(ranges);
             }
+            let mut waiting = None;
+            if let Some(run) = &turn.waiting {
+                waiting = Some(start + entries.len() as u64);
+                let content = EntryContent::Waiting(run.clone());
+                entries.push(turn.entry(content, turn.turn, agent.clone()));
+            }
             let at = start + entries.len() as u64;
             let mut state = self.state.extended(self.state_at, first, at);
             state.agent = turn.next_agent.clone();
+            state.received.clone_from(&turn.received);
+            state.waiting = waiting;
+            state.way_back = turn.way_back.to_vec();
             if let Some(view) = view {
                 state.view = view;
                 state.notes = self.note_positions(turn.notes);
@@ -211,10 +329,11 @@ impl OpenConversation {
         commit.run = turn.run.clone();
         commit.number = turn.number;
         commit.agent = is_new_agent.then(|| turn.next_agent.clone());
-        commit.details = turn.details;
+        commit.details.clone_from(&turn.details);
         let end = start + commit.entries.len() as u64;
-        let made = std::mem::take(&mut self.is_resumed).then(|| commit.entries.clone());
+        let made = self.is_resumed.then(|| commit.entries.clone());
         let revision = self.store(commit).await?;
+        self.is_resumed = false;
         let conflict = || ConversationError::conflict(self.name());
         // The same commit was stored before, and others since.
         if revision.next != end {

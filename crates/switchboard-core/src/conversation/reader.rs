@@ -15,11 +15,16 @@ const MIN_READ: u64 = 64;
 
 impl Conversation {
     /// The latest state before `end`, and its position. `head.state` is the latest of all.
+    ///
+    /// Everything that reads the conversation begins with this.
     pub(super) async fn state_at(
         &self,
         head: &Head,
         end: u64,
     ) -> Result<(State, Option<u64>), BoxError> {
+        if head.is_encrypted() {
+            return Err(ConversationError::encrypted(self.name()).into());
+        }
         let mut next = head.state;
         while let Some(at) = next {
             let state = self.read_state(at).await?;
@@ -47,6 +52,9 @@ impl Conversation {
         let mut whole = listed.extended(Some(base), base, at);
         whole.previous = state.previous;
         whole.agent = state.agent;
+        whole.waiting = state.waiting;
+        whole.way_back = state.way_back;
+        whole.received = state.received;
         Ok(whole)
     }
 

@@ -35,12 +35,20 @@ pub trait ConversationStore: Send + Sync + 'static {
         commit: Commit,
     ) -> impl Future<Output = Result<Committed, BoxError>> + Send;
 
-    /// Deletes all entries of a conversation, its agent and its details. Positions go on where they were;
-    /// the epoch is another one, so that nothing that was loaded before can be committed any more.
+    /// Deletes all entries of a conversation, its agent, its details and its expiry. Positions go on where
+    /// they were; the epoch is another one, so that nothing that was loaded before can be committed any more.
     fn clear(&self, id: &str) -> impl Future<Output = Result<(), BoxError>> + Send;
 
     /// Deletes a conversation. Returns `false` if it does not exist.
     fn delete(&self, id: &str) -> impl Future<Output = Result<bool, BoxError>> + Send;
+
+    /// Deletes a conversation if its time of expiry is not later than `time`, as one operation: another
+    /// writer may set another time. Returns `false` if it is later, there is none, or no conversation.
+    fn delete_expired(
+        &self,
+        id: &str,
+        time: SystemTime,
+    ) -> impl Future<Output = Result<bool, BoxError>> + Send;
 
     /// Lists conversations, the last changed first.
     fn list(&self, query: &ListQuery) -> impl Future<Output = Result<Vec<Head>, BoxError>> + Send;
@@ -178,13 +186,14 @@ impl Conversations {
     /// # Errors
     /// The store's error. Conversations that were deleted before it stay deleted.
     pub async fn delete_expired(&self) -> Result<usize, BoxError> {
+        let now = super::entry::now();
         let query = ListQuery {
-            expired_before: Some(super::entry::now()),
+            expired_before: Some(now),
             ..ListQuery::default()
         };
         let mut deleted = 0;
         for head in self.0.list_dyn(&query).await? {
-            deleted += usize::from(self.0.delete_dyn(&head.id).await?);
+            deleted += usize::from(self.0.delete_expired_dyn(&head.id, now).await?);
         }
         Ok(deleted)
     }
@@ -219,6 +228,10 @@ impl ConversationStore for Conversations {
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
         self.0.delete_dyn(id).await
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        self.0.delete_expired_dyn(id, time).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
@@ -265,6 +278,7 @@ dyn_store! {
     commit_dyn = commit(id: &'a str, commit: Commit) -> Result<Committed, BoxError>;
     clear_dyn = clear(id: &'a str) -> Result<(), BoxError>;
     delete_dyn = delete(id: &'a str) -> Result<bool, BoxError>;
+    delete_expired_dyn = delete_expired(id: &'a str, time: SystemTime) -> Result<bool, BoxError>;
     list_dyn = list(query: &'a ListQuery) -> Result<Vec<Head>, BoxError>;
     search_dyn = search(text: &'a str, limit: usize) -> Result<Vec<Found>, BoxError>;
     lease_dyn = lease(id: &'a str, owner: &'a str, time: Duration) -> Result<bool, BoxError>;

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::handoff::ReceivedPayload;
+use crate::run::ways_back::PriorHandoff;
+
 /// The state that an entry of kind `state` holds, as JSON. It is followed by all items that are appended
 /// after it, up to the next state.
 ///
@@ -31,6 +34,15 @@ pub(super) struct State {
     /// The notes of handoffs among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) notes: Vec<u64>,
+    /// The position of the run that waits for a decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) waiting: Option<u64>,
+    /// The handoffs that led to the agent, where it may go back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) way_back: Vec<PriorHandoff>,
+    /// The payload that the agent keeps of the handoff by which it got the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) received: Option<Arc<ReceivedPayload>>,
 }
 
 impl State {
@@ -44,6 +56,7 @@ impl State {
         next.view.push(start..end);
         next.previous = at;
         next.extends = self.extends.or(at);
+        next.waiting = None;
         next
     }
 
@@ -55,6 +68,9 @@ impl State {
                 previous: self.previous,
                 agent: self.agent.clone(),
                 extends: self.extends,
+                waiting: self.waiting,
+                way_back: self.way_back.clone(),
+                received: self.received.clone(),
                 ..Self::default()
             },
         }
@@ -65,6 +81,17 @@ impl State {
     pub(super) fn listed(mut self) -> Self {
         self.extends = None;
         self
+    }
+
+    /// Returns `true` if the state, which is at position `at`, refers only to entries from `first` on and
+    /// before it.
+    pub(super) fn is_valid(&self, first: u64, at: u64) -> bool {
+        let known = first..at;
+        let states = self.previous.iter().chain(&self.extends);
+        let mut positions = states.chain(&self.notes).chain(&self.waiting);
+        positions.all(|position| known.contains(position))
+            && self.record.are_within(&known)
+            && self.view.are_within(&known)
     }
 
     /// The state with all positions counted from `first`.
@@ -85,6 +112,9 @@ impl State {
             record: shift_all(&self.record),
             view: shift_all(&self.view),
             notes: self.notes.iter().copied().map(shift).collect(),
+            waiting: self.waiting.map(shift),
+            way_back: self.way_back.clone(),
+            received: self.received.clone(),
         }
     }
 }
@@ -114,6 +144,22 @@ impl Ranges {
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
         self.0.iter().map(|(start, end)| *start..*end)
+    }
+
+    /// The positions from `start` on.
+    pub(super) fn since(&self, start: u64) -> Self {
+        let mut later = Self::default();
+        for range in self.iter() {
+            later.push(range.start.max(start)..range.end);
+        }
+        later
+    }
+
+    /// Returns `true` if all ranges lie within these positions.
+    pub(super) fn are_within(&self, positions: &Range<u64>) -> bool {
+        self.0
+            .iter()
+            .all(|(start, end)| positions.start <= *start && start <= end && *end <= positions.end)
     }
 
     /// Removes one position.

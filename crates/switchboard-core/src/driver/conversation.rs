@@ -7,17 +7,18 @@ use futures_timer::Delay;
 use futures_util::future::{Either, select};
 
 use super::Driver;
+use super::compaction::{Compacted, warn_of_failure};
+use super::conversation_team::new_details;
 use crate::agent::Agent;
 use crate::callback::{BoxError, call, catch_panic};
-use crate::conversation::{Conversation, ConversationError, OpenConversation, Refusal, TurnCommit};
-use crate::environment::environment;
+use crate::conversation::{
+    Conversation, ConversationError, ConversationErrorKind, OpenConversation, Refusal, TurnCommit,
+};
 use crate::error::{Error, ErrorKind};
-use crate::filters::write_summary;
 use crate::guardrail::InputGuardrail;
-use crate::items::{Item, Items};
+use crate::items::Item;
 use crate::run::agent_keys;
-use crate::run::conversation::{Details, TeamIdentity};
-use crate::runner::{ActiveAgent, HistoryPolicy};
+use crate::runner::{ActiveAgent, Exclusive, HistoryPolicy};
 
 /// The time after which a lease ends by itself, and the time after which it is extended.
 const LEASE: Duration = Duration::from_secs(30);
@@ -34,6 +35,8 @@ pub(super) struct AttachedConversation {
     details: Option<Arc<str>>,
     /// The output that guardrails have refused, if it is to be kept.
     pub(super) refused: Option<Vec<Item>>,
+    /// The reason for which the conversation could not be compacted.
+    pub(super) failed_compaction: Option<String>,
 }
 
 /// The lease of a conversation.
@@ -67,27 +70,47 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(state) => catch_panic(conversation.reopen(state.revision)).await,
         }
         .map_err(load_error)?;
-        let details = if is_new {
-            self.check_team(&open)?;
+        let team = self.team_identity();
+        self.check_team(&open, &team, is_new)?;
+        let mut failed_compaction = None;
+        if is_new {
             self.take_stored_agent(&open)?;
             // Of a view that was not loaded as a whole, the rest would be lost.
             if limit.is_none() {
-                self.compact(&mut open).await?;
+                failed_compaction = match self.compact(&mut open).await? {
+                    Compacted::Done => None,
+                    Compacted::Failed(reason) => Some(reason),
+                    Compacted::Changed => {
+                        open = catch_panic(conversation.open(limit))
+                            .await
+                            .map_err(load_error)?;
+                        self.check_team(&open, &team, is_new)?;
+                        self.take_stored_agent(&open)?;
+                        Some("another writer changed the conversation meanwhile".to_owned())
+                    }
+                };
+            }
+            if let Some(reason) = &failed_compaction {
+                warn_of_failure(reason);
+            }
+            if open.has_waiting_run() {
+                self.run_mut().answer_waiting_calls(&open.view);
             }
             self.add_history(&open, limit.is_some()).await?;
-            self.new_details(&open)?
-        } else {
-            None
-        };
-        if self.run.session.conversation.is_none() {
-            self.check_team(&open)?;
+        } else if self.run.leaves_kept_wait() {
+            let unchanged = catch_panic(open.expect_unchanged()).await;
+            let revision = unchanged.map_err(|error| session_error("nothing was run", error))?;
+            self.run_mut().set_revision(revision);
+        } else if self.run.session.conversation.is_none() {
             let revision = open.revision();
             self.run_mut().attach_conversation_late(revision);
         }
+        let details = new_details(&open, team)?;
         self.conversation = Some(Box::new(AttachedConversation {
             open,
             details,
             refused: None,
+            failed_compaction,
         }));
         Ok(())
     }
@@ -112,119 +135,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    /// Replaces the older part of a long view by a summary.
-    async fn compact(&self, open: &mut OpenConversation) -> Result<(), Error> {
-        let Some(compaction) = &self.config.compaction else {
-            return Ok(());
-        };
-        let cut = compaction.cut(&open.view);
-        let Some(model) = compaction.model.as_ref().or(self.model()) else {
-            return Ok(());
-        };
-        if cut == 0 {
-            return Ok(());
-        }
-        let older: Items = open.view.iter().take(cut).cloned().collect();
-        let ctx = self.ctx();
-        let written = write_summary(model, &older, &ctx);
-        let summary = match catch_panic(written).await {
-            Ok(summary) => summary,
-            Err(error) => {
-                // The error may quote the request.
-                if environment().logs_model_data {
-                    tracing::warn!(%error, "a long conversation could not be summarised");
-                } else {
-                    tracing::warn!("a long conversation could not be summarised");
-                }
-                return Ok(());
-            }
-        };
-        let recent = open.view.skip(cut);
-        let view: Items = std::iter::once(summary).chain(recent).collect();
-        let rewritten = catch_panic(open.rewrite(view)).await;
-        rewritten.map_err(|error| session_error("nothing was run", error))
-    }
-
-    /// The team of the run.
-    fn team_identity(&self) -> TeamIdentity {
-        let mut agents = agent_keys::keys(&self.start);
-        agents.sort();
-        TeamIdentity {
-            name: self.config.team_name.clone(),
-            start: self.start.name_arc().clone(),
-            agents,
-        }
-    }
-
-    /// Checks that the conversation is one of this team.
-    fn check_team(&self, open: &OpenConversation) -> Result<(), Error> {
-        let Some(stored) = stored_details(open)?.team else {
-            return Ok(());
-        };
-        let team = self.team_identity();
-        let mut renamed = stored.clone();
-        for agent in &mut renamed.agents {
-            *agent = self.renamed(agent);
-        }
-        if team.fits(&renamed) || self.config.take_over_conversations {
-            return Ok(());
-        }
-        // The error for an agent that is gone is the better one.
-        let agent = open.agent().map(|agent| self.renamed(agent));
-        let is_gone = |agent: Arc<str>| agent_keys::find(&self.start, &agent).is_none();
-        if team.start == stored.start && agent.is_some_and(is_gone) {
-            return Ok(());
-        }
-        let (stored, current) = (stored.describe(), team.describe());
-        Err(session_error(
-            "nothing was run",
-            ConversationError::other_team(open.name(), &stored, &current).into(),
-        ))
-    }
-
-    /// The details to store with the first commit, if the team is not stored yet or has changed.
-    fn new_details(&self, open: &OpenConversation) -> Result<Option<Arc<str>>, Error> {
-        let mut details = stored_details(open)?;
-        let team = self.team_identity();
-        if details.team.as_ref() == Some(&team) {
-            return Ok(None);
-        }
-        details.team = Some(team);
-        let json = serde_json::to_string(&details);
-        let json = json.map_err(|error| session_error("nothing was run", error.into()))?;
-        Ok(Some(json.into()))
-    }
-
-    /// The agent that gets the conversations of this one.
-    fn renamed(&self, stored: &Arc<str>) -> Arc<str> {
-        let renamed = self.config.stored_agents.iter().rev();
-        let mut renamed = renamed.filter(|(from, _)| from == stored);
-        renamed.next().map_or(stored, |(_, to)| to).clone()
-    }
-
-    /// Begins the run with the agent that has the conversation.
-    fn take_stored_agent(&mut self, open: &OpenConversation) -> Result<(), Error> {
-        let Some(stored) = open.agent() else {
-            return Ok(());
-        };
-        let key = self.renamed(stored);
-        let agent = match agent_keys::find(&self.start, &key) {
-            Some(agent) => agent,
-            None if self.config.take_over_conversations => self.start.clone(),
-            None => {
-                let known = agent_keys::keys(&self.start);
-                let known: Vec<&str> = known.iter().map(|key| &**key).collect();
-                let start = self.start.name();
-                let error = ConversationError::unknown_agent(open.name(), &key, start, &known);
-                return Err(session_error("nothing was run", error.into()));
-            }
-        };
-        let agent_ref = agent_keys::agent_ref(&self.start, &agent);
-        self.run_mut().begin_with(agent_ref);
-        self.agent = agent;
-        Ok(())
-    }
-
     /// Guardrails of the runner's agent, for a message that begins with another agent: what guards the
     /// entrance of a conversation guards all of it.
     pub(super) fn entrance_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
@@ -243,43 +153,97 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Commits the turn that has ended, if there is one.
     pub(super) async fn commit_turn(&mut self) -> Result<(), Error> {
+        self.commit_as_turn(self.run.turns()).await
+    }
+
+    /// Commits what is not committed as parts of this turn.
+    async fn commit_as_turn(&mut self, number: u32) -> Result<(), Error> {
+        // The usage is stored with a run that waits.
+        if self.run.has_unkept_wait() {
+            self.count_added_usage();
+        }
         let Some(state) = self.run.uncommitted() else {
             return Ok(());
         };
+        let waiting = match self.run.waiting_to_keep() {
+            None => None,
+            Some(run) => {
+                let json = serde_json::to_string(&run);
+                let json = json.map_err(|error| session_error("the run waits", error.into()))?;
+                Some(json.into())
+            }
+        };
         let next_agent = self.next_agent();
+        let way_back = self.way_back_of(&next_agent).to_vec();
+        let received = self.run.received.clone();
+        let received = received.filter(|_| next_agent == self.run.agent.key);
         let Some(attached) = &mut self.conversation else {
             return Ok(());
         };
-        let unsaved = &self.run.session.unsaved;
+        let unsaved: &[Item] = if state.has_turn {
+            &self.run.session.unsaved
+        } else {
+            &[]
+        };
         let (input, items) = unsaved.split_at(state.new_input.min(unsaved.len()));
         let turn = TurnCommit {
             expected: state.revision,
             run: &state.run,
             number: state.commits + 1,
-            turn: self.run.turns(),
+            turn: number,
             input,
             items,
             agent: (state.turn_agent.as_ref())
                 .unwrap_or_else(|| self.agent.name_arc())
                 .clone(),
             next_agent: Some(next_agent),
+            received,
             view: self.run.rewritten_view(),
             notes: &self.run.conversation.notes,
             details: attached.details.clone(),
+            waiting,
+            way_back: &way_back,
         };
         // Items must not be stored and still count as unsaved: a stop waits for this.
         let _guard = self.events.as_ref().map(|events| events.saving());
         let revision = catch_panic(attached.open.commit(turn)).await;
-        let revision = revision.map_err(|error| {
-            session_error(
-                "the run in this error still holds what was not stored, resume it once the session \
-                 works again",
-                error,
-            )
-        })?;
+        let revision = revision.map_err(|error| commit_error(state.commits, error))?;
         attached.details = None;
         self.run_mut().committed(revision);
         Ok(())
+    }
+
+    /// Stores the message of a run that was stopped, and the part of the answer that was shown. Returns
+    /// `false` if there is nothing to store.
+    pub(crate) async fn store_stopped(&mut self, shown: &str) -> Result<bool, Error> {
+        let is_stopped = !self.run.is_done() && !self.run.is_waiting();
+        if !is_stopped || shown.trim().is_empty() || self.config.session.is_none() {
+            return Ok(false);
+        }
+        let stored = self.store_shown(shown).await;
+        if self.lease.is_some() {
+            self.end_lease().await;
+        }
+        stored.map_err(|error| error.at_agent(self.agent.name()))
+    }
+
+    async fn store_shown(&mut self, shown: &str) -> Result<bool, Error> {
+        self.load_session().await?;
+        let is_unjudged = self.holds_input_back() || self.checks_input_beside_model();
+        if self.run.turns() == 0 && is_unjudged {
+            return Ok(false);
+        }
+        if self.conversation.is_some() {
+            // A turn that had ended when the run was stopped.
+            self.commit_turn().await?;
+        }
+        self.run_mut().add_shown(Item::assistant(shown));
+        if self.conversation.is_some() {
+            self.commit_as_turn(self.run.turns() + 1).await?;
+        } else {
+            self.save().await?;
+        }
+        Ok(true)
     }
 
     /// The key of the agent that gets the next message.
@@ -341,7 +305,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Waits until no other run has the conversation, where the run is to have it alone.
     async fn take_lease(&mut self, conversation: &Conversation) -> Result<(), Error> {
-        let Some(exclusive) = self.config.exclusive else {
+        // Nobody else may resume the run while what was approved runs.
+        let resumes = self.run.leaves_kept_wait() && !self.run.is_waiting();
+        let exclusive = self.config.exclusive;
+        let exclusive = exclusive.or(resumes.then(|| Exclusive::new(Duration::ZERO)));
+        let Some(exclusive) = exclusive else {
             return Ok(());
         };
         let lease = Lease {
@@ -435,22 +403,32 @@ impl Lease {
     }
 }
 
-fn stored_details(open: &OpenConversation) -> Result<Details, Error> {
-    let Some(json) = open.details() else {
-        return Ok(Details::default());
+/// The error for a turn that could not be committed, in a run that has made `commits`.
+fn commit_error(commits: u32, error: BoxError) -> Error {
+    let consequence = match commits {
+        _ if !is_conflict(&error) => {
+            "the run in this error still holds what was not stored, resume it once the session works \
+             again"
+        }
+        // The run cannot be resumed: it would commit at the revision that it has seen.
+        0 => "send the message again in a new run",
+        _ => "the message and the turns before this one are stored, go on in a new run",
     };
-    serde_json::from_str(json).map_err(|error| {
-        let error = ConversationError::damaged(open.name(), error);
-        session_error("nothing was run", error.into())
-    })
+    session_error(consequence, error)
 }
 
-fn load_error(error: BoxError) -> Error {
+/// Returns `true` if another writer was faster.
+pub(super) fn is_conflict(error: &BoxError) -> bool {
+    let cause = error.downcast_ref::<ConversationError>();
+    cause.is_some_and(|cause| cause.kind() == ConversationErrorKind::Conflict)
+}
+
+pub(super) fn load_error(error: BoxError) -> Error {
     let message = format!("the session could not be read, so nothing was run: {error}");
     Error::new(ErrorKind::Session, message).caused_by(error)
 }
 
-fn session_error(consequence: &str, error: BoxError) -> Error {
+pub(super) fn session_error(consequence: &str, error: BoxError) -> Error {
     let message = format!("the session cannot be used; {consequence}: {error}");
     Error::new(ErrorKind::Session, message).caused_by(error)
 }

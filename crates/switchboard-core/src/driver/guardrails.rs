@@ -1,5 +1,6 @@
 //! Guardrails on the input and the output, and the end of a run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -50,7 +51,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Box::pin(self.report_output(replacement.as_deref(), is_fallback)).await;
         }
         self.run_mut().conclude();
-        self.reported.clear();
+        self.reported = None;
         Ok(())
     }
 
@@ -195,6 +196,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         if self.has_input_guardrails_before_model() {
             Box::pin(self.check_input()).await?;
+            if self.run.turns() == 0 {
+                let input = self.run.input().last_words().map(Cow::into_owned);
+                self.emit(|| EventKind::InputPassed { input }).await;
+            }
         }
         self.run_mut().guardrails.input_checks = InputChecks::PassedBeforeModel;
         self.save().await
@@ -223,7 +228,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     async fn replace_input(&mut self) -> Result<(), Error> {
         let replacing = self.input_guardrails_of(InputMode::Replacing);
         let replacing: Vec<_> = replacing.cloned().collect();
-        let asked = self.run.guardrails.input.settled;
+        let asked = self.run.guardrails.input.settled();
         for guardrail in replacing.iter().skip(asked) {
             let input = self.run.conversation.input.clone();
             let (ctx, agent, name) = (self.ctx(), self.agent.clone(), guardrail.name_arc());
@@ -260,7 +265,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 .is_some()
     }
 
-    fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
+    pub(super) fn input_guardrails(&self) -> impl Iterator<Item = &InputGuardrail<C>> {
         let own = self.agent.def.input_guardrails.iter();
         self.entrance_guardrails()
             .chain(own)

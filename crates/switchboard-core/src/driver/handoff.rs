@@ -1,31 +1,55 @@
 //! Taking a handoff: first everything that can be refused, then the side effects, then the step.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
+use super::handoff_decision::{HandoffFailure, Negotiated, Route, parse_payload};
 use super::hooks::HookCall;
-use super::{Driver, configuration_error, user_error};
+use super::{Driver, configuration_error};
 use crate::agent::Agent;
-use crate::callback::{call, catch_panic_sync};
-use crate::error::{Error, ErrorKind, model_error};
-use crate::filters::Filter;
-use crate::guardrail::{Decision, GuardrailKind, HandoffGuardrail, HandoffRequest, HandoffVerdict};
-use crate::handoff::{
-    FilterInput, Handoff, HandoffContext, HandoffDecision, HandoffInputData, InvalidResult, Target,
-    nest_handoff_history, target,
-};
-use crate::run::handoff::{Carried, IGNORED_HANDOFF};
-use crate::run::turn::{HandoffCall, HandoffProgress};
+use crate::error::{Error, ErrorKind};
+use crate::guardrail::GuardrailKind;
+use crate::handoff::{Handoff, HandoffDecision, Target};
+use crate::model::text_hash;
+use crate::output::FinalOutput;
+use crate::run::handoff::{Carried, HandoffOutcome, IGNORED_HANDOFF};
+use crate::run::turn::{HandoffCall, HandoffProgress, Turn};
 use crate::run::{Step, agent_keys};
-use crate::schema::ParsedPayload;
 use crate::stream::{EventKind, HandoffEvent, HandoffStatus};
-use crate::trace::SpanData;
 use crate::trace::trace_handle::OpenSpan;
+use crate::trace::{HandoffDecider, HandoffDetails, SpanData};
 use crate::{hooks, json};
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes the handoff that the model asked for. An error leaves the run as it was; the stages
     /// that were done are not repeated when it is resumed.
     pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
+        if self.config.budgets.is_some() {
+            self.count_added_usage();
+        }
+        if let Some(policy) = self.fan_out() {
+            return Box::pin(self.decide_branch(&policy)).await;
+        }
+        let Some(taken) = self.negotiate_handoff().await? else {
+            return Ok(());
+        };
+        let from = self.agent.name_arc().clone();
+        let events = self.hand_over(taken);
+        if self.config.budgets.is_some() {
+            self.run_mut().note_requests();
+        }
+        for event in events {
+            self.emit_for(&from, || event).await;
+        }
+        self.end_spans();
+        self.save().await?;
+        self.report_agent().await;
+        Ok(())
+    }
+
+    /// Decides on the handoff. Returns it if it is taken; otherwise everything is done.
+    async fn negotiate_handoff(&mut self) -> Result<Option<TakenHandoff<C>>, Error> {
         let offer = self.offer().await?;
         let Step::TakeHandoff([call, ..]) = self.run.step() else {
             return Err(configuration_error(
@@ -33,63 +57,188 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ));
         };
         let call = call.clone();
-        let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
-            from: self.agent.name_arc().clone(),
-            to: None,
-            payload: None,
-            carried_items: None,
-        });
-        let Some(handoff) = offer.handoff(&self.agent, &call.tool).cloned() else {
-            let error = configuration_error(
-                "the model asked for this handoff, and the agent the run was resumed with has none \
-                 of that name",
-            );
-            return Err(error.at_handoff(&call.tool));
-        };
-        let outcome = self.negotiate(&handoff, &call, &mut span).await;
-        let (target, payload, outcome) = outcome.map_err(|error| error.at_handoff(&call.tool))?;
-        match outcome {
-            Negotiated::Taken(carried) => {
-                self.commit_handoff(&handoff, target, payload, carried, span)
-                    .await
-            }
-            Negotiated::Refused(reason) => {
-                span.fail("Handoff refused");
-                span.end();
-                // Boxed: it is rare, and larger than all else.
-                Box::pin(self.commit_refusal(target, payload, reason)).await;
-                Ok(())
+        let mut span = self.handoff_span();
+        if let Some(reason) = self.refusal_of_several() {
+            self.run_mut().refuse_all_handoffs();
+            let payload = json::arguments_value(&call.call.arguments().unwrap_or_default());
+            let refused = Negotiated::Refused(reason);
+            let policy = self.config.handoff_policy.several.name();
+            explain(&mut span, |details| {
+                details.decided_by = Some(HandoffDecider::SeveralHandoffs);
+                details.policy = Some(policy.into());
+            });
+            Box::pin(self.leave_handoff(call.to, payload, refused, span)).await;
+            return Ok(None);
+        }
+        // A handoff that was rejected need not exist any more.
+        let has_waited = (self.run.turn()).is_some_and(|turn| turn.handoff_approval.is_some());
+        if has_waited
+            && offer.handoff(&self.agent, &call.tool).is_none()
+            && let Some(reason) = Box::pin(self.rejected_handoff(&call)).await
+        {
+            let payload = json::arguments_value(&call.call.arguments().unwrap_or_default());
+            let refused = Negotiated::Refused(reason);
+            Box::pin(self.leave_handoff(call.to, payload, refused, span)).await;
+            return Ok(None);
+        }
+        loop {
+            let at_handoff = |error: Error| error.at_handoff(&call.tool);
+            let route = self.route(&offer, &call).map_err(at_handoff)?;
+            match self.negotiate(&route, &call, &mut span).await {
+                Ok((target, payload, Negotiated::Taken(carried))) => {
+                    return Ok(Some(TakenHandoff {
+                        handoff: route.handoff,
+                        target,
+                        payload,
+                        carried,
+                        span,
+                    }));
+                }
+                Ok((_, _, Negotiated::Redirected(redirect))) => {
+                    self.run_mut().redirect_handoff(redirect);
+                }
+                // Boxed: what follows is rare, and larger than all else.
+                Ok((target, payload, other)) => {
+                    let to = target.name_arc().clone();
+                    Box::pin(self.leave_handoff(to, payload, other, span)).await;
+                    return Ok(None);
+                }
+                Err(failure) => {
+                    let told = Box::pin(self.tell_of_failure(&route, &call, failure, span));
+                    return told.await.map(|()| None).map_err(at_handoff);
+                }
             }
         }
     }
 
+    /// Ends a handoff that is not taken, or not yet.
+    pub(super) async fn leave_handoff(
+        &mut self,
+        to: Arc<str>,
+        payload: Value,
+        outcome: Negotiated,
+        mut span: OpenSpan,
+    ) {
+        let (reason, output) = match outcome {
+            Negotiated::Refused(reason) => (reason, None),
+            Negotiated::Answered(answered) => {
+                (answered.reason, Some(FinalOutput::Text(answered.answer)))
+            }
+            Negotiated::Waits | Negotiated::Taken(_) | Negotiated::Redirected(_) => {
+                span.end();
+                let recorded = self.run.new_items().len();
+                self.run_mut().wait(true);
+                self.report_recorded(recorded).await;
+                return;
+            }
+        };
+        explain(&mut span, |details| {
+            details.outcome = Some(HandoffStatus::Refused);
+            details.reason = self.config.trace_sensitive_data.then(|| reason.clone());
+        });
+        span.fail("Handoff refused");
+        span.end();
+        let refused = HandoffOutcome::Refused(reason);
+        self.commit_refusal(to, payload, refused, output).await;
+    }
+
+    /// Tells the model of a handoff that could not be made. An error ends the run if it cannot be told, or
+    /// was too often.
+    async fn tell_of_failure(
+        &mut self,
+        route: &Route<C>,
+        call: &HandoffCall,
+        failure: HandoffFailure,
+        mut span: OpenSpan,
+    ) -> Result<(), Error> {
+        let (error, text) = match failure {
+            HandoffFailure::Fatal(error) => return Err(error),
+            HandoffFailure::Told(told) => *told,
+        };
+        let retries = self.config.handoff_policy.retries;
+        if !route.trigger.is_model() {
+            return self.leave_failed_edge(route, call, error, text, span).await;
+        }
+        // A person is told as often as it takes.
+        if !self.agent.is_person() && !self.run.may_tell_of_failure(&call.tool, retries) {
+            return Err(error);
+        }
+        tracing::warn!(
+            agent = self.agent.name(),
+            handoff = &*call.tool,
+            "a handoff could not be made; the model is told"
+        );
+        explain(&mut span, |details| {
+            details.outcome = Some(HandoffStatus::Failed);
+            details.decided_by = Some(HandoffDecider::Failure);
+            details.policy = Some("retries".into());
+            details.reason = self.config.trace_sensitive_data.then(|| text.clone());
+        });
+        span.fail_with("Handoff failed", || self.error_data(&error));
+        span.end();
+        let to = route.handoff.spec().to.clone();
+        let payload = json::arguments_value(&call.call.arguments().unwrap_or_default());
+        self.commit_refusal(to, payload, HandoffOutcome::Failed(text), None)
+            .await;
+        Ok(())
+    }
+
+    /// Ends a handoff by a condition that cannot be made. No model can be told: the agent goes on if the
+    /// handoff is not possible any more, and otherwise the run ends.
+    async fn leave_failed_edge(
+        &mut self,
+        route: &Route<C>,
+        call: &HandoffCall,
+        error: Error,
+        reason: String,
+        span: OpenSpan,
+    ) -> Result<(), Error> {
+        if error.kind() != ErrorKind::ModelBehavior {
+            return Err(error);
+        }
+        let to = route.handoff.spec().to.clone();
+        let payload = json::arguments_value(&call.call.arguments().unwrap_or_default());
+        self.leave_handoff(to, payload, Negotiated::Refused(reason), span)
+            .await;
+        Ok(())
+    }
+
     /// All stages of a handoff before the run moves, in their order. Returns the agent that gets the
     /// conversation, the payload and the outcome.
-    async fn negotiate(
+    pub(super) async fn negotiate(
         &mut self,
-        handoff: &Handoff<C>,
+        route: &Route<C>,
         call: &HandoffCall,
         span: &mut OpenSpan,
-    ) -> Result<(Agent<C>, Value, Negotiated), Error> {
+    ) -> Result<(Agent<C>, Value, Negotiated), HandoffFailure> {
+        let handoff = &route.handoff;
         // A handoff that failed after its callback is resumed behind it.
         let turn = self.run.turn();
         let progress = turn.map_or(HandoffProgress::NotStarted, |turn| turn.progress);
         let ran_tools = turn.is_some_and(|turn| !turn.tools().results.is_empty());
         let is_resumed = progress != HandoffProgress::NotStarted;
+        let has_waited = turn.is_some_and(|turn| turn.handoff_approval.is_some());
 
-        let parsed = parse_payload(handoff, call, span)?;
+        let parsed = parse_payload(route, call, span)?;
         let payload = parsed.value.clone();
-        if ran_tools && !is_resumed {
+        // Tools of the same response, and the time of a decision, may have changed it.
+        if (ran_tools || has_waited || route.redirects() > 0) && !is_resumed {
             self.recheck_condition(handoff, span).await?;
         }
         self.check_filter_allowed(handoff)?;
         self.run_mut().guardrails.handoff.begin_attempt();
-        if self.config.trace_sensitive_data && handoff.takes_payload() {
-            update_span!(span, Handoff.payload = Some(payload.clone()));
+        if handoff.takes_payload() {
+            self.trace_payload(&payload, span);
         }
 
         let target = self.find_target(handoff, call, span).await?;
         self.check_output_guardrails(&target)?;
+        if !is_resumed
+            && !has_waited
+            && let Some(outcome) = self.check_limits(&target, route, span)?
+        {
+            return Ok((target, payload, outcome));
+        }
         let mut checked = self.run.checked_handoff().cloned();
         // Also where the run was stored without what they allowed: a filter that is repeated may
         // leave something else than they saw.
@@ -97,18 +246,57 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let shown = Box::pin(self.input_data(handoff, &target, &payload, span));
             let shown = Box::new(shown.await?);
             let asked = self.ask_handoff_guardrails(handoff, &target, &payload, &shown);
-            if let HandoffDecision::Refuse(reason) = Box::pin(asked).await? {
-                return Ok((target, payload, Negotiated::Refused(reason)));
+            match Box::pin(asked).await? {
+                HandoffDecision::Proceed => {}
+                HandoffDecision::AskApproval => self.run_mut().ask_for_approval(),
+                decision => {
+                    let results = self.run.guardrail_results(GuardrailKind::Handoff);
+                    let name = results.last().map(|result| result.guardrail.clone());
+                    explain(span, |details| {
+                        details.decided_by = Some(HandoffDecider::Guardrail);
+                        details.policy = name;
+                    });
+                    let outcome = self.decided(decision, route)?;
+                    return Ok((target, payload, outcome));
+                }
             }
-            checked = Some(match self.carry_rule(handoff) {
-                CarryRule::Everything => Carried::Everything,
-                _ => Carried::Rewritten(Box::new(shown.into_parts())),
+            checked = Some(if self.carries_everything(handoff) {
+                Carried::Everything
+            } else {
+                Carried::Rewritten(Box::new(shown.into_parts()))
             });
         }
         if !is_resumed {
+            if self.may_need_approval(handoff)
+                && let Some(outcome) = Box::pin(self.clear(handoff, &target, call)).await
+            {
+                explain(span, |details| {
+                    details.decided_by = Some(HandoffDecider::Approval)
+                });
+                if let (Negotiated::Waits, Some(checked)) = (&outcome, checked) {
+                    self.run_mut().handoff_checked(checked);
+                }
+                return Ok((target, payload, outcome));
+            }
             let decision = self.call_back(handoff, &target, call, parsed, span).await?;
-            if let HandoffDecision::Refuse(reason) = decision {
-                return Ok((target, payload, Negotiated::Refused(reason)));
+            match decision {
+                HandoffDecision::Proceed => {}
+                HandoffDecision::AskApproval => {
+                    self.run_mut().ask_for_approval();
+                    if let Some(outcome) = Box::pin(self.clear(handoff, &target, call)).await {
+                        if let Some(checked) = checked {
+                            self.run_mut().handoff_checked(checked);
+                        }
+                        return Ok((target, payload, outcome));
+                    }
+                }
+                decision => {
+                    explain(span, |details| {
+                        details.decided_by = Some(HandoffDecider::Callback)
+                    });
+                    let outcome = self.decided(decision, route)?;
+                    return Ok((target, payload, outcome));
+                }
             }
             let is_picked = matches!(handoff.target(), Target::Custom(_));
             let picked = is_picked.then(|| agent_keys::key(&self.start, &target));
@@ -130,10 +318,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         self.run_mut().handoff_hooks_notified();
 
-        let carried = match (checked, self.carry_rule(handoff)) {
-            (Some(checked), _) => checked,
-            (None, CarryRule::Everything) => Carried::Everything,
-            (None, _) => {
+        let carried = match checked {
+            Some(checked) => checked,
+            None if self.carries_everything(handoff) => Carried::Everything,
+            None => {
                 let data = self.input_data(handoff, &target, &payload, span);
                 Carried::Rewritten(Box::new(Box::pin(data).await?.into_parts()))
             }
@@ -141,54 +329,69 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok((target, payload, Negotiated::Taken(carried)))
     }
 
-    /// Hands the conversation over and reports it.
-    async fn commit_handoff(
-        &mut self,
-        handoff: &Handoff<C>,
-        target: Agent<C>,
-        payload: Value,
-        carried: Carried,
-        mut span: OpenSpan,
-    ) -> Result<(), Error> {
+    /// Hands the conversation over. Returns the events that report it.
+    fn hand_over(&mut self, taken: TakenHandoff<C>) -> Vec<EventKind> {
+        let TakenHandoff {
+            handoff,
+            target,
+            payload,
+            carried,
+            mut span,
+        } = taken;
         if matches!(carried, Carried::Rewritten(_)) {
             self.warn_of_lost_filter(&target);
         }
-        let recorded = self.run.new_items().len();
         let of_items = self.run.items_before_handoff();
-        let calls = self.handoff_events(&target, &payload, HandoffStatus::Taken, None);
-        let from = self.agent.name_arc().clone();
+        let of_turn = self.run.turn().map_or(0, |turn| turn.recorded);
+        let recorded = self.run.new_items().len() - of_turn;
+        let calls = self.handoff_events(target.name_arc(), &payload, HandoffStatus::Taken, None);
         let agent = agent_keys::agent_ref(&self.start, &target);
-        let message = handoff.transfer_message(&target);
+        let message = handoff.transfer_message(&target, &payload);
+        let received = handoff.received(self.agent.name_arc(), &payload);
+        let way_back = self.way_back_after(&handoff, &target, &payload);
         self.run_mut()
-            .take_handoff(agent, message, payload, carried);
-        // No await between the move of the run and this: a stop in between would leave two agents.
+            .take_handoff(agent, &message, payload, carried, received);
+        self.run_mut().arrive(way_back, target.is_person());
         self.agent = target;
         self.offer = None;
         let shown = self.run.shown_items();
+        let asked_for = (self.run.handoffs().iter().rev())
+            .find(|record| record.outcome == HandoffOutcome::Taken)
+            .and_then(|record| record.redirected_from.clone());
         update_span!(span, Handoff.carried_items = Some(shown));
+        explain(&mut span, |details| {
+            details.carried_tokens = Some(self.run.shown_tokens());
+            details.of_items = Some(of_items);
+            details.outcome = Some(HandoffStatus::Taken);
+            details.redirected_from = asked_for;
+        });
         span.end();
-        for event in self.recorded_events(recorded) {
-            self.emit_for(&from, || event).await;
-        }
-        for mut event in calls {
+        let mut events = self.recorded_events(recorded);
+        events.extend(calls.into_iter().map(|mut event| {
             if event.status == HandoffStatus::Taken {
                 event.carried_items = Some(shown);
                 event.of_items = Some(of_items);
             }
-            self.emit_for(&from, || EventKind::Handoff(event)).await;
-        }
-        self.end_spans();
-        self.save().await?;
-        self.report_agent().await;
-        Ok(())
+            EventKind::Handoff(event)
+        }));
+        events
     }
 
-    async fn commit_refusal(&mut self, target: Agent<C>, payload: Value, reason: String) {
+    /// Answers the calls of handoffs that are not taken. The run ends with `output`, if there is one.
+    async fn commit_refusal(
+        &mut self,
+        to: Arc<str>,
+        payload: Value,
+        outcome: HandoffOutcome,
+        output: Option<FinalOutput>,
+    ) {
         let recorded = self.run.new_items().len();
-        let status = HandoffStatus::Refused;
-        let events = self.handoff_events(&target, &payload, status, Some(&reason));
-        self.run_mut()
-            .refuse_handoff(target.name_arc(), payload, reason);
+        let status = match outcome {
+            HandoffOutcome::Failed(_) => HandoffStatus::Failed,
+            _ => HandoffStatus::Refused,
+        };
+        let events = self.handoff_events(&to, &payload, status, outcome.reason());
+        self.run_mut().refuse_handoff(&to, payload, outcome, output);
         self.report_recorded(recorded).await;
         for event in events {
             self.emit(|| EventKind::Handoff(event)).await;
@@ -198,7 +401,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// The events of all handoffs of the response: the first one, then those that are ignored.
     fn handoff_events(
         &self,
-        target: &Agent<C>,
+        to: &Arc<str>,
         payload: &Value,
         status: HandoffStatus,
         reason: Option<&str>,
@@ -208,197 +411,98 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
         let event = |(at, call): (usize, &HandoffCall)| {
             let (to, payload, status, reason) = if at == 0 {
-                let to = target.name_arc();
                 (to, payload.clone(), status, reason)
             } else {
                 let arguments = call.call.arguments().unwrap_or_default();
                 let arguments = json::arguments_value(&arguments);
-                let status = HandoffStatus::Ignored;
-                (&call.to, arguments, status, Some(IGNORED_HANDOFF))
+                if self.run.turn().is_some_and(|turn| turn.refuses_all) {
+                    (&call.to, arguments, status, reason)
+                } else {
+                    let ignored = Some(IGNORED_HANDOFF);
+                    (&call.to, arguments, HandoffStatus::Ignored, ignored)
+                }
             };
             HandoffEvent {
-                from: self.agent.name_arc().clone(),
-                to: to.clone(),
-                tool: call.tool.clone(),
-                call_id: call.call.call_id().unwrap_or_default().into(),
-                payload,
-                status,
                 reason: reason.map(str::to_owned),
-                carried_items: None,
-                of_items: None,
+                ..self.handoff_event(call, to, &payload, status)
             }
         };
         let calls = self.handoff_calls().iter().enumerate();
         calls.map(event).collect()
     }
 
+    /// The event of one handoff.
+    pub(super) fn handoff_event(
+        &self,
+        call: &HandoffCall,
+        to: &Arc<str>,
+        payload: &Value,
+        status: HandoffStatus,
+    ) -> HandoffEvent {
+        HandoffEvent {
+            from: self.agent.name_arc().clone(),
+            to: to.clone(),
+            tool: call.tool.clone(),
+            call_id: call.call.call_id().unwrap_or_default().into(),
+            payload: payload.clone(),
+            status,
+            reason: None,
+            carried_items: None,
+            of_items: None,
+            trigger: self.run.handoff_trigger(),
+        }
+    }
+
     /// The handoffs of the response.
-    fn handoff_calls(&self) -> &[HandoffCall] {
+    pub(super) fn handoff_calls(&self) -> &[HandoffCall] {
         self.run.turn().map_or(&[], |turn| &turn.handoffs)
     }
 
-    /// Checks the condition again: tools of the same response may have changed it.
-    async fn recheck_condition(&self, handoff: &Handoff<C>, span: &OpenSpan) -> Result<(), Error> {
-        if handoff.enabled().is_always() {
-            return Ok(());
-        }
-        let ctx = self.ctx();
-        let check = handoff.enabled().check(&ctx, &self.agent);
-        if Box::pin(self.run_code(span.id(), "the handoff's condition", check)).await? {
-            return Ok(());
-        }
-        Err(model_error(
-            "the handoff's condition held when the model was asked and no longer does, after the \
-             tools of the same response; nothing was handed over",
-        ))
+    /// Begins the span of a handoff, with its cause.
+    pub(super) fn handoff_span(&self) -> OpenSpan {
+        let mut span = self.trace.span(self.parent_span(), || SpanData::Handoff {
+            from: self.agent.name_arc().clone(),
+            to: None,
+            payload: None,
+            carried_items: None,
+            details: Box::default(),
+        });
+        self.explain_cause(&mut span);
+        span
     }
 
-    /// The provider's history cannot be filtered.
-    fn check_filter_allowed(&self, handoff: &Handoff<C>) -> Result<(), Error> {
-        if self.config.server_history.is_none() {
-            return Ok(());
-        }
-        if let CarryRule::Filter(_) = self.carry_rule(handoff) {
-            return Err(configuration_error(
-                "the provider keeps the conversation, so what the next agent sees cannot be \
-                 filtered; take the filter off the handoff and the run, or do without \
-                 server_history",
-            ));
-        }
-        if self.nests(handoff) {
-            tracing::warn!(
-                agent = self.agent.name(),
-                handoff = handoff.tool_name(),
-                "the provider keeps the conversation, so its history is not nested"
-            );
-        }
-        Ok(())
+    /// Adds the cause of the handoff to its span.
+    fn explain_cause(&self, span: &mut OpenSpan) {
+        let trigger = self.run.handoff_trigger();
+        let of_model = (self.run.trace.as_ref()).and_then(|trace| trace.generation.get());
+        explain(span, |details| {
+            details.trigger = trigger;
+            details.caused_by = of_model;
+            if !trigger.is_model() {
+                details.decided_by = Some(HandoffDecider::Condition);
+                details.caused_by = self.turn_span.id();
+            }
+        });
     }
 
-    /// A handoff's own filter takes precedence over the run's, and any filter over nesting. What the
-    /// provider keeps cannot be nested.
-    fn carry_rule<'a>(&'a self, handoff: &'a Handoff<C>) -> CarryRule<'a, C> {
-        let own = handoff.input_filter();
-        match own.or(self.config.handoff_input_filter.as_ref()) {
-            Some(filter) => CarryRule::Filter(filter),
-            None if self.nests(handoff) && self.config.server_history.is_none() => CarryRule::Nest,
-            None => CarryRule::Everything,
-        }
-    }
-
-    fn nests(&self, handoff: &Handoff<C>) -> bool {
-        let own = handoff.nest_history();
-        own.unwrap_or(self.config.nest_handoff_history)
-    }
-
-    /// The agent that gets the conversation. Where code picks it and the callback has run for one
-    /// already, no other may be picked.
-    async fn find_target(
-        &self,
-        handoff: &Handoff<C>,
-        requested: &HandoffCall,
-        span: &OpenSpan,
-    ) -> Result<Agent<C>, Error> {
-        let Target::Custom(custom) = handoff.target() else {
-            return target(&self.agent, handoff).ok_or_else(|| {
-                configuration_error(format!(
-                    "it leads to \"{}\" by name, and the agent is in no team with an agent of that \
-                     name; put both into a Team",
-                    handoff.agent_name()
-                ))
+    /// Adds the payload to the span; its hash, where sensitive data is excluded.
+    fn trace_payload(&self, payload: &Value, span: &mut OpenSpan) {
+        if self.config.trace_sensitive_data {
+            update_span!(span, Handoff.payload = Some(payload.clone()));
+        } else {
+            explain(span, |details| {
+                details.payload_hash = Some(text_hash(&payload.to_string()));
             });
-        };
-        let before = self.run.turn().and_then(|turn| turn.picked.as_ref());
-        if let Some(known) = before.and_then(|key| agent_keys::find(&self.start, key)) {
-            return Ok(known);
         }
-        let arguments = requested.call.arguments().unwrap_or_default().into_owned();
-        let what = "the function that picks the agent";
-        let pick = call(|| custom.pick(self.ctx(), arguments));
-        let picked = Box::pin(self.run_code(span.id(), what, pick)).await?;
-        let picked = picked.reached_from(&self.agent);
-        match before {
-            Some(key) if agent_keys::key(&self.start, &picked) != *key => {
-                Err(configuration_error(format!(
-                    "the callback has run for \"{key}\", which cannot be found again; list the \
-                     agents that the handoff may pick with candidate"
-                )))
-            }
-            _ => Ok(picked),
-        }
-    }
-
-    fn handoff_guardrails<'a>(
-        &'a self,
-        handoff: &'a Handoff<C>,
-    ) -> impl Iterator<Item = &'a HandoffGuardrail<C>> {
-        let own = handoff.guardrails().iter();
-        own.chain(&self.config.handoff_guardrails)
-    }
-
-    /// Asks the guardrails of the handoff and of the run. They are shown what the next agent would
-    /// get, after the filter; what they allowed is carried over, whatever the callback and hooks
-    /// change afterwards, also by a run that is stored and resumed after the callback.
-    async fn ask_handoff_guardrails(
-        &mut self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        payload: &Value,
-        data: &HandoffInputData<C>,
-    ) -> Result<HandoffDecision, Error> {
-        let guardrails: Vec<_> = self.handoff_guardrails(handoff).cloned().collect();
-        for guardrail in guardrails {
-            let request = HandoffRequest {
-                from: self.agent.clone(),
-                to: target.clone(),
-                payload: handoff.takes_payload().then(|| payload.clone()),
-                data: data.clone(),
-            };
-            let mut refusal = None;
-            let decision = async {
-                Ok(match call(|| guardrail.check(request)).await? {
-                    HandoffVerdict::Allow => Decision::Allowed(Value::Null),
-                    HandoffVerdict::Refuse(reason) => {
-                        refusal = Some(reason.clone());
-                        Decision::Refused(reason)
-                    }
-                    HandoffVerdict::Trip(info) => Decision::Tripped(info),
-                })
-            };
-            let kind = GuardrailKind::Handoff;
-            let asked = self.run_guardrail(kind, guardrail.name_arc(), decision);
-            let result = [asked.await?];
-            let passed = self.check_trip(kind, &result).await;
-            self.run_mut().guardrails.handoff.add(result);
-            passed?;
-            if let Some(reason) = refusal {
-                return Ok(HandoffDecision::Refuse(reason));
-            }
-        }
-        Ok(HandoffDecision::Proceed)
-    }
-
-    async fn call_back(
-        &self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        asked: &HandoffCall,
-        payload: ParsedPayload,
-        span: &OpenSpan,
-    ) -> Result<HandoffDecision, Error> {
-        let Some(code) = handoff.callback() else {
-            return Ok(HandoffDecision::Proceed);
-        };
-        let (from, to) = (self.agent.clone(), target.clone());
-        let ctx = HandoffContext::new(self.ctx(), from, to, asked.clone());
-        let called = call(|| code(ctx, payload));
-        Box::pin(self.run_code(span.id(), "the on_handoff callback", called)).await
     }
 
     /// Adds the target to the span, and an error where the model asked for several handoffs.
     fn trace_target(&self, target: &Agent<C>, span: &mut OpenSpan) {
         update_span!(span, Handoff.to = Some(target.name_arc().clone()));
-        if let requested @ [_, _, ..] = self.handoff_calls() {
+        let is_fanned_out = self.run.turn().is_some_and(Turn::is_fanned_out);
+        if let requested @ [_, _, ..] = self.handoff_calls()
+            && !is_fanned_out
+        {
             let agents = || requested.iter().map(|call| &*call.to).collect::<Vec<_>>();
             span.fail_with(
                 "Multiple handoffs requested",
@@ -406,109 +510,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             );
         }
     }
+}
 
-    /// The data of the handoff, after the filter or nesting that applies.
-    async fn input_data(
-        &self,
-        handoff: &Handoff<C>,
-        target: &Agent<C>,
-        payload: &Value,
-        span: &OpenSpan,
-    ) -> Result<HandoffInputData<C>, Error> {
-        let mut new_items = Vec::new();
-        if let Some(turn) = self.run.turn() {
-            new_items.clone_from(&turn.items);
-            let (to, message) = (target.name_arc(), handoff.transfer_message(target));
-            self.run
-                .answer_handoffs(&turn.handoffs, &mut new_items, to, message);
+/// Adds to the explanation of a handoff in its span.
+pub(super) fn explain(span: &mut OpenSpan, explain: impl FnOnce(&mut HandoffDetails)) {
+    span.update(|data| {
+        if let SpanData::Handoff { details, .. } = data {
+            explain(details);
         }
-        let data = HandoffInputData::new(
-            self.run.conversation.input.clone(),
-            self.run.conversation.generated.clone(),
-            new_items,
-            self.ctx(),
-        )
-        .with_payload(handoff.takes_payload().then(|| payload.clone()))
-        .with_notes(&self.run.conversation.notes);
-        let given = FilterInput::of(&data);
-        match self.carry_rule(handoff) {
-            CarryRule::Everything => Ok(data),
-            CarryRule::Filter(filter) => {
-                let filtered = self.run_code(span.id(), "the filter", filter.apply(data));
-                self.check_filtered("the filter", handoff, &given, filtered.await?)
-            }
-            CarryRule::Nest => {
-                let mapper = self.config.handoff_history_mapper.as_ref();
-                let markers = &self.config.history_markers;
-                let nested = catch_panic_sync(|| nest_handoff_history(data, mapper, markers))
-                    .map_err(|error| user_error("the mapper of nested histories", error))?;
-                match mapper {
-                    Some(_) => self.check_filtered("the history mapper", handoff, &given, nested),
-                    None => Ok(nested),
-                }
-            }
-        }
-    }
-
-    /// Checks that a model can be shown what user code left.
-    fn check_filtered(
-        &self,
-        what: &str,
-        handoff: &Handoff<C>,
-        given: &FilterInput,
-        left: HandoffInputData<C>,
-    ) -> Result<HandoffInputData<C>, Error> {
-        let problem = match given.check(&left, &self.config.history_markers) {
-            Ok(0) => return Ok(left),
-            Ok(_) if self.config.drop_orphaned_calls => return Ok(left),
-            Ok(orphans) => {
-                tracing::warn!(
-                    agent = self.agent.name(),
-                    handoff = handoff.tool_name(),
-                    orphans,
-                    "{what} leaves calls without outputs or outputs without calls, which most \
-                     providers refuse; Runner::drop_orphaned_calls removes them"
-                );
-                return Ok(left);
-            }
-            Err(InvalidResult::Empty) => format!(
-                "{what} left nothing for \"{}\" to see; let it keep at least what the user said \
-                 last, or say in a message what there is to do",
-                handoff.agent_name()
-            ),
-            Err(InvalidResult::UntypedItem(at)) => format!(
-                "{what} made an item that has neither a type nor a role (item {} of what \"{}\" \
-                 would see); give it one of the two",
-                at + 1,
-                handoff.agent_name()
-            ),
-        };
-        Err(Error::new(ErrorKind::UserCode, problem))
-    }
+    });
 }
 
-fn parse_payload<C>(
-    handoff: &Handoff<C>,
-    call: &HandoffCall,
-    span: &mut OpenSpan,
-) -> Result<ParsedPayload, Error> {
-    let arguments = call.call.arguments().unwrap_or_default();
-    handoff.parse_payload(&arguments).map_err(|error| {
-        span.fail("Invalid JSON provided");
-        let message = format!("the model's payload is not what the handoff asks for: {error}");
-        model_error(message).caused_by(error)
-    })
-}
-
-/// The rule by which the conversation for the next agent is made.
-enum CarryRule<'a, C> {
-    Everything,
-    Filter(&'a Filter<C>),
-    Nest,
-}
-
-/// The outcome of a handoff before the run moves.
-enum Negotiated {
-    Taken(Carried),
-    Refused(String),
+/// A handoff that is taken.
+struct TakenHandoff<C> {
+    handoff: Handoff<C>,
+    target: Agent<C>,
+    payload: Value,
+    carried: Carried,
+    span: OpenSpan,
 }

@@ -64,11 +64,16 @@ impl HeldEvents {
         events.unwrap_or_default()
     }
 
-    /// Returns the events that were held back, and goes on holding.
-    fn drain(&self) -> Vec<StreamEvent> {
+    /// Returns the events that were held back without the last `kept` bytes of their text, and goes on
+    /// holding the rest.
+    fn drain(&self, kept: usize) -> Vec<StreamEvent> {
         let mut held = self.lock();
         let events = held.as_mut().and_then(|held| held.events.as_mut());
-        events.map(std::mem::take).unwrap_or_default()
+        let Some(events) = events else {
+            return Vec::new();
+        };
+        let rest = split_off_text(events, kept);
+        std::mem::replace(events, rest)
     }
 
     fn is_holding(&self) -> bool {
@@ -96,7 +101,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return;
         }
         let may_end = match self.run.step() {
-            Step::CallModel => true,
+            Step::CallModel | Step::TakeAnswer(_) => true,
             Step::RunTools(_) => !matches!(
                 self.agent.def.tool_use.0,
                 ToolUseBehaviorKind::RunModelAgain
@@ -186,15 +191,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.emit(|| EventKind::TextDelta { item, text }).await;
     }
 
-    /// Sends the text that was held back if all guardrails pass it as the beginning of an output. Only
-    /// guardrails that judge parts are asked; with others, the text waits for its end.
-    pub(super) async fn release_passed_part(&self, text: &str) -> Result<(), Error> {
-        let judges_parts = self
-            .output_guardrails()
-            .all(|guardrail| guardrail.can_judge_parts());
-        if !self.held.is_holding() || !judges_parts || self.agent.output_type().is_some() {
-            return Ok(());
-        }
+    /// Returns `true` if the text that is held back can be judged sentence by sentence. If a guardrail
+    /// does not judge parts, the text waits for its end.
+    pub(super) fn judges_parts(&self) -> bool {
+        self.held.is_holding()
+            && self.agent.output_type().is_none()
+            && self
+                .output_guardrails()
+                .all(|guardrail| guardrail.can_judge_parts())
+    }
+
+    /// Sends the whole sentences that were held back if all guardrails pass them as the beginning of an
+    /// output.
+    pub(super) async fn release_passed_part(&self, text: &JudgedText) -> Result<(), Error> {
+        let (text, kept) = text.split();
         let part = FinalOutput::Text(text.into());
         let checks = self.output_guardrails().map(|guardrail| {
             let (ctx, agent, part) = (self.ctx(), self.agent.clone(), part.clone());
@@ -211,16 +221,83 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let results = try_join_all(checks).await?;
         let passed = self.check_trip(GuardrailKind::Output, &results).await;
         passed.inspect_err(|_| self.held.refuse(vec![Item::assistant(text)]))?;
-        for event in self.held.drain() {
+        for event in self.held.drain(kept.len()) {
             self.send(event).await;
         }
         Ok(())
     }
 }
 
-/// Returns `true` if a piece of text ends a sentence, or a line.
-pub(super) fn ends_sentence(piece: &str) -> bool {
-    piece.contains(['.', '!', '?', '\n', '。', '！', '？', '…'])
+/// Text that guardrails judge sentence by sentence.
+///
+/// A sentence or a line is whole at its end. A full stop ends a sentence only if a space follows, as a
+/// number or an address may go on after it.
+#[derive(Debug, Default)]
+pub(super) struct JudgedText {
+    text: String,
+    /// The end of the last whole sentence.
+    end: usize,
+    /// Set if the text ends with a full stop, perhaps with quotes or brackets after it.
+    is_after_stop: bool,
+}
+
+impl JudgedText {
+    /// Adds a piece. Returns `true` if a sentence is whole now.
+    pub(super) fn push(&mut self, piece: &str) -> bool {
+        let (start, end_before) = (self.text.len(), self.end);
+        self.text.push_str(piece);
+        // Only the piece is looked at: a text may have no sentences at all.
+        for (index, character) in piece.char_indices() {
+            let after = start + index + character.len_utf8();
+            match character {
+                '\n' | '。' | '！' | '？' => self.end = after,
+                _ if character.is_whitespace() && self.is_after_stop => self.end = after,
+                '.' | '!' | '?' | '…' => {
+                    self.is_after_stop = true;
+                    continue;
+                }
+                '"' | '\'' | ')' | ']' | '»' | '”' | '’' => continue,
+                _ => {}
+            }
+            self.is_after_stop = false;
+        }
+        self.end > end_before
+    }
+
+    /// The whole sentences, and the beginning of the next one.
+    fn split(&self) -> (&str, &str) {
+        self.text.split_at(self.end)
+    }
+}
+
+/// Takes the last `bytes` of the text out of the events, with everything after their beginning.
+fn split_off_text(events: &mut Vec<StreamEvent>, bytes: usize) -> Vec<StreamEvent> {
+    let (mut left, mut sent) = (bytes, 0);
+    let mut index = events.len();
+    while left > 0 && index > 0 {
+        index -= 1;
+        if let EventKind::TextDelta { text, .. } = &events[index].kind {
+            sent = text.len().saturating_sub(left);
+            left = left.saturating_sub(text.len());
+        }
+    }
+    let first = index;
+    // The provider's event of a piece comes before it, and holds all of it.
+    while bytes > 0 && index > 0 && matches!(events[index - 1].kind, EventKind::Raw { .. }) {
+        index -= 1;
+    }
+    let mut rest = events.split_off(index);
+    if sent > 0
+        && let Some(event) = rest.get_mut(first - index)
+        && let EventKind::TextDelta { item, text } = &mut event.kind
+    {
+        let tail = text.split_off(sent);
+        let text = std::mem::replace(text, tail);
+        let item = item.clone();
+        let kind = EventKind::TextDelta { item, text };
+        events.push(StreamEvent::new(kind, event.agent.clone(), event.turn));
+    }
+    rest
 }
 
 /// The text in place of the result of a tool that is not shown.

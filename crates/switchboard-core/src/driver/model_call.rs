@@ -7,10 +7,10 @@ use futures_util::future::{Either, select};
 use futures_util::stream::StreamExt as _;
 
 use super::guardrails::has_tripped;
-use super::held_events::ends_sentence;
+use super::held_events::JudgedText;
 use super::hooks::HookCall;
 use super::model_attempts::{FailedAttempts, StreamAttempt, TimeLimit};
-use super::{Driver, configuration_error};
+use super::{Driver, LeftOut, configuration_error};
 use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
 use crate::guardrail::{GuardrailKind, InputMode};
@@ -33,7 +33,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     pub(super) async fn call_model(&mut self) -> Result<(), Error> {
         self.end_turn_span();
         self.open_agent_span();
-        self.turn = match self.run.next_turn(self.config.max_turns) {
+        self.turn = match self.take_turn() {
             Ok(turn) => turn,
             Err(error) => return Box::pin(self.recover_from_max_turns(error)).await,
         };
@@ -41,6 +41,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.emit(|| EventKind::TurnStarted {}).await;
         self.hold_output_back();
         self.check_input_before_model().await?;
+        if !self.run.added_input().is_empty() {
+            Box::pin(self.admit_added_input()).await?;
+        }
         self.offer = None;
         if !self.run.position.agent_started {
             self.call_hooks(HookCall::AgentStart).await?;
@@ -70,16 +73,30 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.accept_response(response, &offer).await
     }
 
+    /// The number of the next turn, unless the limit is reached.
+    fn take_turn(&self) -> Result<u32, Error> {
+        let next = self.run.next_turn(self.config.max_turns)?;
+        if let Some(limits) = self.limits() {
+            limits.take_turn()?;
+        }
+        Ok(next)
+    }
+
     /// The model of the current agent: the run's, or its own.
     pub(super) fn model(&self) -> Option<&ModelHandle> {
         let run = self.config.model.as_ref();
-        run.or_else(|| self.agent.def.model.as_ref())
+        let model = run.or_else(|| self.agent.def.model.as_ref());
+        model.filter(|_| !self.agent.is_person())
     }
 
     /// Evaluates the conditions of the tools, makes the instructions, and evaluates the conditions of
     /// the handoffs, in this order.
     async fn prepare_turn(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
-        if let Some(offer) = Offer::cached(&self.agent, self.config.tool_names) {
+        let cached = match self.agent_in_place() {
+            None => Offer::cached(&self.agent, self.config.tool_names),
+            Some(agent) => Offer::cached(&agent, self.config.tool_names),
+        };
+        if let Some(offer) = cached {
             self.offer = Some(offer.clone());
             return Ok((offer, self.instructions().await?));
         }
@@ -87,7 +104,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn prepare_with_conditions(&mut self) -> Result<(Offer, Option<Arc<str>>), Error> {
-        let (agent, names) = (self.agent.clone(), self.config.tool_names);
+        let in_place = self.agent_in_place();
+        let agent = in_place.unwrap_or_else(|| self.agent.clone());
+        let names = self.config.tool_names;
         let ctx = self.ctx();
         let tools = enabled_tools(&agent, &ctx);
         let tools = self
@@ -103,14 +122,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     async fn instructions(&self) -> Result<Option<Arc<str>>, Error> {
-        match self.agent.fixed_instructions() {
-            Some(fixed) => Ok(fixed.cloned()),
+        let instructions = match self.agent.fixed_instructions() {
+            Some(fixed) => fixed.cloned(),
             None => {
                 let what = "the function that makes the instructions";
                 let make = self.agent.make_instructions(self.ctx());
-                Box::pin(self.run_code(self.parent_span(), what, make)).await
+                Box::pin(self.run_code(self.parent_span(), what, make)).await?
             }
-        }
+        };
+        Ok(match &self.run.received {
+            Some(received) => received.add_to(instructions),
+            None => instructions,
+        })
     }
 
     async fn prompt(&self) -> Result<Option<Arc<Prompt>>, Error> {
@@ -138,12 +161,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         offer: &Offer,
     ) -> Result<(), Error> {
         let recorded = self.run.new_items().len();
+        let announced = self.config.handoff_policy.announced.as_ref();
+        let has_predicate = announced.is_some_and(|policy| policy.predicate_code().is_some());
+        let is_announced = has_predicate && Box::pin(self.is_announced(&response, offer)).await?;
         let for_hooks = self.has_hooks().then(|| response.clone());
-        let left_out = std::mem::take(&mut self.left_out);
+        let left_out = self.left_out.take().map(|left_out| left_out.0);
         let history = self.config.server_history.as_ref();
-        let delivered =
-            history.map(|history| self.run.delivered_with(&response, history, left_out));
-        let rules = Self::response_rules(&self.agent, &self.config);
+        let delivered = history.map(|history| {
+            self.run
+                .delivered_with(&response, history, left_out.unwrap_or_default())
+        });
+        let rules = ResponseRules {
+            is_announced,
+            ..Self::response_rules(&self.agent, &self.config)
+        };
         let run = Arc::make_mut(&mut self.run);
         let accepted = run.accept_response(response, offer, rules);
         // A rejected response is part of a conversation, but no later response follows it.
@@ -155,6 +186,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         Box::pin(self.report_response(accepted, for_hooks, recorded, offer)).await
+    }
+
+    /// Asks the application whether an answer announces a handoff.
+    async fn is_announced(&self, response: &ModelResponse, offer: &Offer) -> Result<bool, Error> {
+        let policy = self.config.handoff_policy.announced.as_ref();
+        let Some((policy, predicate)) = policy.and_then(|all| Some((all, all.predicate_code()?)))
+        else {
+            return Ok(false);
+        };
+        let Some(answer) = self.run.possible_announcement(response, offer, policy) else {
+            return Ok(false);
+        };
+        let what = "the predicate for announced handoffs";
+        let asked = self.run_code(self.parent_span(), what, predicate.holds(answer));
+        asked.await
     }
 
     /// Reports a response, and recovers from one that was rejected.
@@ -257,7 +303,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 
     /// Checks the tools and handoffs of the turn, and adds them to the trace.
-    fn check_offer(&mut self, offer: &Offer) -> Result<(), Error> {
+    pub(super) fn check_offer(&mut self, offer: &Offer) -> Result<(), Error> {
         if let Some(problem) = offer.problem() {
             return Err(configuration_error(problem));
         }
@@ -325,7 +371,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let given = request.input.clone();
                 request = Box::pin(self.filter_request(&filter, request)).await?;
                 if self.config.server_history.is_some() {
-                    self.left_out = server_history::left_out(&given, &request.input);
+                    let left_out = server_history::left_out(&given, &request.input);
+                    self.left_out = Some(Box::new(LeftOut(left_out)));
                 }
             }
             // With a server history, the calls of the outputs are at the provider.
@@ -486,6 +533,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let output = || is_traced.then(|| response.output.clone());
             update_span!(span, Generation.usage = response.usage);
             update_span!(span, Generation.output = output());
+            if let (Some(span), Some(trace)) = (span.id(), &self.run.trace) {
+                trace.generation.set(span);
+            }
             Ok(response)
         }
     }
@@ -499,7 +549,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<ModelResponse, BoxError> {
         let mut stream = model.stream(request);
         let mut has_text = false;
-        let mut text = String::new();
+        let mut part = self.judges_parts().then(JudgedText::default);
         loop {
             let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
             let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
@@ -517,18 +567,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     if let Some(attempt) = &mut attempt {
                         *attempt.has_begun |= event.is_part_of_answer();
                     }
-                    let ends_sentence = match &event {
-                        ModelEvent::TextDelta { text: piece, .. } => {
-                            text.push_str(piece);
-                            ends_sentence(piece)
-                        }
+                    let has_sentence = match (&event, &mut part) {
+                        (ModelEvent::TextDelta { text, .. }, Some(part)) => part.push(text),
                         _ => false,
                     };
                     if let Some(event) = EventKind::of_model(event) {
                         self.emit(|| event).await;
                     }
-                    if ends_sentence {
-                        Box::pin(self.release_passed_part(&text)).await?;
+                    if has_sentence && let Some(part) = &part {
+                        Box::pin(self.release_passed_part(part)).await?;
                     }
                 }
             }

@@ -44,7 +44,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
             is_ended || scope == TraceScope::Run
         };
-        self.run_mut().trace = Some(Box::new(RunTrace { info, is_ended }));
+        let generation = stored.map(|stored| stored.generation.clone());
+        self.run_mut().trace = Some(Box::new(RunTrace {
+            info,
+            is_ended,
+            generation: generation.unwrap_or_default(),
+        }));
         self.is_traced = true;
         if self.config.trace_tasks_and_turns {
             let usage = Usage::default();

@@ -1,32 +1,27 @@
 //! Running tools, and deciding what follows from their results.
 
-use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _};
-use serde_json::Value;
 
+use super::approvals::Clearance;
 use super::hooks::HookCall;
 use super::{Driver, configuration_error};
 use crate::agent::{ToolResult, ToolUseBehaviorKind};
-use crate::callback::{BoxFuture, Outcome, call};
-use crate::environment::environment;
-use crate::error::{Error, ErrorKind, model_error};
-use crate::guardrail::{GuardrailKind, GuardrailResult, ToolCheck, ToolGuardrail, ToolVerdict};
+use crate::callback::{BoxFuture, call};
+use crate::error::{Error, model_error};
+use crate::guardrail::GuardrailResult;
 use crate::hooks::ToolEnd;
 use crate::offered_tools::Offer;
-use crate::run::Step;
-use crate::run::tool_results::{RanTool, ToolStage};
+use crate::run::approvals::{Approval, CallApproval, InnerRun};
+use crate::run::tool_results::{RanTool, ToolProgress, ToolStage};
 use crate::run::turn::ToolCall;
-use crate::runner::ToolErrorMessage;
+use crate::run::{Run, Step};
 use crate::stream::EventKind;
-use crate::tool::{
-    CallInfo, ProgressReporter, Tool, ToolContext, ToolError, ToolErrorKind, ToolNotFound,
-    ToolOutput,
-};
+use crate::tool::{CallInfo, ProgressReporter, Tool, ToolContext, ToolError, ToolNotFound};
 use crate::trace::SpanData;
 use crate::trace::trace_handle::OpenSpan;
 
@@ -40,9 +35,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         };
         let waiting = tools.calls.iter().enumerate();
-        let waiting = waiting.filter(|(at, _)| !tools.done.iter().any(|ran| ran.at == *at));
+        let waiting = waiting.filter(|(at, _)| {
+            let is_rejected = tools.approval(*at).is_some_and(Approval::is_rejected);
+            !tools.is_done(*at) && !tools.call_is_waiting(*at) && !is_rejected
+        });
         self.check_enabled(waiting.map(|(_, call)| call), &offer)
             .await?;
+        if !tools.requests.is_empty() {
+            self.ask_about_requests(&tools.requests).await;
+        }
         let limit = self.config.tool_concurrency;
         let limit = limit.map_or(tools.calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
@@ -50,9 +51,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let attempts = tools.calls.iter().enumerate().map(|(at, call)| {
             let mut attempt = ToolAttempt {
                 at,
-                is_allowed: tools.allowed.contains(&at),
-                is_started: tools.started.contains(&at),
-                ran: tools.done.iter().find(|ran| ran.at == at).cloned(),
+                is_allowed: tools.allowed.binary_search(&at).is_ok(),
+                is_started: tools.started.binary_search(&at).is_ok(),
+                ran: tools.done_at(at).cloned(),
+                approval: tools.call_approval(at).cloned(),
+                inner: tools.inner_run(at).cloned().map(Box::new),
                 ..ToolAttempt::default()
             };
             let attempt: BoxFuture<'_, ToolAttempt> = Box::pin(async move {
@@ -111,14 +114,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .iter_mut()
             .find_map(|attempt| attempt.failure.take());
         if let Some(error) = failure {
-            let started = attempts.iter().filter(|attempt| attempt.is_started);
-            let started = started.map(|attempt| attempt.at).collect();
-            let allowed = attempts.iter().filter(|attempt| attempt.is_allowed);
-            let allowed = allowed.map(|attempt| attempt.at).collect();
-            let finished = attempts.into_iter().filter_map(|attempt| attempt.ran);
-            let finished = finished.collect();
-            self.run_mut().tools_failed(finished, started, allowed);
+            self.run_mut().tools_failed(progress(attempts));
             return Err(error);
+        }
+        let requests = self
+            .run
+            .turn()
+            .map_or(&[][..], |turn| &turn.tools().requests);
+        let waits = attempts.iter().any(|attempt| attempt.waits)
+            || requests.iter().any(|request| request.approval.is_waiting());
+        if waits {
+            let recorded = self.run.new_items().len();
+            let ends = self.tool_ends();
+            self.run_mut().tools_wait(progress(attempts), ends);
+            self.report_recorded(recorded).await;
+            return Ok(());
         }
         attempts.sort_by_key(|attempt| attempt.at);
         let ran = attempts.into_iter().filter_map(|attempt| attempt.ran);
@@ -155,14 +165,35 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         let Some(tool) = offer.tool(&self.agent, &call.tool) else {
+            // A call that was rejected needs no tool.
+            if let Some(answer) = self.rejected_answer(call, attempt).await {
+                self.answer_call(call, attempt, answer).await;
+                return Ok(());
+            }
             return Err(configuration_error(format!(
                 "the model called the tool \"{}\", and the agent the run was resumed with has none \
                  of that name",
                 call.tool
             )));
         };
-        let arguments: Arc<str> = call.call.arguments().unwrap_or_default().into();
         let is_traced = self.config.trace_sensitive_data;
+        if attempt.ran.is_none() && attempt.inner.is_none() {
+            match self.clear_call(tool, call, attempt).await? {
+                Clearance::Run => {}
+                Clearance::Wait => {
+                    attempt.waits = true;
+                    return Ok(());
+                }
+                Clearance::Answer(answer) => {
+                    self.answer_call(call, attempt, *answer).await;
+                    return Ok(());
+                }
+            }
+        } else if attempt.inner.as_ref().is_some_and(|run| run.is_waiting()) {
+            attempt.waits = true;
+            return Ok(());
+        }
+        let arguments: Arc<str> = call.call.arguments().unwrap_or_default().into();
         let mut span = self.trace.span(self.parent_span(), || SpanData::Function {
             name: call.tool.clone(),
             input: is_traced.then(|| arguments.clone()),
@@ -170,10 +201,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         // Guardrails see what the tool will read.
         let arguments = tool.coerced(&arguments).map_or(arguments, Arc::from);
-        let ctx = self.tool_context(call, arguments, &span);
-        let ran = self
+        let ctx = self.tool_context(call, arguments, &span, attempt.inner.take());
+        let Some(ran) = self
             .run_stages(tool, &ctx, call, attempt, &mut span)
-            .await?;
+            .await?
+        else {
+            return Ok(());
+        };
         let output = &ran.result.output;
         let traced = || is_traced.then(|| output.text().into_owned());
         update_span!(span, Function.output = traced());
@@ -196,11 +230,34 @@ impl<C: Send + Sync + 'static> Driver<C> {
         Ok(())
     }
 
-    fn tool_context(
+    /// Answers a call that does not run. One that was rejected at once has a span.
+    async fn answer_call(&self, call: &ToolCall, attempt: &mut ToolAttempt, mut answer: RanTool) {
+        let approval = attempt.approval.as_ref().map(|known| &known.approval);
+        let is_traced = self.config.trace_sensitive_data;
+        if approval.is_none_or(|approval| !approval.has_waited) {
+            let arguments = call.call.arguments().unwrap_or_default();
+            let mut span = self.trace.span(self.parent_span(), || SpanData::Function {
+                name: call.tool.clone(),
+                input: is_traced.then(|| arguments.as_ref().into()),
+                output: is_traced.then(|| answer.result.output.text().into_owned()),
+            });
+            if let Some(error) = &answer.error {
+                span.fail_with(&answer.result.output.text(), || self.error_data(error));
+            }
+        }
+        self.report_tool_end(call, &answer.result, answer.error.as_ref(), answer.took)
+            .await;
+        answer.is_streamed = self.events.is_some();
+        answer.stage = ToolStage::Reported;
+        attempt.ran = Some(answer);
+    }
+
+    pub(super) fn tool_context(
         &self,
         call: &ToolCall,
         arguments: Arc<str>,
         span: &OpenSpan,
+        inner_run: Option<Box<Run>>,
     ) -> ToolContext<C> {
         // Progress may show the output that is held back.
         let events = self.events.as_ref().filter(|_| !self.holds_output_back());
@@ -219,6 +276,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             trace: self.trace.parent(span.id()),
             progress,
             attached: Mutex::default(),
+            key: self.call_key(),
+            standing: self.run.standing_inside(&call.tool),
+            inner_run: Mutex::new(inner_run),
         };
         ToolContext::new(self.ctx(), info)
     }
@@ -243,7 +303,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         .await;
     }
 
-    /// Runs the tool, unless it ran before, and passes its output through the guardrails.
+    /// Runs the tool, unless it ran before, and passes its output through the guardrails. Returns `None`
+    /// if calls inside it wait.
     async fn run_stages<'a>(
         &self,
         tool: &Tool<C>,
@@ -251,7 +312,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         call: &ToolCall,
         attempt: &'a mut ToolAttempt,
         span: &mut OpenSpan,
-    ) -> Result<&'a mut RanTool, Error> {
+    ) -> Result<Option<&'a mut RanTool>, Error> {
         let ran = match &mut attempt.ran {
             Some(ran) => ran,
             none => {
@@ -271,7 +332,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 none.insert(match replacement {
                     Some(output) => RanTool::rejected(attempt.at, result(output)),
                     None => {
-                        self.report_tool_start(call, ctx).await;
+                        if !ctx.is_resumed() {
+                            self.report_tool_start(call, ctx).await;
+                        }
                         if !attempt.is_started {
                             let started = self.call_hooks(HookCall::ToolStart(tool, ctx)).await;
                             started
@@ -279,7 +342,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
                             attempt.is_started = true;
                         }
                         let start = Instant::now();
-                        let (output, error) = self.invoke(tool, ctx, span).await?;
+                        let outcome = self.trace.within(span.id(), tool.invoke(ctx.clone()));
+                        let outcome = outcome.await;
+                        if let Some(inner) = ctx.take_inner_run() {
+                            attempt.inner = Some(inner);
+                            attempt.waits = true;
+                            return Ok(None);
+                        }
+                        let (output, error) =
+                            self.outcome_for_model(tool, ctx, span, outcome).await?;
                         let took = start.elapsed();
                         RanTool::invoked(attempt.at, result(output), error, took)
                     }
@@ -294,7 +365,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             attempt.final_results.append(&mut attempt.results);
             ran.stage = ToolStage::Checked;
         }
-        Ok(ran)
+        Ok(Some(ran))
     }
 
     async fn report_tool_start(&self, call: &ToolCall, ctx: &ToolContext<C>) {
@@ -304,174 +375,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             arguments: call.call.arguments_value(),
         })
         .await;
-    }
-
-    /// The guardrails on a tool: its own, the agent's, the run's.
-    fn tool_guardrails(&self, tool: &Tool<C>) -> Vec<ToolGuardrail<C>> {
-        let own = tool.guardrails().iter();
-        own.chain(&self.agent.def.tool_guardrails)
-            .chain(&self.config.tool_guardrails)
-            .cloned()
-            .collect()
-    }
-
-    /// Asks the guardrails on the call. Returns the output for the model if the tool must not run.
-    async fn check_call(
-        &self,
-        tool: &Tool<C>,
-        ctx: &ToolContext<C>,
-        results: &mut Vec<GuardrailResult>,
-    ) -> Result<Option<ToolOutput>, Error> {
-        for guardrail in self.tool_guardrails(tool) {
-            if let ToolCheck::Call(check) = &guardrail.check {
-                let asked = self.ask_tool_guardrail(&guardrail, || check(ctx.clone()), results);
-                if let Some(output) = asked.await? {
-                    return Ok(Some(output));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Asks the guardrails on the output, each with the tool's own. The first replacement ends it.
-    async fn check_tool_output(
-        &self,
-        tool: &Tool<C>,
-        ctx: &ToolContext<C>,
-        result: &mut ToolResult,
-        results: &mut Vec<GuardrailResult>,
-    ) -> Result<(), Error> {
-        for guardrail in self.tool_guardrails(tool) {
-            if let ToolCheck::Output(check) = &guardrail.check {
-                let check = || check(ctx.clone(), result.output.clone());
-                let asked = self.ask_tool_guardrail(&guardrail, check, results);
-                if let Some(replacement) = asked.await? {
-                    result.output = replacement;
-                    // What the tool attached may say what the guardrail hides.
-                    result.data = None;
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the replacement of a guardrail on a tool. A tripwire is an error.
-    async fn ask_tool_guardrail(
-        &self,
-        guardrail: &ToolGuardrail<C>,
-        check: impl FnOnce() -> Outcome<ToolVerdict> + Send,
-        results: &mut Vec<GuardrailResult>,
-    ) -> Result<Option<ToolOutput>, Error> {
-        let mut replacement = None;
-        let replace = |output: ToolOutput| Ok(replacement.insert(output).text().into_owned());
-        let asked = self.ask(GuardrailKind::Tool, guardrail.name_arc(), check, replace);
-        let result = [Box::pin(asked).await?];
-        let passed = self.check_trip(GuardrailKind::Tool, &result).await;
-        results.extend(result);
-        passed.map(|()| replacement)
-    }
-
-    /// Returns the tool's output, or the failure text for the model and the failure.
-    async fn invoke(
-        &self,
-        tool: &Tool<C>,
-        ctx: &ToolContext<C>,
-        span: &mut OpenSpan,
-    ) -> Result<(ToolOutput, Option<ToolError>), Error> {
-        let work = tool.invoke(ctx.clone());
-        let error = match self.trace.within(span.id(), work).await {
-            Ok(output) => return Ok((output, None)),
-            Err(error) => error,
-        };
-        if tool.ends_run(&error) {
-            self.mark_failed_tool(span, tool, &error);
-            return Err(self.tool_failed(tool, error));
-        }
-        let data = || self.tool_error_data(tool, &error);
-        span.fail_with("Error running tool (non-fatal)", data);
-        let is_logged = self.config.trace_sensitive_data && environment().logs_tool_data;
-        let logged = is_logged.then(|| error.to_string());
-        tracing::warn!(
-            tool = tool.name(),
-            error = logged,
-            "a tool failed; the model is told"
-        );
-        let text = match tool.failure_text(ctx.clone(), &error).await {
-            Some(text) => text,
-            None => {
-                let call_id = ctx.call_id().into();
-                self.formatted(error.clone(), ctx.tool().into(), call_id)
-                    .await
-            }
-        };
-        Ok((text.into(), Some(error)))
-    }
-
-    /// Marks the span of a tool whose failure ends the run: its own, or that of a guardrail or a hook.
-    fn mark_failed_tool(&self, span: &mut OpenSpan, tool: &Tool<C>, error: &impl Display) {
-        span.fail_with("Error running tool", || self.tool_error_data(tool, error));
-    }
-
-    /// The details of a tool's error for a span. The error may quote the arguments.
-    fn tool_error_data(&self, tool: &Tool<C>, error: &impl Display) -> Value {
-        let mut data = self.error_data(error);
-        data["tool_name"] = tool.name().into();
-        data
-    }
-
-    /// The text for the model about a call of a tool that does not exist.
-    async fn not_found_text(&self, call: &ToolCall) -> String {
-        let error = ToolError::new(ToolNotFound(call.tool.clone()));
-        let call_id = call.call.call_id().unwrap_or_default().into();
-        self.formatted(error, call.tool.clone(), call_id).await
-    }
-
-    /// The run's text for a failure, or the default.
-    async fn formatted(&self, error: ToolError, tool: Arc<str>, call_id: Arc<str>) -> String {
-        let default = error.default_text();
-        let Some(text) = &self.config.tool_error_text else {
-            return default;
-        };
-        let failure = ToolErrorMessage {
-            error,
-            tool,
-            call_id,
-            default_text: default.clone(),
-        };
-        let made = call(|| text.call(self.ctx(), failure));
-        let made = self.trace.within(self.parent_span(), made);
-        match Box::pin(made).await {
-            Ok(text) => text.unwrap_or(default),
-            Err(error) => {
-                let error = environment().logs_tool_data.then(|| error.to_string());
-                tracing::warn!(
-                    error,
-                    "the function for texts of tool errors failed; the model gets the default"
-                );
-                default
-            }
-        }
-    }
-
-    /// The error of a run that a tool's failure ends: that of a run inside the tool, where it is one.
-    fn tool_failed(&self, tool: &Tool<C>, error: ToolError) -> Error {
-        let inner = error.cause().downcast_ref::<Error>();
-        let kind = match (inner, error.kind()) {
-            (Some(inner), _) => inner.kind(),
-            (None, ToolErrorKind::InvalidArguments) => ErrorKind::ModelBehavior,
-            (None, _) => ErrorKind::Tool,
-        };
-        let name = tool.name();
-        let message = match error.kind() {
-            ToolErrorKind::InvalidArguments => {
-                format!("invalid JSON input for tool \"{name}\": {error}")
-            }
-            _ => format!("the tool \"{name}\" failed: {error}"),
-        };
-        Error::new(kind, message)
-            .caused_by(error)
-            .at_agent(self.agent.name())
     }
 
     /// Asks the agent's function whether the tools' results are the final output.
@@ -494,21 +397,42 @@ impl<C: Send + Sync + 'static> Driver<C> {
     }
 }
 
+/// The progress of the tools, from the attempts to run them.
+pub(super) fn progress(attempts: Vec<ToolAttempt>) -> ToolProgress {
+    let mut progress = ToolProgress::default();
+    for attempt in attempts {
+        let at = attempt.at;
+        progress.started.extend(attempt.is_started.then_some(at));
+        progress.allowed.extend(attempt.is_allowed.then_some(at));
+        progress.approvals.extend(attempt.approval);
+        let inner = attempt.inner.filter(|_| attempt.ran.is_none());
+        (progress.inner_runs).extend(inner.map(|run| InnerRun { at, run }));
+        progress.finished.extend(attempt.ran);
+    }
+    progress
+}
+
 /// An attempt to run a tool.
 #[derive(Default)]
-struct ToolAttempt {
+pub(super) struct ToolAttempt {
     /// The index of its call.
-    at: usize,
+    pub(super) at: usize,
+    /// The approval of the call, where it was asked for.
+    pub(super) approval: Option<CallApproval>,
+    /// Set if the call waits for a decision, or one inside it.
+    pub(super) waits: bool,
+    /// The run inside the tool, where calls wait in it.
+    pub(super) inner: Option<Box<Run>>,
     /// Set once guardrails have allowed the call.
-    is_allowed: bool,
+    pub(super) is_allowed: bool,
     /// Set once hooks were notified of its start.
-    is_started: bool,
+    pub(super) is_started: bool,
     /// The result, once it ran.
-    ran: Option<RanTool>,
+    pub(super) ran: Option<RanTool>,
     /// Results of guardrails that are not asked again.
-    final_results: Vec<GuardrailResult>,
+    pub(super) final_results: Vec<GuardrailResult>,
     /// Results of guardrails that are asked again if the attempt fails.
-    results: Vec<GuardrailResult>,
+    pub(super) results: Vec<GuardrailResult>,
     /// The error that ended the attempt.
-    failure: Option<Error>,
+    pub(super) failure: Option<Error>,
 }

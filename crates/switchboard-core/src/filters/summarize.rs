@@ -56,10 +56,10 @@ pub(crate) async fn write_summary<C>(
     let response = model.respond(request).await?;
     ctx.add_usage(response.usage);
     let texts: Vec<_> = response.output.iter().filter_map(Item::text).collect();
-    if texts.is_empty() {
+    let summary = texts.join("\n");
+    if summary.trim().is_empty() {
         return Err("the model that writes the summary returned no text".into());
     }
-    let summary = texts.join("\n");
     let summary = format!("Summary of the conversation so far: {summary}");
     Ok(Item::assistant(summary))
 }

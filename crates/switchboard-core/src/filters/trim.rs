@@ -86,8 +86,12 @@ pub fn token_budget_by<C: 'static>(
 /// Estimates the tokens of an item, on the high side: one for every four bytes of ASCII, and one for
 /// every other character.
 pub fn estimated_tokens(item: &Item) -> usize {
-    let json = item.as_json();
-    let ascii = json.bytes().filter(u8::is_ascii).count();
-    let others = json.chars().count() - ascii;
+    text_tokens(item.as_json())
+}
+
+/// Estimates the tokens of a text as [`estimated_tokens`] does those of an item.
+pub(crate) fn text_tokens(text: &str) -> usize {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let others = text.chars().count() - ascii;
     ascii.div_ceil(4) + others
 }

@@ -19,6 +19,11 @@ pub enum HandoffVerdict {
     /// The handoff does not take place: the model gets this reason, and the agent keeps the
     /// conversation.
     Refuse(String),
+    /// The agent of this name gets the conversation instead; see
+    /// [`HandoffDecision::Redirect`](crate::handoff::HandoffDecision::Redirect).
+    Redirect(Arc<str>),
+    /// A person decides; see [`approval`](crate::approval).
+    AskApproval,
     /// The run must stop.
     Trip(Value),
 }
@@ -27,6 +32,11 @@ impl HandoffVerdict {
     /// Refuses the handoff; the model gets the reason.
     pub fn refuse(reason: impl Into<String>) -> Self {
         Self::Refuse(reason.into())
+    }
+
+    /// Hands the conversation to the agent of this name instead.
+    pub fn redirect(to: impl Into<Arc<str>>) -> Self {
+        Self::Redirect(to.into())
     }
 
     /// Stops the run, for this reason.

@@ -12,6 +12,7 @@ use super::{
     default_tool_description, default_tool_name,
 };
 use crate::agent::Agent;
+use crate::approval::ApprovalRule;
 use crate::callback::{IntoOutcome, Outcome};
 use crate::condition::Enabled;
 use crate::context::RunContext;
@@ -69,11 +70,15 @@ pub(super) fn begin<C>(
             payload: None,
             callback: None,
             filter: None,
+            deliveries: Vec::new(),
             guardrails: Vec::new(),
             nest_history: None,
             enabled: Enabled::Always,
+            approval: ApprovalRule::Never,
             condition_name: None,
+            edges: super::edge::EdgeConditions::none(),
             transfer_message: None,
+            way_back: None,
             problem: None,
         },
         kind: PhantomData,
@@ -180,6 +185,14 @@ impl<C, K> HandoffBuilder<C, K> {
             }
             None => {}
         }
+        let way_back = inner.way_back.take();
+        inner.way_back = way_back.map(|edge| edge.to_builder().build());
+        if inner.payload.is_none() && !inner.deliveries.is_empty() {
+            inner.problem = Some(
+                "it is to deliver its payload (deliver), and it takes none; give it one with payload"
+                    .to_owned(),
+            );
+        }
         Handoff(Arc::new(inner))
     }
 
@@ -207,6 +220,25 @@ impl<C, K> HandoffBuilder<C, K> {
         R: IntoOutcome<bool, M>,
     {
         self.with(|inner| inner.enabled = Enabled::when(condition))
+    }
+
+    /// Makes the handoff wait for a person's decision whenever the model asks for it; see
+    /// [`approval`](crate::approval). The person is asked once the payload was read, the condition was
+    /// checked again, and guardrails have allowed the handoff; the callback runs after the decision. A
+    /// handoff that is rejected is answered with the reviewer's message, and the agent keeps the
+    /// conversation.
+    pub fn needs_approval(self) -> Self {
+        self.with(|inner| inner.approval = ApprovalRule::Always)
+    }
+
+    /// Makes the handoff wait for a person's decision if `condition` holds for its payload, which the
+    /// condition gets as JSON. If the condition fails, the handoff waits.
+    pub fn needs_approval_if<F, R, M>(self, condition: F) -> Self
+    where
+        F: Fn(HandoffContext<C>, Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.with(|inner| inner.approval = ApprovalRule::when(condition))
     }
 
     /// Names the condition for drawings of the team; it completes the phrase "if ...".
@@ -245,7 +277,7 @@ impl<C, K> HandoffBuilder<C, K> {
         self.filter(Filter::new(filter))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Inner<C>)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Inner<C>)) -> Self {
         change(&mut self.inner);
         self
     }

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use crate::agent::Agent;
 use crate::context::RunContext;
 use crate::run::HandoffCall;
+use crate::run::turn::CallKey;
 
 /// The context of a handoff's callback: the run's context, the two agents and the call.
 ///
@@ -23,16 +24,44 @@ pub struct HandoffContext<C = ()> {
     from: Agent<C>,
     to: Agent<C>,
     call: HandoffCall,
+    key: CallKey,
+    is_approved: bool,
 }
 
 impl<C> HandoffContext<C> {
-    pub(crate) fn new(run: RunContext<C>, from: Agent<C>, to: Agent<C>, call: HandoffCall) -> Self {
+    pub(crate) fn new(
+        run: RunContext<C>,
+        from: Agent<C>,
+        to: Agent<C>,
+        call: HandoffCall,
+        key: CallKey,
+    ) -> Self {
         Self {
             run,
             from,
             to,
             call,
+            key,
+            is_approved: false,
         }
+    }
+
+    /// The context of a handoff that a person has approved.
+    pub(crate) fn approved(mut self, is_approved: bool) -> Self {
+        self.is_approved = is_approved;
+        self
+    }
+
+    /// Returns `true` if a person has approved the handoff.
+    pub fn is_approved(&self) -> bool {
+        self.is_approved
+    }
+
+    /// A key that is the same whenever this handoff is carried out, also by a run that is stored and
+    /// resumed, and differs from that of any other: of the conversation, the run, the turn and the call. Use
+    /// it where a side effect must happen once.
+    pub fn idempotency_key(&self) -> String {
+        self.key.of_call(&self.call_id())
     }
 
     /// The run's context.
@@ -50,12 +79,14 @@ impl<C> HandoffContext<C> {
         &self.to
     }
 
-    /// The call, as the model made it.
+    /// The call, as the model made it. If a condition takes the handoff, the run makes one, which is in no
+    /// history.
     pub fn call(&self) -> &HandoffCall {
         &self.call
     }
 
-    /// The identifier of the call. It is stable over retries, so it can serve as an idempotency key.
+    /// The identifier of the call. It is stable over retries; see also
+    /// [`idempotency_key`](Self::idempotency_key).
     pub fn call_id(&self) -> String {
         self.call.call.call_id().unwrap_or_default().into_owned()
     }
@@ -69,7 +100,7 @@ impl<C> Deref for HandoffContext<C> {
     }
 }
 
-impl_clone! { struct HandoffContext<C> { run, from, to, call } }
+impl_clone! { struct HandoffContext<C> { run, from, to, call, key, is_approved } }
 
 impl_debug!(HandoffContext<C>, |ctx| format_args!(
     "{} → {}",

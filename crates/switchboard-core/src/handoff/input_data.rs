@@ -1,5 +1,7 @@
 //! The data of a handoff, as filters see it.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -30,6 +32,8 @@ pub struct HandoffInputData<C = ()> {
     pub(crate) parts: Parts,
     run_context: RunContext<C>,
     payload: Option<Value>,
+    /// The agent that hands the conversation over, in a run.
+    from: Option<Arc<str>>,
     pub(crate) orphans: Orphans,
     /// Set if a filter of the library left nothing, as configured.
     pub(super) is_emptied: bool,
@@ -78,6 +82,7 @@ impl<C> HandoffInputData<C> {
             },
             run_context,
             payload: None,
+            from: None,
             orphans: Orphans::Drop,
             is_emptied: false,
             new_notes: 0,
@@ -118,6 +123,17 @@ impl<C> HandoffInputData<C> {
     pub fn with_payload(mut self, payload: Option<Value>) -> Self {
         self.payload = payload;
         self
+    }
+
+    /// Sets the agent that hands the conversation over.
+    pub(crate) fn with_from(mut self, agent: &Arc<str>) -> Self {
+        self.from = Some(agent.clone());
+        self
+    }
+
+    /// The agent that hands the conversation over; `None` outside of a run.
+    pub(crate) fn from(&self) -> Option<&str> {
+        self.from.as_deref()
     }
 
     /// Replaces the history.
@@ -204,7 +220,7 @@ impl<C> HandoffInputData<C> {
     }
 }
 
-impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, orphans, is_emptied, new_notes } }
+impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, from, orphans, is_emptied, new_notes } }
 
 impl_debug! {
     HandoffInputData<C> {

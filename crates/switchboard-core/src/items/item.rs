@@ -163,6 +163,19 @@ impl Item {
         Self::function_call_output(&call.call_id().unwrap_or_default(), output)
     }
 
+    /// The answer to a provider's request for approval to call an MCP tool.
+    pub(crate) fn mcp_approval_response(id: &str, approve: bool, reason: Option<&str>) -> Self {
+        let builder = ItemBuilder::new(id.len() + reason.map_or(0, str::len) + 96)
+            .string("type", "mcp_approval_response")
+            .string("approval_request_id", id)
+            .value("approve", &approve);
+        match reason {
+            Some(reason) => builder.string("reason", reason),
+            None => builder,
+        }
+        .build()
+    }
+
     /// A model's message as the Responses API returns it.
     pub fn output_message(id: &str, text: &str) -> Self {
         ItemBuilder::new(text.len() + id.len() + 128)

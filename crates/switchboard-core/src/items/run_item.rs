@@ -71,6 +71,8 @@ pub enum RunItemKind {
     McpApprovalResponse,
     /// Earlier conversation, compacted by the provider.
     Compaction,
+    /// Input that was added while the run waited for a decision.
+    Input,
     /// An item that this version does not know; it is kept unchanged.
     Other,
 }
@@ -91,6 +93,7 @@ impl RunItemKind {
             Self::McpApprovalRequest => "mcp_approval_request_item",
             Self::McpApprovalResponse => "mcp_approval_response_item",
             Self::Compaction => "compaction_item",
+            Self::Input => "input_item",
             Self::Other => "other_item",
         }
     }

@@ -72,6 +72,13 @@ impl ModelRequest {
     }
 }
 
+/// A hash of a text, the same in every process.
+pub(crate) fn text_hash(text: &str) -> String {
+    let mut hash = Hash::new();
+    hash.text(text);
+    hash.to_string()
+}
+
 /// FNV-1a with 128 bits.
 pub(super) struct Hash(u128);
 

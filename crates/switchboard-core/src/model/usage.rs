@@ -169,6 +169,12 @@ impl AddedUsage {
         lock(&self.0.used).sum
     }
 
+    /// The requests that are not moved yet.
+    pub(crate) fn pending(&self) -> Vec<RequestUsage> {
+        let used = lock(&self.0.used);
+        used.first.iter().chain(&used.more).cloned().collect()
+    }
+
     /// Moves the usage into the sum and the list of a run.
     pub(crate) fn move_into(&self, sum: &mut Usage, requests: &mut Vec<RequestUsage>) {
         let mut used = lock(&self.0.used);

@@ -94,7 +94,8 @@ pub(crate) fn find<C>(start: &Agent<C>, key: &str) -> Option<Agent<C>> {
         .or_else(|| start.team()?.by_name(key))
 }
 
-fn with_keys<C>(start: &Agent<C>) -> Vec<(Arc<str>, Agent<C>)> {
+/// `start` and all agents reachable from it, with their keys.
+pub(crate) fn with_keys<C>(start: &Agent<C>) -> Vec<(Arc<str>, Agent<C>)> {
     let agents = reachable(start);
     let names: HashSet<Arc<str>> = agents
         .iter()

@@ -56,8 +56,19 @@ impl Run {
         self.position.phase = Phase::Output(turn, fallback.output);
     }
 
+    /// Ends the run with an output of the application, between two turns.
+    pub(crate) fn finish_with(&mut self, output: FinalOutput) {
+        let message = self.output_message(&output, None);
+        let turn = Turn {
+            items: vec![message],
+            is_fallback: true,
+            ..Turn::default()
+        };
+        self.position.phase = Phase::Output(turn, output);
+    }
+
     /// The message with which the model would have given an output.
-    fn output_message(
+    pub(crate) fn output_message(
         &mut self,
         output: &FinalOutput,
         output_type: Option<&OutputType>,
@@ -67,7 +78,12 @@ impl Run {
             None => output.text().into_owned(),
         };
         let number = self.next_item();
-        let item = Item::output_message(&format!("msg_run_{number}"), &text);
+        // A person's words in several runs of a conversation are no repetitions of each other.
+        let item = if self.position.is_person {
+            Item::assistant(text)
+        } else {
+            Item::output_message(&format!("msg_run_{number}"), &text)
+        };
         RunItem::made(
             RunItemKind::MessageOutput,
             self.agent.name.clone(),
@@ -88,8 +104,11 @@ impl Run {
         if let Phase::Output(turn, output) = std::mem::take(&mut self.position.phase) {
             // No model is asked any more.
             self.conversation.model_input = None;
-            self.commit(turn.items);
-            self.position.phase = Phase::Done(output);
+            self.commit(turn.items, turn.recorded);
+            self.position.phase = match self.handoff_after_reply(&output) {
+                Some(turn) => Phase::Handoff(turn),
+                None => Phase::Done(output),
+            };
         }
     }
 
@@ -111,6 +130,8 @@ impl Run {
                 state.turn_agent = Some(self.agent.name.clone());
             }
         }
+        self.conversation
+            .forget_recorded(std::mem::take(&mut turn.recorded));
         *output = turn.withhold_outputs(text);
         if self.session.is_attached {
             self.session.saved_early = turn.items.iter().map(RunItem::key).collect();

@@ -26,14 +26,30 @@ pub(crate) enum InputChecks {
     Passed,
 }
 
-/// The results of guardrails of one kind.
+/// The results of guardrails of one kind. Boxed, since most runs have none.
 ///
 /// Results of an attempt that failed are listed until the run is resumed, which starts another.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct GuardrailResults {
-    pub(crate) results: Vec<GuardrailResult>,
+#[serde(from = "Results", into = "Results")]
+pub(crate) struct GuardrailResults(Option<Box<Results>>);
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Results {
+    results: Vec<GuardrailResult>,
     /// The number of leading results that are final.
-    pub(crate) settled: usize,
+    settled: usize,
+}
+
+impl From<Results> for GuardrailResults {
+    fn from(results: Results) -> Self {
+        Self((!results.results.is_empty()).then(|| Box::new(results)))
+    }
+}
+
+impl From<GuardrailResults> for Results {
+    fn from(results: GuardrailResults) -> Self {
+        results.0.map(|results| *results).unwrap_or_default()
+    }
 }
 
 impl GuardrailState {
@@ -48,18 +64,34 @@ impl GuardrailState {
 }
 
 impl GuardrailResults {
+    /// All results.
+    pub(crate) fn all(&self) -> &[GuardrailResult] {
+        self.0.as_ref().map_or(&[], |results| &results.results)
+    }
+
+    /// The number of results that are final.
+    pub(crate) fn settled(&self) -> usize {
+        self.0.as_ref().map_or(0, |results| results.settled)
+    }
+
     /// Adds results of the current attempt.
-    pub(crate) fn add(&mut self, results: impl IntoIterator<Item = GuardrailResult>) {
-        self.results.extend(results);
+    pub(crate) fn add(&mut self, new: impl IntoIterator<Item = GuardrailResult>) {
+        for result in new {
+            self.0.get_or_insert_default().results.push(result);
+        }
     }
 
     /// Makes all results final.
     pub(crate) fn settle(&mut self) {
-        self.settled = self.results.len();
+        if let Some(results) = &mut self.0 {
+            results.settled = results.results.len();
+        }
     }
 
     /// Starts an attempt: the results of one that failed are dropped.
     pub(crate) fn begin_attempt(&mut self) {
-        self.results.truncate(self.settled);
+        if let Some(results) = &mut self.0 {
+            results.results.truncate(results.settled);
+        }
     }
 }

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Run;
 use super::small_map::SmallMap;
+use crate::filters::{estimated_tokens, text_tokens};
 use crate::items::{Input, Item, ItemKind, Items, Pairing, RunItem, RunItems};
 use crate::seq::IdentityIndex;
 
@@ -45,6 +46,19 @@ impl Run {
             Input::Items(items) => items.len(),
         };
         input + self.conversation.generated.len()
+    }
+
+    /// An estimate of the tokens of these items.
+    pub(crate) fn shown_tokens(&self) -> usize {
+        let input: usize = match &self.conversation.input {
+            Input::Text(text) => text_tokens(text),
+            Input::Items(items) => items.iter().map(estimated_tokens).sum(),
+        };
+        let generated = self.conversation.generated.iter();
+        input
+            + generated
+                .map(|made| estimated_tokens(made.item()))
+                .sum::<usize>()
     }
 
     /// The items to show the model: every call has its output, and no item appears twice.

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::approvals::HostedRequest;
 use super::turn::{HandoffCall, ToolCall, Turn};
 use super::{Phase, Run, final_output, mcp_tools, number_after};
 use crate::error::{Error, ErrorKind, excerpt, model_error};
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
-use crate::json::unquote;
 use crate::model::ModelResponse;
 use crate::offered_tools::Offer;
 use crate::output::OutputType;
-use crate::runner::RunProblem;
+use crate::runner::{AnnouncedHandoffs, HandoffRetries, RunProblem};
 use crate::tool::ToolInfo;
 
 /// The settings of the current agent and the run by which a response is accepted.
@@ -20,6 +20,12 @@ pub(crate) struct ResponseRules<'a> {
     pub(crate) unknown_tool: UnknownTool,
     pub(crate) omit_reasoning_ids: bool,
     pub(crate) empty_output: EmptyOutput,
+    /// The handoffs that are announced and not called.
+    pub(crate) announced: Option<&'a AnnouncedHandoffs>,
+    /// Set if code of the application has found such a handoff.
+    pub(crate) is_announced: bool,
+    /// The number of handoffs that do not exist of which the model is told.
+    pub(crate) handoff_retries: Option<HandoffRetries>,
 }
 
 /// Policy for an empty answer of an agent with an output type.
@@ -80,7 +86,8 @@ impl Run {
         let skipped = calls
             .drop_repeated(&mut turn, shown, recorded)
             .map_err(|error| rejected(error, false, Vec::new()))?;
-        let output = if turn.calls().next().is_some() {
+        let asks_for_approval = !turn.tools().requests.is_empty();
+        let output = if asks_for_approval || turn.calls().next().is_some() {
             None
         } else {
             final_output::final_output(&turn, skipped, rules).map_err(|error| {
@@ -95,7 +102,15 @@ impl Run {
             })?
         };
 
+        // The answer is not final: the model is asked to do what it says.
+        let output = output
+            .filter(|_| !self.note_announced(&turn, offer, rules.announced, rules.is_announced));
         self.conversation.calls.add(&turn);
+        if rules.unknown_tool == UnknownTool::Fail {
+            for call in &turn.tools().unknown {
+                self.unknown_handoff(&call.tool);
+            }
+        }
         self.position.last_item = last_item;
         self.position.turn = self.position.turn.saturating_add(1);
         self.responses.push(response);
@@ -103,7 +118,7 @@ impl Run {
             self.position.tool_users.insert(self.agent.key.clone());
         }
         let tools = turn.tools();
-        if !tools.calls.is_empty() || !tools.unknown.is_empty() {
+        if asks_for_approval || !tools.calls.is_empty() || !tools.unknown.is_empty() {
             self.position.phase = Phase::Tools(turn);
         } else if !turn.handoffs.is_empty() {
             self.position.phase = Phase::Handoff(turn);
@@ -126,7 +141,13 @@ impl Run {
             let mut tool = None;
             let kind = match item.kind() {
                 ItemKind::FunctionCall | ItemKind::CustomToolCall => {
-                    classify_call(item, offer, rules.unknown_tool, &mut turn, &mut tool)?
+                    let is_told = |name: &str| {
+                        let is_handoff =
+                            name.starts_with("transfer_to_") || offer.has_handoff(name);
+                        rules.unknown_tool == UnknownTool::TellModel
+                            || is_handoff && self.may_tell_of_failure(name, rules.handoff_retries)
+                    };
+                    classify_call(item, offer, is_told, &mut turn, &mut tool)?
                 }
                 ItemKind::McpCall => {
                     tool = Some(self.mcp_tool(item, response));
@@ -143,15 +164,16 @@ impl Run {
                         item.kind().as_str()
                     )));
                 }
+                ItemKind::McpApprovalRequest if item.id().is_none_or(|id| id.is_empty()) => {
+                    return Err(model_error(
+                        "the provider asks for approval (mcp_approval_request) without an id, so it \
+                         cannot be answered",
+                    ));
+                }
                 ItemKind::McpApprovalRequest => {
-                    let server = item.field("server_label").and_then(unquote);
-                    return Err(model_error(format!(
-                        "the provider asks for approval (mcp_approval_request) to call the tool \
-                         \"{}\" of the MCP server \"{}\", and there is nobody here to give it; if the server is trusted, \
-                         set \"require_approval\" of the hosted tool to \"never\"",
-                        excerpt(&item.name().unwrap_or_default()),
-                        excerpt(&server.unwrap_or_default()),
-                    )));
+                    let request = HostedRequest::new(item.clone());
+                    turn.tools_mut().requests.push(request);
+                    RunItemKind::McpApprovalRequest
                 }
                 kind if kind.is_output() && kind != ItemKind::ToolSearchOutput => {
                     tracing::warn!(kind = kind.as_str(), "the model sent an output; left out");
@@ -194,7 +216,7 @@ impl Run {
 fn classify_call(
     item: &Item,
     offer: &Offer,
-    unknown_tool: UnknownTool,
+    tells_of_unknown: impl FnOnce(&str) -> bool,
     turn: &mut Turn,
     tool: &mut Option<Arc<ToolInfo>>,
 ) -> Result<RunItemKind, Error> {
@@ -223,7 +245,7 @@ fn classify_call(
             let tool = spec.name.clone();
             turn.tools_mut().calls.push(ToolCall { tool, call });
         }
-        None if unknown_tool == UnknownTool::TellModel => {
+        None if tells_of_unknown(&name) => {
             let tool = name.as_ref().into();
             turn.tools_mut().unknown.push(ToolCall { tool, call });
         }

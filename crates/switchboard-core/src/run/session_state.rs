@@ -7,7 +7,12 @@ use super::conversation::ConversationState;
 use super::turn::{Turn, tool_outputs};
 use super::{Run, model_input};
 use crate::handoff::Parts;
-use crate::items::{Input, Item, Items, Pairing, RunItem};
+use crate::items::{Input, Item, ItemKind, Items, Pairing, RunItem};
+use crate::tool::ToolOutput;
+
+/// The answer of a call that waited for a decision when the next message came.
+const UNDECIDED: &str =
+    "This was not carried out: nobody has approved it before the next message came.";
 
 /// The state of a run's session.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -17,7 +22,7 @@ pub(crate) struct SessionState {
     /// Items that the session has not got yet.
     pub(crate) unsaved: Vec<Item>,
     /// Keys of items that were saved before the end of their turn.
-    pub(crate) saved_early: Vec<usize>,
+    pub(crate) saved_early: Box<[usize]>,
     /// The state of the conversation, where the session keeps one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) conversation: Option<Box<ConversationState>>,
@@ -36,6 +41,18 @@ impl Run {
         self.session.is_attached = true;
     }
 
+    /// Puts answers before the input for the calls of a history that wait for a decision: the input was
+    /// sent instead of one.
+    pub(crate) fn answer_waiting_calls(&mut self, history: &Items) {
+        let answered: FxHashSet<u64> = history.iter().map(Item::identity).collect();
+        let answers = history.iter().filter_map(answer_undecided);
+        let answers = answers.filter(|answer| !answered.contains(&answer.identity()));
+        let answers: Vec<Item> = answers.collect();
+        let new = self.conversation.input.items();
+        let input = answers.into_iter().chain(new.iter().cloned()).collect();
+        self.conversation.input = Input::Items(input);
+    }
+
     /// Starts the run with what the application made of its session's history and the new input.
     pub(crate) fn attach_merged(&mut self, history: &Items, merged: Items) {
         let new = self.conversation.input.items();
@@ -46,7 +63,7 @@ impl Run {
         self.session.unsaved = model_input::deduplicated(unsaved.collect());
         let first_new = from_history.iter().position(|is_old| !is_old);
         self.conversation.stored_input = first_new.unwrap_or(merged.len());
-        self.conversation.merged_from_session = from_history;
+        self.conversation.merged_from_session = from_history.into();
         self.conversation.input = Input::Items(merged);
         self.session.is_attached = true;
     }
@@ -81,7 +98,10 @@ impl Run {
         }
         if self.session.conversation.is_some() {
             // The record holds the turn as it was; what the filter left is the view.
-            self.add_unsaved(turn.items.iter());
+            // Without items it is no turn: the next one is committed with the view.
+            if !turn.items.is_empty() {
+                self.add_unsaved(turn.items.iter());
+            }
             self.note_rewrite();
             return;
         }
@@ -108,21 +128,43 @@ impl Run {
             return Vec::new();
         };
         let completed = turn.completed_tools();
-        if self.session.is_attached {
-            let session = &mut self.session;
-            let mut has_new = false;
-            for made in &completed {
-                if !session.saved_early.contains(&made.key()) {
-                    session.unsaved.push(made.to_input_item());
-                    session.saved_early.push(made.key());
-                    has_new = true;
-                }
-            }
-            if has_new {
-                self.note_turn();
+        self.save_early(&completed);
+        completed
+    }
+
+    /// Saves items before the end of their turn, each once.
+    pub(crate) fn save_early(&mut self, items: &[RunItem]) {
+        let session = &mut self.session;
+        if !session.is_attached {
+            return;
+        }
+        let mut has_new = false;
+        let mut saved = std::mem::take(&mut session.saved_early).into_vec();
+        for made in items {
+            if !saved.contains(&made.key()) {
+                session.unsaved.push(made.to_input_item());
+                saved.push(made.key());
+                has_new = true;
             }
         }
-        completed
+        session.saved_early = saved.into();
+        if has_new {
+            self.note_turn();
+        }
+    }
+}
+
+/// The answer of a call that nobody decided on; `None` for other items.
+fn answer_undecided(call: &Item) -> Option<Item> {
+    match call.kind() {
+        ItemKind::FunctionCall | ItemKind::CustomToolCall => {
+            Some(ToolOutput::from(UNDECIDED).to_item(call))
+        }
+        ItemKind::McpApprovalRequest => {
+            let id = call.id().unwrap_or_default();
+            Some(Item::mcp_approval_response(&id, false, Some(UNDECIDED)))
+        }
+        _ => None,
     }
 }
 
@@ -141,7 +183,7 @@ fn drop_orphans(kept: &mut Vec<&RunItem>, turn: &Turn) {
 
 /// The keys of the turn's items that have no counterpart once its handoffs are answered.
 fn unanswered(turn: &Turn) -> FxHashSet<usize> {
-    let handoffs = turn.handoffs.iter();
+    let handoffs = turn.called_handoffs().iter();
     let answers: Vec<Item> = handoffs
         .map(|call| Item::output_of(&call.call, ""))
         .collect();

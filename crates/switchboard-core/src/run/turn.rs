@@ -6,13 +6,17 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approvals::{Approval, CallApproval, HostedRequest, InnerRun};
 use super::call_log::CallRole;
-use super::handoff::Carried;
+use super::edges::Edge;
+use super::fan_out::FanOutTurn;
+use super::handoff::{Carried, Redirect};
 use super::tool_results::RanTool;
 use crate::agent::ToolResult;
 use crate::items::{Item, ItemKind, RunItem, RunItemKind};
 use crate::output::FinalOutput;
 use crate::runner::DEFAULT_BLOCKED_OUTPUT;
+use crate::session::SessionHandle;
 
 /// The turn in progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -26,10 +30,10 @@ pub(crate) struct Turn {
     pub(crate) progress: HandoffProgress,
     /// The key of the agent that a custom handoff picked, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) picked: Option<Arc<str>>,
+    pub(crate) picked: Option<Box<Arc<str>>>,
     /// The conversation that the guardrails of the handoff allowed, once the callback has run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) checked: Option<Carried>,
+    pub(crate) checked: Option<Box<Carried>>,
     /// Set if the final output is the result of a tool.
     pub(crate) ends_at_tool: bool,
     /// Set once hooks were notified of the agent's end.
@@ -41,6 +45,21 @@ pub(crate) struct Turn {
     /// Set if a guardrail rejected the final output, which is then withheld.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_withheld: bool,
+    /// The number of items that are in the run's record already, because the turn has waited.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) recorded: usize,
+    /// Set if all handoffs of the response are refused, and not only the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) refuses_all: bool,
+    /// The agent that gets the conversation instead of the one that the model asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) redirect: Option<Box<Redirect>>,
+    /// The approval of the handoff, where it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) handoff_approval: Option<Box<Approval>>,
+    /// Set if a condition takes the handoff, and not the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edge: Option<Box<Edge>>,
 }
 
 /// The tool calls of a turn.
@@ -57,6 +76,25 @@ pub(crate) struct ToolTurn {
     /// Indexes of the calls that guardrails allowed before the turn failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<usize>,
+    /// The approvals of the calls, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) approvals: Vec<CallApproval>,
+    /// The runs of agents used as tools in which calls wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) inner_runs: Vec<InnerRun>,
+    /// The calls that the provider asks about before it runs them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requests: Vec<HostedRequest>,
+    /// Set if a result may end the run, as far as it is known; noted when calls wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) may_end_run: bool,
+    /// The handoffs that are made side by side, where these calls are theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fan_out: Option<FanOutTurn>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 static NO_TOOLS: LazyLock<ToolTurn> = LazyLock::new(ToolTurn::default);
@@ -71,6 +109,23 @@ pub(crate) enum HandoffProgress {
     CalledBack,
     #[serde(alias = "told_hooks")]
     HooksNotified,
+}
+
+/// The place of the calls of a turn among all calls there are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallKey {
+    pub(crate) session: Option<SessionHandle>,
+    pub(crate) run: u64,
+    pub(crate) turn: u32,
+}
+
+impl CallKey {
+    /// The key of one call.
+    pub(crate) fn of_call(&self, call_id: &str) -> String {
+        let session = self.session.as_ref().and_then(|session| session.id());
+        let conversation = session.unwrap_or_default();
+        format!("{conversation}/{:016x}/{}/{call_id}", self.run, self.turn)
+    }
 }
 
 /// A tool call of the model.
@@ -104,6 +159,31 @@ impl Turn {
         self.tools.get_or_insert_default()
     }
 
+    /// Returns `true` if its handoffs are made side by side.
+    pub(crate) fn is_fanned_out(&self) -> bool {
+        self.tools().fan_out.is_some()
+    }
+
+    /// The handoffs that the model has called, which are answered.
+    pub(crate) fn called_handoffs(&self) -> &[HandoffCall] {
+        match &*self.handoffs {
+            _ if self.edge.is_some() => &[],
+            [first, ..] if self.is_fanned_out() => std::slice::from_ref(first),
+            all => all,
+        }
+    }
+
+    /// Removes the handoffs, with all that was decided on them.
+    pub(crate) fn forget_handoffs(&mut self) {
+        self.handoffs.clear();
+        self.progress = HandoffProgress::NotStarted;
+        self.picked = None;
+        self.checked = None;
+        self.redirect = None;
+        self.handoff_approval = None;
+        self.edge = None;
+    }
+
     /// All calls and their roles, tools before handoffs.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (&Item, CallRole)> {
         let tools = self.tools();
@@ -120,6 +200,17 @@ impl Turn {
     pub(crate) fn made_calls(&self) -> bool {
         let mut kinds = self.items.iter().map(RunItem::kind);
         kinds.any(|kind| matches!(kind, RunItemKind::ToolCall | RunItemKind::HandoffCall))
+    }
+
+    /// Returns `true` if the turn did something beside its handoffs: a tool ran, or the agent said
+    /// something.
+    pub(crate) fn made_progress(&self) -> bool {
+        let mut kinds = self.items.iter().map(RunItem::kind);
+        kinds.any(|kind| match kind {
+            RunItemKind::MessageOutput => true,
+            RunItemKind::ToolCallOutput { .. } => !self.tools().results.is_empty(),
+            _ => false,
+        })
     }
 
     /// Removes calls, and the reasoning that led to them.
@@ -144,11 +235,18 @@ impl Turn {
     /// The items to keep when the turn fails after some of its tools ran: calls with their outputs,
     /// calls that the provider completed, and the reasoning before each.
     pub(crate) fn completed_tools(&self) -> Vec<RunItem> {
+        // The calls of handoffs are answered together.
+        if self.is_fanned_out() {
+            return Vec::new();
+        }
         let done = self.tools().done.iter();
         let items: Vec<&RunItem> = self
             .items
             .iter()
-            .chain(done.filter_map(|ran| ran.output.as_ref()))
+            .chain(
+                done.filter(|ran| !ran.is_in_turn)
+                    .filter_map(|ran| ran.output.as_ref()),
+            )
             .collect();
         let answered = tool_outputs(items.iter().copied());
         let is_kept = |made: &RunItem| match made.kind() {

@@ -46,7 +46,7 @@ impl Run {
 }
 
 /// Replaces the text of the last message of the user. Returns `false` if there is none.
-fn replace_text<'a>(items: impl Iterator<Item = &'a mut Item>, text: &str) -> bool {
+pub(crate) fn replace_text<'a>(items: impl Iterator<Item = &'a mut Item>, text: &str) -> bool {
     let messages = items.filter(|item| item.role().as_deref() == Some("user"));
     let Some(message) = messages.last() else {
         return false;

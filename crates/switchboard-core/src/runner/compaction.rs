@@ -1,5 +1,7 @@
 //! Shortening what models are shown of a long conversation.
 
+use std::time::Duration;
+
 use crate::handle::IntoHandle;
 use crate::items::{Items, Pairing};
 use crate::model::ModelHandle;
@@ -9,6 +11,9 @@ const KEEP_LAST: usize = 20;
 
 /// The number of bytes of JSON that count as one token.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// The time in which a summary must be written, unless set.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Replaces the older part of what a model is shown of a stored conversation by a summary that a model
 /// writes; see [`Runner::compact`](crate::Runner::compact).
@@ -25,15 +30,20 @@ pub struct Compaction {
     pub keep_last: usize,
     /// The model that writes the summary; `None` is that of the agent.
     pub model: Option<ModelHandle>,
+    /// The time in which the summary must be written. The message waits for it, and then goes on without
+    /// one.
+    pub timeout: Duration,
 }
 
 impl Compaction {
-    /// Shortens conversations that are longer than this many tokens. The last 20 items stay.
+    /// Shortens conversations that are longer than this many tokens. The last 20 items stay, and a summary
+    /// must be written within a minute.
     pub fn new(token_budget: usize) -> Self {
         Self {
             token_budget,
             keep_last: KEEP_LAST,
             model: None,
+            timeout: TIMEOUT,
         }
     }
 
@@ -48,6 +58,13 @@ impl Compaction {
     #[must_use]
     pub fn model<M>(mut self, model: impl IntoHandle<ModelHandle, M>) -> Self {
         self.model = Some(model.into_handle());
+        self
+    }
+
+    /// Sets the time in which the summary must be written.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 

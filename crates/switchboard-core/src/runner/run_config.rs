@@ -4,8 +4,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::budgets::Budgets;
 use super::compaction::Compaction;
 use super::fallback_output::Recovery;
+use super::handoff_policy::HandoffPolicy;
 use super::run_callbacks::{BlockedOutputText, ModelFilter, SessionInput, ToolErrorText};
 use super::run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
 use crate::environment::environment;
@@ -96,6 +98,10 @@ run_config! {
         pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
         /// The policy for the stream of an output that guardrails have yet to pass.
         pub streamed_output: StreamedOutput = StreamedOutput::default(),
+        /// The budgets of the run, its agents and its handoffs.
+        pub budgets: Option<Arc<Budgets>> = None,
+        /// The policy for handoffs and approvals.
+        pub handoff_policy: HandoffPolicy = HandoffPolicy::production(),
         /// Guardrails on every handoff, beside its own.
         pub handoff_guardrails: Vec<HandoffGuardrail<C>> = Vec::new(),
         /// Guardrails on every tool, after those of the tool and of its agent.
@@ -110,6 +116,9 @@ run_config! {
         pub active_agent: ActiveAgent = ActiveAgent::default(),
         /// The name of the team, which its conversations store: those of another name are refused.
         pub team_name: Option<Arc<str>> = None,
+        /// The place that the team was read from, such as a file, which its conversations store: without
+        /// names, those of teams from another place are refused.
+        pub team_source: Option<Arc<str>> = None,
         /// Agents that get the conversations of others, which do not exist any more: from, to.
         pub stored_agents: Vec<(Arc<str>, Arc<str>)> = Vec::new(),
         /// Takes over conversations of other teams, instead of refusing them.

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::agent::Agent;
+use crate::approval::Interruption;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{Input, Items, RunItems};
 use crate::model::{ModelResponse, RequestUsage, Usage};
@@ -27,6 +28,9 @@ pub struct RunResult<C = ()> {
 pub enum RunStatus {
     /// It has a final output.
     Completed,
+    /// Calls wait for a person's decision, or a person is asked for an answer: see
+    /// [`approval`](crate::approval) and [`people`](crate::people).
+    Interrupted,
     /// It was stopped before its end and can be resumed.
     Stopped,
 }
@@ -40,8 +44,14 @@ impl<C> RunResult<C> {
     pub fn status(&self) -> RunStatus {
         match self.run.step() {
             Step::Done(_) => RunStatus::Completed,
+            Step::AwaitDecision => RunStatus::Interrupted,
             _ => RunStatus::Stopped,
         }
+    }
+
+    /// The calls that wait for a decision; see [`Run::interruptions`].
+    pub fn interruptions(&self) -> Vec<Interruption> {
+        self.run.interruptions()
     }
 
     /// The final output, if the run completed.

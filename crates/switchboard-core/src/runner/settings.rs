@@ -21,9 +21,9 @@ use crate::items::{Item, Items};
 use crate::model::{ModelHandle, ModelRequest, ModelSettings};
 use crate::run::{ServerHistory, UnknownTool};
 use crate::runner::{
-    ActiveAgent, BlockedOutputText, Compaction, Exclusive, Fallback, HistoryPolicy, ModelFilter,
-    NameCollision, Recovery, RunConfig, RunFailure, RunProblem, SessionInput, StreamedOutput,
-    ToolErrorMessage, ToolErrorText,
+    ActiveAgent, BlockedOutputText, Budgets, Compaction, Exclusive, Fallback, HandoffPolicy,
+    HistoryPolicy, ModelFilter, NameCollision, Recovery, RunConfig, RunFailure, RunProblem,
+    SessionInput, StreamedOutput, ToolErrorMessage, ToolErrorText,
 };
 use crate::session::SessionHandle;
 use crate::trace::{TraceId, Tracer, Tracing};
@@ -89,6 +89,16 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.streamed_output = policy)
     }
 
+    /// Sets budgets of the run, its agents and its handoffs.
+    pub fn budgets(self, budgets: Budgets) -> Self {
+        self.with(|config| config.budgets = Some(Arc::new(budgets)))
+    }
+
+    /// Sets the policy for handoffs and approvals.
+    pub fn handoff_policy(self, policy: HandoffPolicy) -> Self {
+        self.with(|config| config.handoff_policy = policy)
+    }
+
     /// Adds a guardrail on every handoff, beside its own.
     pub fn handoff_guardrail(self, guardrail: HandoffGuardrail<C>) -> Self {
         self.with(|config| config.handoff_guardrails.push(guardrail))
@@ -126,7 +136,13 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.team_name = Some(name.into()))
     }
 
-    /// Gives the conversations of an agent that does not exist any more to another one.
+    /// Names the place that the team was read from, such as a file, for teams without names: conversations
+    /// of a team from another place are refused.
+    pub fn team_source(self, source: impl Into<Arc<str>>) -> Self {
+        self.with(|config| config.team_source = Some(source.into()))
+    }
+
+    /// Gives the conversations of an agent to another one, also if the first does not exist any more.
     pub fn stored_agent(self, from: impl Into<Arc<str>>, to: impl Into<Arc<str>>) -> Self {
         self.with(|config| config.stored_agents.push((from.into(), to.into())))
     }
@@ -147,7 +163,9 @@ impl<C, S> Runner<C, S> {
     /// Shortens what models are shown of a long conversation: before a message, the older part of it is
     /// replaced by a summary that a model writes. The conversation's record keeps the originals.
     ///
-    /// A summary that cannot be written is a warning, and the message goes on without one.
+    /// If a summary cannot be written, or not within [`Compaction::timeout`], the message goes on without
+    /// one: a warning is logged, and a stream has
+    /// [`CompactionFailed`](crate::EventKind::CompactionFailed).
     ///
     /// ```
     /// use switchboard_core::conversation::Conversations;

@@ -86,12 +86,21 @@ pub(super) struct Caches {
 impl<T> Seq<T> {
     /// The chunks the list is stored in, from first to last.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_, T>> {
-        let mut segments = Vec::with_capacity(self.last.as_ref().map_or(0, |last| last.depth + 1));
-        segments.extend(self.segments().map(|segment| Chunk {
-            elements: &segment.elements,
-            caches: &segment.caches,
-        }));
-        segments.into_iter().rev()
+        let mut first = None;
+        // A list of one segment needs no allocation.
+        let mut others = Vec::with_capacity(self.last.as_ref().map_or(0, |last| last.depth));
+        for segment in self.segments() {
+            let chunk = Chunk {
+                elements: &segment.elements,
+                caches: &segment.caches,
+            };
+            if segment.before.is_some() {
+                others.push(chunk);
+            } else {
+                first = Some(chunk);
+            }
+        }
+        first.into_iter().chain(others.into_iter().rev())
     }
 }
 

@@ -7,11 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::approval::Interruption;
 use crate::error::ErrorKind;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
 use crate::items::{RunItem, RunItemKind};
 use crate::model::{ModelEvent, RawEvent, Usage};
-use crate::run::Run;
+use crate::run::{HandoffTrigger, Run};
 
 /// The version of the JSON form of [`StreamEvent`], which [`EventKind::RunStarted`] carries. A new
 /// version changes or removes something; kinds and fields are added without one.
@@ -94,7 +95,15 @@ pub enum EventKind {
         /// The names of all agents that can get the conversation.
         #[serde(default)]
         agents: Vec<Arc<str>>,
-        /// The user's new message, where it is text.
+        /// The user's new message, where it is text. If guardrails have yet to pass it, it is in
+        /// [`InputPassed`](Self::InputPassed).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<String>,
+    },
+    /// Guardrails have passed the user's new message, perhaps in another form.
+    #[non_exhaustive]
+    InputPassed {
+        /// The message, where it is text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<String>,
     },
@@ -104,6 +113,13 @@ pub enum EventKind {
         /// The name of its model.
         #[serde(default)]
         model: Arc<str>,
+    },
+    /// The stored conversation is too long, and no summary could be written for its older part; see
+    /// [`Runner::compact`](crate::Runner::compact). The run goes on with all of it.
+    #[non_exhaustive]
+    CompactionFailed {
+        /// The reason.
+        reason: String,
     },
     /// A turn begins: the model is about to be asked.
     #[non_exhaustive]
@@ -239,6 +255,16 @@ pub enum EventKind {
         /// The usage of all models of the run.
         usage: Usage,
     },
+    /// Calls wait for a person's decision, and the run can be resumed after it. This is the last event.
+    #[non_exhaustive]
+    RunInterrupted {
+        /// The calls that wait.
+        interruptions: Vec<Interruption>,
+        /// The number of turns.
+        turns: u32,
+        /// The usage of all models of the run.
+        usage: Usage,
+    },
     /// The run was stopped and can be resumed. This is the last event.
     #[non_exhaustive]
     RunStopped {
@@ -272,7 +298,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A handoff that the model asked for.
+/// A handoff that the model or a condition asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HandoffEvent {
@@ -298,6 +324,9 @@ pub struct HandoffEvent {
     /// The number of items it would get without a filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_items: Option<usize>,
+    /// The cause of the handoff.
+    #[serde(default, skip_serializing_if = "HandoffTrigger::is_model")]
+    pub trigger: HandoffTrigger,
 }
 
 /// The outcome of a handoff in a stream.
@@ -307,10 +336,14 @@ pub struct HandoffEvent {
 pub enum HandoffStatus {
     /// The conversation was handed over.
     Taken,
-    /// A guardrail or the callback refused it.
+    /// A guardrail, the callback, a person or a policy refused it.
     Refused,
+    /// It could not be made, and the model was told.
+    Failed,
     /// Another handoff of the same response was taken or refused.
     Ignored,
+    /// The agent answers beside others, and the conversation stays where it is.
+    FannedOut,
 }
 
 /// The reference's names for new items.
@@ -375,7 +408,7 @@ impl ItemEvent {
             RunItemKind::McpApprovalRequest => Self::McpApprovalRequested,
             RunItemKind::McpApprovalResponse => Self::McpApprovalResponse,
             RunItemKind::McpListTools => Self::McpListTools,
-            RunItemKind::Compaction | RunItemKind::Other => return None,
+            RunItemKind::Compaction | RunItemKind::Input | RunItemKind::Other => return None,
         })
     }
 }
@@ -397,7 +430,9 @@ impl EventKind {
     pub fn name(&self) -> &str {
         match self {
             Self::RunStarted { .. } => "run_started",
+            Self::InputPassed { .. } => "input_passed",
             Self::AgentUpdated { .. } => "agent_updated",
+            Self::CompactionFailed { .. } => "compaction_failed",
             Self::TurnStarted {} => "turn_started",
             Self::TextDelta { .. } => "text_delta",
             Self::ReasoningDelta { .. } => "reasoning_delta",
@@ -412,6 +447,7 @@ impl EventKind {
             Self::Handoff(_) => "handoff",
             Self::Guardrail { .. } => "guardrail",
             Self::RunFinished { .. } => "run_finished",
+            Self::RunInterrupted { .. } => "run_interrupted",
             Self::RunStopped { .. } => "run_stopped",
             Self::RunFailed { .. } => "run_failed",
             Self::Unknown(_) => "unknown",

@@ -27,6 +27,8 @@ pub struct Finding {
     pub message: String,
     /// A way to correct it.
     pub advice: String,
+    /// The agents of a cycle; empty for other findings.
+    pub cycle: Vec<String>,
 }
 
 /// The severity of a finding.
@@ -65,6 +67,8 @@ pub enum FindingCode {
     MixedOutputs,
     /// A tool has a timeout that cannot interrupt it, because its code is not async.
     BlockingTool,
+    /// A person has tools, instructions or other settings of models, which have no effect.
+    IgnoredByPerson,
 }
 
 impl FindingCode {
@@ -81,6 +85,7 @@ impl FindingCode {
             Self::EmptyDescription => "empty-description",
             Self::MixedOutputs => "mixed-outputs",
             Self::BlockingTool => "blocking-tool",
+            Self::IgnoredByPerson => "ignored-by-person",
         }
     }
 
@@ -90,7 +95,8 @@ impl FindingCode {
             Self::NameCollision
             | Self::Unreachable
             | Self::EmptyDescription
-            | Self::BlockingTool => Severity::Warning,
+            | Self::BlockingTool
+            | Self::IgnoredByPerson => Severity::Warning,
             Self::DeadEnd | Self::UnboundedCycle | Self::MixedOutputs => Severity::Note,
         }
     }
@@ -104,6 +110,7 @@ impl FindingCode {
             tool: None,
             message: message.into(),
             advice: advice.to_owned(),
+            cycle: Vec::new(),
         }
     }
 }
@@ -140,6 +147,7 @@ pub(super) fn check<C>(team: &Connections<C>, names: ToolNames) -> Vec<Finding> 
         check_schemas(agent, &handoff_names, &mut findings);
         check_descriptions(agent, &handoff_names, &mut findings);
         check_blocking(agent, &mut findings);
+        check_person(agent, &mut findings);
     }
     check_agent_names(team, &mut findings);
     check_outputs(team, &mut findings);
@@ -186,6 +194,7 @@ fn owners_by_name<'a, C>(
         .filter(|tool| tool.as_hosted().is_none());
     let tools = tools.map(|tool| (tool.name(), tool.enabled(), "a tool".to_owned()));
     let handoffs = agent.handoffs().iter().zip(handoff_names);
+    let handoffs = handoffs.filter(|(handoff, _)| !handoff.is_hidden());
     let handoffs = handoffs.map(|(handoff, name)| {
         let owner = format!("the handoff to \"{}\"", handoff.agent_name());
         (&**name, handoff.enabled(), owner)
@@ -234,8 +243,13 @@ fn check_schemas<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Vec<Fin
 
 fn check_descriptions<C>(agent: &Agent<C>, names: &[Arc<str>], findings: &mut Vec<Finding>) {
     for (handoff, name) in agent.handoffs().iter().zip(names) {
+        // A person is shown whom it can hand off to, and a way back describes itself.
+        if agent.is_person() || handoff.returning().is_some() {
+            continue;
+        }
         let target = handoff.agent_name();
-        if handoff.has_given_description()
+        if handoff.is_hidden()
+            || handoff.has_given_description()
             || handoff.tool_description() != default_tool_description(target, None)
         {
             continue;
@@ -260,6 +274,16 @@ fn check_blocking<C>(agent: &Agent<C>, findings: &mut Vec<Finding>) {
                 .at(agent, message, advice)
                 .tool(tool.name()),
         );
+    }
+}
+
+/// Finds settings of people that have no effect.
+fn check_person<C>(agent: &Agent<C>, findings: &mut Vec<Finding>) {
+    let ignored = agent.ignored_by_person();
+    if !ignored.is_empty() {
+        let message = format!("it is a person, so {} have no effect", ignored.join(", "));
+        let advice = "leave them out, or use an agent with a model";
+        findings.push(FindingCode::IgnoredByPerson.at(agent, message, advice));
     }
 }
 
@@ -303,6 +327,10 @@ fn check_reachability<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
             let message = format!("no handoff and no tool leads to it from \"{first}\"");
             let advice = "hand off to it, or leave it out";
             findings.push(FindingCode::Unreachable.at(agent, message, advice));
+        } else if agent.is_person() && reached_by_handoff[index] && !has_handoff {
+            let message = "it is a person that can hand the conversation to nobody";
+            let advice = "give it a handoff if an agent is to take over";
+            findings.push(FindingCode::DeadEnd.at(agent, message, advice));
         } else if index > 0 && reached_by_handoff[index] && !has_handoff {
             let message = "it has no handoff, so the conversation stays with it";
             let advice = "give it a handoff back if a customer may need another agent";
@@ -328,10 +356,16 @@ fn reachable<C>(team: &Connections<C>, follows: impl Fn(&Connection) -> bool) ->
 fn check_cycles<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
     let is_unconditional =
         |edge: &&Connection| edge.is_enabled_handoff() && edge.offered == Offered::Always;
-    let successors = team.outgoing.iter().map(|edges| {
-        let unconditional = edges.iter().filter(is_unconditional);
-        unconditional.map(|edge| edge.to).collect()
-    });
+    let successors = team
+        .outgoing
+        .iter()
+        .zip(&team.agents)
+        .map(|(edges, agent)| {
+            // A person ends a cycle by doing something else.
+            let edges = if agent.is_person() { &[] } else { &**edges };
+            let unconditional = edges.iter().filter(is_unconditional);
+            unconditional.map(|edge| edge.to).collect()
+        });
     for cycle in cycles(&successors.collect::<Vec<_>>()) {
         let names = cycle.iter().map(|index| team.agents[*index].name());
         let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
@@ -341,7 +375,13 @@ fn check_cycles<C>(team: &Connections<C>, findings: &mut Vec<Finding>) {
         );
         let advice = "give one of the handoffs a condition, or keep max_turns low";
         let first = &team.agents[cycle[0]];
-        findings.push(FindingCode::UnboundedCycle.at(first, message, advice));
+        let names = cycle
+            .iter()
+            .map(|index| team.agents[*index].name().to_owned());
+        findings.push(Finding {
+            cycle: names.collect(),
+            ..FindingCode::UnboundedCycle.at(first, message, advice)
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, Definition};
 use crate::condition::Enabled;
-use crate::handoff::{Target, targets};
+use crate::handoff::{Returning, Target, targets};
 
 /// The agents of a team, the agents they use as tools, and the connections between them.
 ///
@@ -33,9 +33,13 @@ pub(super) struct Connection {
 pub(super) enum Via {
     Handoff(usize),
     Tool(usize),
+    /// The way back of the target's handoff at this index.
+    WayBack(usize),
+    /// A person hands the conversation back to where it came from.
+    HandBack,
 }
 
-/// Tells when the model is offered a connection.
+/// Tells when the model is offered a connection, or a condition takes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Offered {
     Always,
@@ -60,7 +64,7 @@ impl Connection {
     }
 
     pub(super) fn is_enabled_handoff(&self) -> bool {
-        self.is_enabled() && matches!(self.via, Via::Handoff(_))
+        self.is_enabled() && !matches!(self.via, Via::Tool(_))
     }
 }
 
@@ -83,7 +87,64 @@ impl<C> Connections<C> {
             let connections = found.connections_from(&agent);
             found.outgoing.push(connections);
         }
+        found.add_ways_back(members.len());
         found
+    }
+
+    /// Adds the connections by which a conversation goes back. The first `members` agents may be those
+    /// that a run begins with the first of.
+    fn add_ways_back(&mut self, members: usize) {
+        // The handoffs that lead to each agent: from which agent, and their index there.
+        let mut incoming: Vec<Vec<(usize, usize)>> = vec![Vec::new(); self.agents.len()];
+        for (from, edges) in self.outgoing.iter().enumerate() {
+            for edge in edges.iter().filter(|edge| edge.is_enabled()) {
+                if let Via::Handoff(index) = edge.via {
+                    incoming[edge.to].push((from, index));
+                }
+            }
+        }
+        for (at, agent) in self.agents.iter().enumerate() {
+            let mut added: Vec<Connection> = Vec::new();
+            let previous = incoming[at].iter().map(|(from, _)| *from);
+            let mut previous: Vec<usize> = previous.filter(|from| *from != at).collect();
+            previous.dedup();
+            for (index, handoff) in agent.handoffs().iter().enumerate() {
+                let to = match handoff.returning() {
+                    Some(Returning::Previous) => previous.clone(),
+                    Some(Returning::Start) if at > 0 && at < members => vec![0],
+                    _ => Vec::new(),
+                };
+                let offered = Offered::of(handoff.enabled());
+                added.extend(to.into_iter().map(|to| Connection {
+                    to,
+                    via: Via::Handoff(index),
+                    offered,
+                }));
+            }
+            for (from, index) in &incoming[at] {
+                if self.agents[*from].handoffs()[*index].way_back().is_some() {
+                    added.push(Connection {
+                        to: *from,
+                        via: Via::WayBack(*index),
+                        offered: Offered::Sometimes,
+                    });
+                }
+            }
+            let leads_to = |to: usize, added: &[Connection]| {
+                let mut known = self.outgoing[at].iter().chain(added);
+                known.any(|edge| edge.to == to && edge.is_enabled_handoff())
+            };
+            for to in previous.into_iter().filter(|_| agent.is_person()) {
+                if !leads_to(to, &added) {
+                    added.push(Connection {
+                        to,
+                        via: Via::HandBack,
+                        offered: Offered::Sometimes,
+                    });
+                }
+            }
+            self.outgoing[at].extend(added);
+        }
     }
 
     fn connections_from(&mut self, agent: &Agent<C>) -> Vec<Connection> {
@@ -91,6 +152,7 @@ impl<C> Connections<C> {
         for (index, handoff) in agent.handoffs().iter().enumerate() {
             let offered = match (handoff.target(), Offered::of(handoff.enabled())) {
                 (Target::Custom(_), Offered::Always) => Offered::Sometimes,
+                (_, Offered::Always) if handoff.is_hidden() => Offered::Sometimes,
                 (_, offered) => offered,
             };
             for target in targets(agent, handoff) {

@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use super::connections::{Connections, Offered, Via};
 use crate::agent::Agent;
+use crate::handoff::ways_back::HAND_BACK;
 use crate::handoff::{Handoff, ToolNames};
 use crate::tool::Tool;
 
 /// A team as a graph: agents, the handoffs between them, and their tools.
 ///
-/// A handoff is drawn as an arrow, dashed if it depends on a condition or on code. The line to an
-/// agent that is used as a tool ends in a dot.
+/// A handoff is drawn as an arrow, dashed if it depends on a condition, on code or on how the
+/// conversation came to the agent. The line to an agent that is used as a tool ends in a dot. People are
+/// drawn as hexagons.
 ///
 /// ```
 /// use switchboard_core::{Agent, Team};
@@ -34,6 +36,7 @@ pub struct Graph {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
     name: String,
+    is_person: bool,
     tools: Vec<String>,
 }
 
@@ -70,6 +73,15 @@ impl Graph {
                         let label = tool_label(&agent.tools()[index], offered);
                         (EdgeKind::AgentAsTool, label)
                     }
+                    Via::WayBack(index) => {
+                        let handoff = &team.agents[connection.to].handoffs()[index];
+                        let way_back = handoff.way_back();
+                        let label = way_back.map_or_else(String::new, |way_back| {
+                            handoff_label(way_back, way_back.tool_name(), names, offered)
+                        });
+                        (EdgeKind::Handoff, label)
+                    }
+                    Via::HandBack => (EdgeKind::Handoff, HAND_BACK.to_owned()),
                 };
                 edges.push(Edge {
                     from,
@@ -91,7 +103,12 @@ impl Graph {
         let mut out = String::from("flowchart LR\n");
         // Writing to a String cannot fail.
         for (at, agent) in self.agents.iter().enumerate() {
-            let _ = writeln!(out, "    a{at}([{}])", quote_mermaid(&agent.name));
+            let name = quote_mermaid(&agent.label());
+            let _ = if agent.is_person {
+                writeln!(out, "    a{at}{{{{{name}}}}}")
+            } else {
+                writeln!(out, "    a{at}([{name}])")
+            };
             for (n, tool) in agent.tools.iter().enumerate() {
                 let _ = writeln!(out, "    a{at}t{n}[/{}/]", quote_mermaid(tool));
                 let _ = writeln!(out, "    a{at} --- a{at}t{n}");
@@ -118,7 +135,16 @@ impl Graph {
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph team {\n    rankdir=LR;\n");
         for (at, agent) in self.agents.iter().enumerate() {
-            let _ = writeln!(out, "    a{at} [label={}];", quote_dot(&agent.name));
+            let shape = if agent.is_person {
+                ", shape=hexagon"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                out,
+                "    a{at} [label={}{shape}];",
+                quote_dot(&agent.label())
+            );
             for (n, tool) in agent.tools.iter().enumerate() {
                 let _ = writeln!(out, "    a{at}t{n} [label={}, shape=box];", quote_dot(tool));
                 let _ = writeln!(out, "    a{at} -> a{at}t{n} [arrowhead=none];");
@@ -148,7 +174,17 @@ impl Node {
         let tools = agent.tools().iter().filter(|tool| tool.agent().is_none());
         Self {
             name: agent.name().to_owned(),
+            is_person: agent.is_person(),
             tools: tools.map(|tool| tool.name().to_owned()).collect(),
+        }
+    }
+
+    /// The name as it is drawn.
+    fn label(&self) -> String {
+        if self.is_person {
+            format!("{} (person)", self.name)
+        } else {
+            self.name.clone()
         }
     }
 }
@@ -168,7 +204,7 @@ fn handoff_label<C>(
     if let Some(payload) = handoff.payload_name() {
         parts.push(format!("with {payload}"));
     }
-    if handoff.is_conditional() {
+    if handoff.is_conditional() || handoff.is_hidden() {
         let condition = handoff.condition_name().unwrap_or("allowed");
         parts.push(format!("if {condition}"));
     } else if offered == Offered::Never {

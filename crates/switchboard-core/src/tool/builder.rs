@@ -12,6 +12,7 @@ use super::{
     Inner, OnFailure, Settings, Tool, ToolContext, ToolError, ToolInfo, ToolOrigin, ToolOutput,
 };
 use crate::agent::Agent;
+use crate::approval::ApprovalRule;
 use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
 use crate::condition::Enabled;
 use crate::context::RunContext;
@@ -42,6 +43,7 @@ pub fn tool<C>(name: impl Into<Arc<str>>) -> ToolBuilder<C> {
         is_sync: false,
         arguments: None,
         enabled: Enabled::Always,
+        approval: ApprovalRule::Never,
         agent: None,
         hosted: None,
     })
@@ -75,6 +77,35 @@ impl<C> ToolBuilder<C> {
         R: IntoOutcome<bool, M>,
     {
         self.with(|settings| settings.enabled = Enabled::when(condition))
+    }
+
+    /// Makes each call wait for a person's decision; see [`approval`](crate::approval).
+    pub fn needs_approval(self) -> Self {
+        self.with(|settings| settings.approval = ApprovalRule::Always)
+    }
+
+    /// Makes a call wait for a person's decision if `condition` holds for it. The condition gets the
+    /// arguments as JSON (the text, for a free-form tool); if they cannot be read, or the condition
+    /// fails, the call waits.
+    ///
+    /// ```
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use switchboard_core::{Tool, tool};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Refund { amount: f64 }
+    ///
+    /// let refund: Tool = tool("refund")
+    ///     .needs_approval_if(|_ctx, arguments| arguments["amount"].as_f64() > Some(100.0))
+    ///     .run(|_ctx, refund: Refund| format!("refunded {}", refund.amount));
+    /// ```
+    pub fn needs_approval_if<F, R, M>(self, condition: F) -> Self
+    where
+        F: Fn(ToolContext<C>, Value) -> R + Send + Sync + 'static,
+        R: IntoOutcome<bool, M>,
+    {
+        self.with(|settings| settings.approval = ApprovalRule::when(condition))
     }
 
     /// Sets the text that the model gets when the tool fails. By default it learns what is wrong with

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, Weak};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Tool;
@@ -11,6 +12,8 @@ use crate::context::RunContext;
 use crate::items::Item;
 use crate::lock::lock;
 use crate::model::Usage;
+use crate::run::approvals::StandingDecision;
+use crate::run::turn::CallKey;
 use crate::run::{Run, RunConfig};
 use crate::stream::channel::EventChannel;
 use crate::stream::{EventKind, StreamEvent};
@@ -54,6 +57,11 @@ pub(crate) struct CallInfo<C> {
     pub(crate) progress: Option<ProgressReporter>,
     /// The data that the tool attached for the application.
     pub(crate) attached: Mutex<Option<Value>>,
+    pub(crate) key: CallKey,
+    /// Standing decisions for runs inside the tool.
+    pub(crate) standing: Vec<StandingDecision>,
+    /// The run inside the tool that waits for decisions: the one to resume, and the one that came of it.
+    pub(crate) inner_run: Mutex<Option<Box<Run>>>,
 }
 
 /// The way of progress reports to the stream.
@@ -99,6 +107,9 @@ impl<C> ToolContext<C> {
             trace: TraceParent::default(),
             progress: None,
             attached: Mutex::default(),
+            key: CallKey::default(),
+            standing: Vec::new(),
+            inner_run: Mutex::default(),
         };
         Self::new(RunContext::new(state), call)
     }
@@ -110,6 +121,26 @@ impl<C> ToolContext<C> {
 
     pub(crate) fn trace(&self) -> &TraceParent {
         &self.call.trace
+    }
+
+    /// Standing decisions for runs inside the tool.
+    pub(crate) fn standing(&self) -> &[StandingDecision] {
+        &self.call.standing
+    }
+
+    /// Takes the run inside the tool that waits for decisions.
+    pub(crate) fn take_inner_run(&self) -> Option<Box<Run>> {
+        lock(&self.call.inner_run).take()
+    }
+
+    /// Sets the run inside the tool that waits for decisions.
+    pub(crate) fn set_inner_run(&self, run: Run) {
+        *lock(&self.call.inner_run) = Some(Box::new(run));
+    }
+
+    /// Returns `true` if a run inside the tool is to be resumed.
+    pub(crate) fn is_resumed(&self) -> bool {
+        lock(&self.call.inner_run).is_some()
     }
 
     /// This call, for a run inside it.
@@ -219,6 +250,12 @@ impl<C> ToolContext<C> {
         &self.run
     }
 
+    /// The payload of the handoff by which the agent got the conversation; see
+    /// [`RunContext::handoff_payload`].
+    pub fn handoff_payload<T: DeserializeOwned>(&self) -> Option<T> {
+        self.run.handoff_payload()
+    }
+
     /// The agent whose model called the tool.
     pub fn agent(&self) -> &Agent<C> {
         &self.call.agent
@@ -229,9 +266,17 @@ impl<C> ToolContext<C> {
         &self.call.tool
     }
 
-    /// The identifier of the call. It is stable over retries, so it can serve as an idempotency key.
+    /// The identifier of the call. It is stable over retries; see also
+    /// [`idempotency_key`](Self::idempotency_key).
     pub fn call_id(&self) -> &str {
         &self.call.call_id
+    }
+
+    /// A key that is the same whenever this call is carried out, also by a run that is stored and resumed,
+    /// and differs from that of any other: of the conversation, the run, the turn and the call. Use it where
+    /// a side effect must happen once.
+    pub fn idempotency_key(&self) -> String {
+        self.call.key.of_call(&self.call.call_id)
     }
 
     /// The call as the model sent it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::callback::BoxError;
+use crate::error::{Error, ErrorKind};
 use crate::schema::InvalidPayload;
 
 /// The default failure text for the model, which reveals nothing.
@@ -36,6 +37,8 @@ pub enum ToolErrorKind {
     InvalidArguments,
     /// There is no tool of that name.
     NotFound,
+    /// A person rejected the call, so it did not run.
+    NotApproved,
 }
 
 impl ToolError {
@@ -49,6 +52,8 @@ impl ToolError {
             ToolErrorKind::InvalidArguments
         } else if cause.is::<ToolNotFound>() {
             ToolErrorKind::NotFound
+        } else if cause.is::<NotApproved>() {
+            ToolErrorKind::NotApproved
         } else {
             ToolErrorKind::Failed
         };
@@ -67,20 +72,48 @@ impl ToolError {
     }
 
     /// The text for the model, unless the tool or the run has another. It holds no private data: the
-    /// message of a [`ToolFailure`], and otherwise nothing of the tool's error.
+    /// message of a [`ToolFailure`], for a run inside the tool the kind of its error, and otherwise nothing of
+    /// the tool's error.
     pub fn default_text(&self) -> String {
         match self.kind {
-            ToolErrorKind::TimedOut | ToolErrorKind::NotFound => self.cause.to_string(),
+            ToolErrorKind::TimedOut | ToolErrorKind::NotFound | ToolErrorKind::NotApproved => {
+                self.cause.to_string()
+            }
             ToolErrorKind::InvalidArguments => format!(
                 "The arguments are invalid: {}. Correct them and call the tool again.",
                 self.cause
             ),
             ToolErrorKind::Failed => match self.cause.downcast_ref::<ToolFailure>() {
                 Some(failure) => failure.message.clone(),
-                None => DEFAULT_FAILURE.to_owned(),
+                None => {
+                    let inner = self.cause.downcast_ref::<Error>();
+                    let text = inner.and_then(inner_run_failure);
+                    text.unwrap_or(DEFAULT_FAILURE).to_owned()
+                }
             },
         }
     }
+}
+
+/// The text for the model about a run inside a tool that failed. The error itself may hold private data.
+fn inner_run_failure(error: &Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        ErrorKind::MaxTurns => "The agent did not finish: it reached its limit of turns.",
+        ErrorKind::Budget => "The agent did not finish: its budget is used up.",
+        ErrorKind::HandoffLoop => {
+            "The agent did not finish: the conversation went in a circle between agents."
+        }
+        ErrorKind::ModelRefusal => "The agent refused to answer.",
+        ErrorKind::Model => "The agent could not answer: its model failed. Try again later.",
+        ErrorKind::ModelBehavior => {
+            "The agent could not answer: its model made a mistake. Please try again."
+        }
+        ErrorKind::InputGuardrail => "A guardrail of the agent refused the request.",
+        ErrorKind::OutputGuardrail => "A guardrail refused the answer of the agent.",
+        ErrorKind::HandoffGuardrail | ErrorKind::ToolGuardrail => "A guardrail stopped the agent.",
+        ErrorKind::Tool => "The agent did not finish: one of its tools failed.",
+        ErrorKind::Configuration | ErrorKind::UserCode | ErrorKind::Session => return None,
+    })
 }
 
 /// An error as it is stored: its kind and its text. The cause that is read is the text.
@@ -142,6 +175,11 @@ impl ToolFailure {
         }
     }
 
+    /// The text for the model.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Sets the error behind it, which the model does not get.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
@@ -188,6 +226,12 @@ impl_error!(
     |error| "Tool '{}' not found.",
     crate::error::excerpt(&error.0)
 );
+
+/// A person rejected the call.
+#[derive(Debug)]
+pub(crate) struct NotApproved;
+
+impl_error!(NotApproved, |_error| "Tool execution was not approved.");
 
 #[cfg(test)]
 mod tests {

@@ -66,7 +66,7 @@ impl Tracer for SubscriberTracer {
                 open!("function", name = &**name, input = input.as_deref(); output)
             }
             SpanData::Handoff { from, .. } => {
-                open!("handoff", from = &**from; to, payload, carried_items)
+                open!("handoff", from = &**from; to, payload, carried_items, outcome, reason)
             }
             SpanData::Guardrail { name, .. } => {
                 open!("guardrail", name = &**name; triggered, outcome)
@@ -100,8 +100,12 @@ impl Tracer for SubscriberTracer {
                 to,
                 payload,
                 carried_items,
+                details,
                 ..
             } => {
+                let outcome = details.outcome.map(|outcome| format!("{outcome:?}"));
+                opened.record("outcome", outcome);
+                opened.record("reason", details.reason.as_deref());
                 opened.record("to", to.as_deref());
                 opened.record("payload", payload.as_ref().map(Value::to_string));
                 opened.record("carried_items", carried_items);

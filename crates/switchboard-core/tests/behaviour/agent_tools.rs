@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use switchboard_core::agent::{AgentTool, ToolUseBehavior};
 use switchboard_core::callback::BoxError;
-use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict, ToolGuardrail, ToolVerdict};
+use switchboard_core::guardrail::{
+    InputGuardrail, OutputGuardrail, OutputVerdict, ToolGuardrail, ToolVerdict, Verdict,
+};
 use switchboard_core::hooks::{HookResult, RunHooks};
 use switchboard_core::items::RunItemKind;
 use switchboard_core::model::Usage;
@@ -247,7 +249,7 @@ async fn the_recovery_of_a_run_does_not_answer_for_its_agent_tools() {
     let result = runner.run("x").await.unwrap();
     assert_eq!(result.final_text(), "Never mind.");
     let told = described(&model.requests()[2].input);
-    assert!(told[2].contains("An error occurred"), "{told:?}");
+    assert!(told[2].contains("limit of turns"), "{told:?}");
 }
 
 #[tokio::test]
@@ -560,5 +562,50 @@ async fn a_guardrail_that_trips_on_a_call_or_its_output_fails_the_call() {
                 "look: Error running tool",
             ]
         );
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_told_why_an_inner_run_failed_without_its_private_error() {
+    let trip = || {
+        InputGuardrail::new("secret_rule", |_ctx, _agent, _input| {
+            Verdict::trip("private")
+        })
+    };
+    let looping = || tool("look").run(|_ctx, (): ()| "1");
+    let failing = || {
+        tool("look")
+            .fail_run()
+            .run(|_ctx, (): ()| Err::<&str, _>("private"))
+    };
+    let call = || ScriptedModel::new().call("look", "{}").call("look", "{}");
+    let cases: [(Agent, &str); 4] = [
+        (
+            Agent::new("Expert").tool(looping()).model(call()),
+            "The agent did not finish: it reached its limit of turns.",
+        ),
+        (
+            Agent::new("Expert").model(ScriptedModel::new().fail("private")),
+            "The agent could not answer: its model failed. Try again later.",
+        ),
+        (
+            Agent::new("Expert").input_guardrail(trip()).model(call()),
+            "A guardrail of the agent refused the request.",
+        ),
+        (
+            Agent::new("Expert").tool(failing()).model(call()),
+            "The agent did not finish: one of its tools failed.",
+        ),
+    ];
+    for (expert, expected) in cases {
+        let model = ScriptedModel::new()
+            .call("ask", r#"{"input": "?"}"#)
+            .say("Sorry.");
+        let desk = Agent::new("Desk").tool(expert.as_tool("ask").max_turns(1));
+        let runner = Runner::new(&desk.model(model.clone()));
+        runner.run("Help").await.unwrap();
+        let shown = described(&model.requests()[1].input);
+        assert!(shown[2].ends_with(expected), "{shown:?}");
+        assert!(!shown[2].contains("private") && !shown[2].contains("secret_rule"));
     }
 }

@@ -35,7 +35,7 @@ const KEPT: [&str; 4] = [
     "output of c1: refunded",
 ];
 
-/// Where the hook on the end of the other tool fails, that tool has completed as well.
+/// A tool has completed also if the hook on its end fails.
 const BOTH_KEPT: [&str; 7] = [
     "user: x",
     "reasoning",

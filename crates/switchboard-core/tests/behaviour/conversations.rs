@@ -2,8 +2,11 @@
 
 mod branches;
 mod compaction;
+mod observed_store;
 mod reading;
 mod repeated_commits;
+mod stopped;
+mod teams;
 mod writers;
 
 use std::sync::Arc;
@@ -24,7 +27,7 @@ use switchboard_core::{
 
 use crate::{described, stored};
 
-/// What the model was shown with each request.
+/// The items that the model was shown with each request.
 fn shown(model: &ScriptedModel) -> Vec<Vec<String>> {
     let requests = model.requests();
     requests

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_core::callback::BoxError;
 use switchboard_core::items::ItemKind;
 use switchboard_core::model::ToolInput;
-use switchboard_core::run::UnknownTool;
+use switchboard_core::run::{HandoffPolicy, UnknownTool};
 use switchboard_core::testing::{Report, ScriptedModel};
 use switchboard_core::tool::OutputImage;
 use switchboard_core::{
@@ -83,13 +83,19 @@ async fn a_call_that_does_not_fit_the_tool_is_a_mistake_of_the_model() {
         (Item::from_json(without_input).unwrap(), "without an input"),
     ] {
         let model = ScriptedModel::new().reply([call.clone()]);
-        let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
+        let error = Runner::new(&agent)
+            .handoff_policy(HandoffPolicy::reference())
+            .model(model)
+            .run("x")
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ModelBehavior);
         assert!(error.to_string().contains(problem), "{error}");
     }
     let unknown = Item::custom_tool_call("c", "unknown", "");
     let model = ScriptedModel::new().reply([unknown]).say("ok");
     let runner = Runner::new(&agent)
+        .handoff_policy(HandoffPolicy::reference())
         .model(model)
         .unknown_tool(UnknownTool::TellModel);
     let result = runner.run("x").await.unwrap();

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_core::handoff::{HandoffContext, HandoffInputData, IntoHandoff as _};
-use switchboard_core::run::HandoffOutcome;
+use switchboard_core::run::{HandoffOutcome, HandoffPolicy};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Handoff, Item, Runner, Step, filters, handoff, tool};
 
@@ -66,7 +66,10 @@ async fn a_bad_payload_is_refused_before_any_side_effect_and_the_run_is_kept() {
         ));
         let app = Arc::new(App::default());
         let model = ScriptedModel::new().call("transfer_to_boss", payload);
-        let runner = Runner::new(&clerk).context(app.clone()).model(model);
+        let runner = Runner::new(&clerk)
+            .handoff_policy(HandoffPolicy::reference())
+            .context(app.clone())
+            .model(model);
         let error = runner.run("!!!").await.unwrap_err();
         assert!(error.is_model_behavior(), "{error}");
         assert_eq!(
@@ -97,6 +100,7 @@ async fn a_failing_callback_leaves_the_run_before_the_handoff_and_a_retry_takes_
         .call("transfer_to_boss", "{}")
         .say("Solved.");
     let runner = Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
         .context(App::default())
         .model(model.clone());
     let error = runner.run("Help").await.unwrap_err();
@@ -150,9 +154,19 @@ async fn a_schema_written_by_hand_is_made_strict_and_checked() {
     let good = ScriptedModel::new()
         .call("transfer_to_boss", r#"{"rating": 5}"#)
         .say("Thanks.");
-    Runner::new(&clerk).model(good).run("x").await.unwrap();
+    Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(good)
+        .run("x")
+        .await
+        .unwrap();
     let bad = ScriptedModel::new().call("transfer_to_boss", r#"{"rating": 6}"#);
-    let error = Runner::new(&clerk).model(bad).run("x").await.unwrap_err();
+    let error = Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(bad)
+        .run("x")
+        .await
+        .unwrap_err();
     assert!(
         error.is_model_behavior() && error.to_string().contains("/rating"),
         "{error}"
@@ -325,7 +339,10 @@ async fn a_condition_that_the_same_responses_tools_ended_refuses_the_handoff() {
     let app = Arc::new(App::default());
     app.open.store(true, Ordering::SeqCst);
     let model = ScriptedModel::new().calls([("close", "{}"), ("transfer_to_boss", "{}")]);
-    let runner = Runner::new(&clerk).context(app.clone()).model(model);
+    let runner = Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
+        .context(app.clone())
+        .model(model);
     let error = runner.run("x").await.unwrap_err();
     assert!(error.is_model_behavior(), "{error}");
     assert_eq!(app.calls.load(Ordering::SeqCst), 0);

@@ -174,24 +174,6 @@ async fn a_hosted_tool_is_not_called_by_the_application_and_shows_no_secrets() {
 }
 
 #[tokio::test]
-async fn a_request_for_approval_says_what_to_do() {
-    let config = json!({"type": "mcp", "server_label": "docs", "server_url": "https://x"});
-    let agent: Agent = Agent::new("A").tool(Tool::hosted(config));
-    let request = item(
-        json!({"type": "mcp_approval_request", "id": "r", "name": "delete",
-                              "server_label": "docs", "arguments": "{}"}),
-    );
-    let model = ScriptedModel::new().reply([request]);
-    let error = Runner::new(&agent).model(model).run("x").await.unwrap_err();
-    let message = error.to_string();
-    assert!(
-        message.contains("\"delete\" of the MCP server \"docs\""),
-        "{message}"
-    );
-    assert!(message.contains("require_approval"), "{message}");
-}
-
-#[tokio::test]
 async fn a_forced_choice_is_reset_after_a_hosted_tool_ran() {
     let agent: Agent = Agent::new("A")
         .tool(Tool::hosted(json!({"type": "web_search"})))

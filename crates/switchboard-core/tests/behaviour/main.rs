@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod agent_tools;
+mod approvals;
 mod cancelling;
 mod completed_tools;
 mod conversations;
@@ -11,12 +12,14 @@ mod drawings;
 mod filters;
 mod free_form_tools;
 mod guardrails;
+mod handoff_policies;
 mod handoffs;
 mod hooks;
 mod hosted_tools;
 mod input_guardrails;
 mod malformed_model_output;
 mod panics;
+mod people;
 mod prompt_cache;
 mod recovering;
 mod repeating;
@@ -39,6 +42,7 @@ mod trace_export;
 mod trace_scopes;
 mod traces;
 mod usage;
+mod ways_back;
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::items::{Items, RunItems};

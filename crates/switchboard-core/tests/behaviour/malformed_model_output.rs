@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard_core::items::RunItemKind;
+use switchboard_core::run::HandoffPolicy;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Error, Item, Run, RunResult, Runner, handoff, tool};
 
@@ -20,7 +21,11 @@ fn agents() -> Agent {
 
 async fn run_with_output(items: Vec<Item>) -> Result<RunResult, Error> {
     let model = ScriptedModel::new().reply(items).say("ok");
-    let outcome = Runner::new(&agents()).model(model).run("x").await;
+    let outcome = Runner::new(&agents())
+        .handoff_policy(HandoffPolicy::reference())
+        .model(model)
+        .run("x")
+        .await;
     // Every outcome can be stored and read back.
     let run = match &outcome {
         Ok(result) => result.run(),

@@ -4,6 +4,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::InputGuardrail;
 use switchboard_core::hooks::{HookResult, RunHooks};
 use switchboard_core::items::Items;
+use switchboard_core::run::HandoffPolicy;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::trace::{Span, Tracer};
 use switchboard_core::{
@@ -21,7 +22,11 @@ fn expect_caught(error: &Error, what: &str) {
 async fn hand_off(edge: impl switchboard_core::handoff::IntoHandoff<()>) -> Error {
     let clerk = Agent::new("Clerk").handoff(edge);
     let model = ScriptedModel::new().call("transfer_to_boss", "{}");
-    let outcome = Runner::new(&clerk).model(model).run("x").await;
+    let outcome = Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(model)
+        .run("x")
+        .await;
     let error = outcome.unwrap_err();
     assert_eq!(
         (error.agent(), error.handoff()),

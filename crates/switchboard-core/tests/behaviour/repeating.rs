@@ -11,6 +11,7 @@ use switchboard_core::guardrail::{
 };
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::hooks::{HookResult, RunHooks, Transfer};
+use switchboard_core::run::HandoffPolicy;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
     Agent, ErrorKind, FinalOutput, Handoff, Item, RunContext, Runner, Tool, ToolContext, handoff,
@@ -278,7 +279,9 @@ async fn a_handoff_that_fails_before_its_callback_is_checked_again_and_listed_on
     let model = ScriptedModel::new()
         .call("transfer_to_boss", "{}")
         .say("ok");
-    let runner = Runner::new(&clerk).model(model);
+    let runner = Runner::new(&clerk)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(model);
     let result = resumed(&runner, ErrorKind::UserCode).await;
     assert_eq!(result.guardrail_results(GuardrailKind::Handoff).len(), 1);
 }

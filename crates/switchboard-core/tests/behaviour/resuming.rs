@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use switchboard_core::guardrail::{ToolGuardrail, ToolVerdict};
-use switchboard_core::run::RunStatus;
+use switchboard_core::run::{HandoffPolicy, RunStatus};
 use switchboard_core::stream::ItemEvent;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, EventKind, Run, Runner, Team, ToolContext, tool};
@@ -90,7 +90,12 @@ async fn a_stored_run_that_was_tampered_with_is_refused() {
     let a = Agent::new("A")
         .handoff(switchboard_core::handoff(&b).on_handoff(|_ctx| Err::<(), _>("no")));
     let model = ScriptedModel::new().call("transfer_to_b", "{}");
-    let error = Runner::new(&a).model(model).run("x").await.unwrap_err();
+    let error = Runner::new(&a)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(model)
+        .run("x")
+        .await
+        .unwrap_err();
     let stored = serde_json::to_value(error.run().unwrap()).unwrap();
     let refused = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut changed = stored.clone();
@@ -100,7 +105,7 @@ async fn a_stored_run_that_was_tampered_with_is_refused() {
     };
     let message = refused(&|run| *run = serde_json::json!({"version": 99}));
     assert!(
-        message.contains("stored in version 99; this program reads versions 3 to 4"),
+        message.contains("stored in version 99; this program reads versions 3 to 5"),
         "{message}"
     );
     let message = refused(&|run| {
@@ -125,7 +130,9 @@ async fn a_stored_run_that_was_tampered_with_is_refused() {
     last["run"]["position"]["last_item"] = serde_json::json!(u32::MAX);
     let run: Run = serde_json::from_str(&last.to_string()).unwrap();
     let a = Agent::new("A").handoff(&b);
-    let runner = Runner::new(&a).model(ScriptedModel::new().say("ok"));
+    let runner = Runner::new(&a)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(ScriptedModel::new().say("ok"));
     assert_eq!(runner.resume(run).await.unwrap().final_text(), "ok");
 }
 

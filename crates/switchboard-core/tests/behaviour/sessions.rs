@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use switchboard_core::callback::BoxError;
 use switchboard_core::guardrail::InputGuardrail;
 use switchboard_core::items::Items;
+use switchboard_core::run::HandoffPolicy;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Item, MemorySession, Runner, Session, tool};
 
@@ -113,7 +114,10 @@ async fn tools_that_ran_before_a_failing_handoff_are_stored_once() {
     let model = ScriptedModel::new()
         .calls([("t", "{}"), ("transfer_to_boss", "{}")])
         .say("ok");
-    let runner = Runner::new(&agent).model(model).session(&session);
+    let runner = Runner::new(&agent)
+        .handoff_policy(HandoffPolicy::reference())
+        .model(model)
+        .session(&session);
     let error = runner.run("x").await.unwrap_err();
     assert_eq!(
         described(&session.items()),

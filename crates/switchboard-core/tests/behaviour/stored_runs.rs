@@ -9,13 +9,15 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use switchboard_core::approval::{Decision, InterruptionKind};
 use switchboard_core::guardrail::{InputGuardrail, OutputGuardrail, ToolGuardrail, ToolVerdict};
 use switchboard_core::model::Usage;
-use switchboard_core::run::ServerHistory;
+use switchboard_core::people::PersonAnswer;
+use switchboard_core::run::{HistoryPolicy, RunStatus, ServerHistory};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Handoff, Item, Json, MemorySession, ModelResponse, Run, RunResult, Runner, Session,
-    Step, ToolContext, filters, handoff, tool,
+    Agent, Handoff, Item, Json, MemorySession, ModelRequest, ModelResponse, Run, RunConfig,
+    RunResult, Runner, Session, Step, ToolContext, filters, handoff, tool,
 };
 
 /// A conversation whose run is stored after every step.
@@ -59,7 +61,7 @@ fn error(fails: bool) -> Result<(), &'static str> {
     if fails { Err("not yet") } else { Ok(()) }
 }
 
-const SCENARIOS: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 11] = [
     Scenario {
         name: "handoff_with_tools_and_payload",
         runner: |_| {
@@ -117,7 +119,10 @@ const SCENARIOS: [Scenario; 9] = [
             futures_util::FutureExt::now_or_never(session.append(&before))
                 .unwrap()
                 .unwrap();
-            Runner::new(&a).session(&session)
+            // With a conversation, the run could only be resumed in that one.
+            Runner::new(&a)
+                .session(&session)
+                .history(HistoryPolicy::Reference)
         },
         answers: || {
             vec![
@@ -231,6 +236,45 @@ const SCENARIOS: [Scenario; 9] = [
         answers: || vec![answer([say("m1", "Done.")])],
     },
     Scenario {
+        name: "calls_that_wait_for_approval",
+        runner: |_| {
+            let refund = || {
+                tool("refund")
+                    .needs_approval()
+                    .run(|_ctx, (): ()| "refunded")
+            };
+            // It is built anew when the run is resumed, and answers by what it is shown.
+            let reply = |request: &ModelRequest| match request.input.len() {
+                1 => Ok(answer([call("c1", "refund", "{}")])),
+                _ => Ok(answer([say("m0", "It is out.")])),
+            };
+            let model = ScriptedModel::new().respond_by(reply).respond_by(reply);
+            let settings = RunConfig {
+                model: Some(model.into()),
+                ..RunConfig::default()
+            };
+            let expert: Agent = Agent::new("Expert").tool(refund());
+            let b: Agent = Agent::new("B");
+            let a = Agent::new("A")
+                .tool(refund())
+                .tool(tool("t").run(|_ctx, (): ()| "1"))
+                .tool(expert.as_tool("ask").config(settings))
+                .handoff(handoff(&b).needs_approval());
+            Runner::new(&a)
+        },
+        answers: || {
+            vec![
+                answer([
+                    call("c2", "refund", "{}"),
+                    call("c3", "t", "{}"),
+                    call("c4", "ask", r#"{"input":"x"}"#),
+                    call("c5", "transfer_to_b", "{}"),
+                ]),
+                answer([say("m1", "Done.")]),
+            ]
+        },
+    },
+    Scenario {
         name: "a_conversation_at_the_provider",
         runner: |_| {
             let b: Agent = Agent::new("B");
@@ -241,6 +285,21 @@ const SCENARIOS: [Scenario; 9] = [
             let mut first = answer([call("c1", "transfer_to_b", "{}")]);
             first.response_id = Some("resp_1".into());
             vec![first, answer([say("m1", "Done.")])]
+        },
+    },
+    Scenario {
+        name: "a_person_and_a_way_back",
+        runner: |_| {
+            let billing: Agent = Agent::new("Billing");
+            let ann = Agent::person("Ann").handoff(handoff(&billing).returns::<Escalation>());
+            let a = Agent::new("A").handoff(&ann);
+            Runner::new(&a)
+        },
+        answers: || {
+            vec![
+                answer([call("c1", "transfer_to_ann", "{}")]),
+                answer([call("c2", "hand_back", r#"{"reason":"paid"}"#)]),
+            ]
         },
     },
 ];
@@ -259,6 +318,10 @@ impl Scenario {
         let mut run = runner.begin("My card is 4242");
         let mut stored = vec![run.clone()];
         while !matches!(run.step(), Step::Done(_)) {
+            approve_first(&mut run);
+            if let Step::TakeAnswer(_) = run.step() {
+                stored.push(run.clone());
+            }
             let outcome = runner.step(&mut run).await;
             stored.push(run.clone());
             if outcome.is_err() {
@@ -270,7 +333,34 @@ impl Scenario {
 
     async fn resumed(&self, run: Run) -> Value {
         let runner = self.runner(false, run.raw_responses().len());
-        described(&runner.resume(run).await.unwrap())
+        // The state with an answer is the one that waited for it.
+        let mut result = runner.resume(run.fork()).await.unwrap();
+        while result.status() == RunStatus::Interrupted {
+            let mut run = result.into_run();
+            approve_first(&mut run);
+            result = runner.resume(run).await.unwrap();
+        }
+        described(&result)
+    }
+}
+
+/// Approves the first call that waits, or answers for the person, if there is one.
+fn approve_first(run: &mut Run) {
+    let waiting = run.interruptions();
+    let Some(waiting) = waiting.first() else {
+        return;
+    };
+    if let InterruptionKind::Person { .. } = waiting.kind {
+        let answer = if run.handoffs().len() == 1 {
+            PersonAnswer::hand_to("Billing")
+                .message("One moment.")
+                .note("In a hurry.")
+        } else {
+            PersonAnswer::reply("It is paid.").then_hand_back()
+        };
+        run.answer(waiting, answer).unwrap();
+    } else {
+        run.decide(waiting, Decision::approve()).unwrap();
     }
 }
 
@@ -319,12 +409,59 @@ struct Fixture {
     stored: Vec<Run>,
 }
 
-/// Versions up to 4 did not record ignored handoffs.
-fn without_ignored_handoffs(mut result: Value) -> Value {
+/// Versions up to 4 recorded neither ignored handoffs nor the turns of handoffs.
+fn as_before(mut result: Value) -> Value {
     if let Some(handoffs) = result["handoffs"].as_array_mut() {
         handoffs.retain(|handoff| handoff["outcome"] != "ignored");
+        for handoff in handoffs {
+            if let Some(fields) = handoff.as_object_mut() {
+                fields.shift_remove("turn");
+                fields.shift_remove("made_progress");
+            }
+        }
     }
     result
+}
+
+/// The JSON schema of stored runs.
+fn schema() -> jsonschema::Validator {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-state.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+/// The differences between the stored form of a run and the schema.
+fn schema_problems(schema: &jsonschema::Validator, run: &Run) -> Vec<String> {
+    // A lone surrogate is kept, and is no text for a `Value`.
+    let state = serde_json::to_string(run).unwrap().replace(r"\ud800", "");
+    let state: Value = serde_json::from_str(&state).unwrap();
+    let problems = schema.iter_errors(&state);
+    problems
+        .map(|problem| format!("{}: {problem}", problem.instance_path()))
+        .collect()
+}
+
+/// Checks that the schema describes the stored form of a run.
+pub(crate) fn assert_fits_schema(run: &Run) {
+    assert_eq!(schema_problems(&schema(), run), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_schema_describes_every_state_that_is_stored() {
+    let schema = schema();
+    let mut checked = 0;
+    for scenario in &SCENARIOS {
+        for (step, run) in scenario.stored().await.into_iter().enumerate() {
+            let problems = schema_problems(&schema, &run);
+            assert_eq!(problems, [""; 0], "{} after step {step}", scenario.name);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 40, "only {checked} states were checked");
+    let mut other = serde_json::to_value(Runner::new(&Agent::<()>::new("A")).begin("x")).unwrap();
+    assert!(schema.is_valid(&other));
+    other["run"]["position"]["phase"] = json!("asleep");
+    assert!(!schema.is_valid(&other));
 }
 
 #[tokio::test]
@@ -342,8 +479,8 @@ async fn runs_stored_by_every_version_can_be_resumed() {
             for (step, run) in fixture.stored.into_iter().enumerate() {
                 let resumed = scenario.resumed(run).await;
                 assert_eq!(
-                    without_ignored_handoffs(resumed),
-                    without_ignored_handoffs(fixture.result.clone()),
+                    as_before(resumed),
+                    as_before(fixture.result.clone()),
                     "{} after step {step}",
                     path.display()
                 );

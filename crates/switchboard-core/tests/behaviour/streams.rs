@@ -140,7 +140,7 @@ async fn a_run_stream_implements_stream() {
     let events: Vec<String> = Runner::new(&a)
         .model(model)
         .stream("x")
-        .filter_map(async |event| short_form(event))
+        .filter_map(|event| std::future::ready(short_form(event)))
         .collect()
         .await;
     assert_eq!(

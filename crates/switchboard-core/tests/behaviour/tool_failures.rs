@@ -280,7 +280,7 @@ async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
         told[3..5],
         [
             "output of call_1: TimedOut Tool 'slow' timed out after 0.005 seconds.",
-            "output of call_2: Failed An error occurred while running the tool. Please try again.",
+            "output of call_2: Failed The agent could not answer: its model failed. Try again later.",
         ]
     );
 }

@@ -7,7 +7,7 @@ use switchboard_core::filters::{self, Filter};
 use switchboard_core::hooks::{HookResult, HooksHandle, RunHooks, Transfer};
 use switchboard_core::items::{ItemKind, Items};
 use switchboard_core::model::ModelHandle;
-use switchboard_core::run::UnknownTool;
+use switchboard_core::run::{FanOut, HandoffPolicy, HandoffTrigger, SeveralHandoffs, UnknownTool};
 use switchboard_core::session::SessionHandle;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
@@ -22,6 +22,7 @@ struct Plan {
     answers: Vec<Vec<Part>>,
     nests: bool,
     in_session: bool,
+    fans_out: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -29,6 +30,7 @@ struct HandoffPlan {
     to: usize,
     filter: u8,
     nests: Option<bool>,
+    condition: Option<HandoffTrigger>,
 }
 
 /// One item of a scripted answer.
@@ -42,8 +44,30 @@ enum Part {
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
-    let edge = (0..4_usize, 0..5_u8, any::<Option<bool>>());
-    let edge = edge.prop_map(|(to, filter, nests)| HandoffPlan { to, filter, nests });
+    plans_with(Just(None), Just(false))
+}
+
+/// Plans with handoffs that conditions take, and with handoffs side by side.
+fn plans_with_policies() -> impl Strategy<Value = Plan> {
+    let condition = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(HandoffTrigger::BeforeTurn)),
+        1 => Just(Some(HandoffTrigger::AfterTurn)),
+    ];
+    plans_with(condition, any::<bool>())
+}
+
+fn plans_with(
+    condition: impl Strategy<Value = Option<HandoffTrigger>>,
+    fans_out: impl Strategy<Value = bool>,
+) -> impl Strategy<Value = Plan> {
+    let edge = (0..4_usize, 0..5_u8, any::<Option<bool>>(), condition);
+    let edge = edge.prop_map(|(to, filter, nests, condition)| HandoffPlan {
+        to,
+        filter,
+        nests,
+        condition,
+    });
     let agents = prop::collection::vec(prop::collection::vec(edge, 0..4), 4);
     let part = prop_oneof![
         2 => Just(Part::Message),
@@ -53,12 +77,13 @@ fn plans() -> impl Strategy<Value = Plan> {
         4 => (0..4_usize).prop_map(Part::Handoff),
     ];
     let answers = prop::collection::vec(prop::collection::vec(part, 0..4), 0..8);
-    (agents, answers, any::<bool>(), any::<bool>()).prop_map(
-        |(agents, answers, nests, in_session)| Plan {
+    (agents, answers, any::<bool>(), any::<bool>(), fans_out).prop_map(
+        |(agents, answers, nests, in_session, fans_out)| Plan {
             agents,
             answers,
             nests,
             in_session,
+            fans_out,
         },
     )
 }
@@ -92,7 +117,11 @@ fn team(plan: &Plan) -> Team {
             if let Some(nests) = edge.nests {
                 builder = builder.nest_history(nests);
             }
-            agent = agent.handoff(builder);
+            agent = agent.handoff(match edge.condition {
+                Some(HandoffTrigger::BeforeTurn) => builder.before_turn_if(|_ctx, _agent| true),
+                Some(_) => builder.after_turn_if(|_ctx, _agent| true),
+                None => builder,
+            });
         }
         team = team.agent(agent);
     }
@@ -188,6 +217,11 @@ fn run_plan(plan: &Plan, mode: Mode) -> Observation {
         max_turns: Some(12),
         nest_handoff_history: plan.nests,
         unknown_tool: UnknownTool::TellModel,
+        handoff_policy: if plan.fans_out {
+            HandoffPolicy::production().several(SeveralHandoffs::FanOut(FanOut::to_caller()))
+        } else {
+            HandoffPolicy::production()
+        },
         hooks: vec![HooksHandle::new(recorder.clone())],
         session: plan.in_session.then(|| SessionHandle::new(session.clone())),
         ..RunConfig::default()
@@ -262,6 +296,20 @@ proptest! {
         for (_, input) in run_plan(&plan, Mode::Plain).requests {
             prop_assert!(is_paired(&input), "{:#?}", input);
         }
+    }
+
+    #[test]
+    fn with_any_policy_every_call_is_answered_once_and_the_turns_hold(plan in plans_with_policies()) {
+        let run = run_plan(&plan, Mode::Plain);
+        prop_assert!(run.requests.len() <= 12);
+        for (_, input) in &run.requests {
+            prop_assert!(is_paired(input), "{:#?}", input);
+        }
+        if let Ok((_, items)) = &run.outcome {
+            prop_assert!(is_paired(items), "{:#?}", items);
+        }
+        prop_assert_eq!(&run, &run_plan(&plan, Mode::Streamed));
+        prop_assert_eq!(&run, &run_plan(&plan, Mode::StoredBetweenSteps));
     }
 
     #[test]

@@ -146,9 +146,9 @@ impl<P: Protocol> AnswerStream<P> {
                     events.next().await
                 };
                 let read = event.and_then(|event| self.reader.read_event(event, &mut self.ready));
-                let headers = &events.body.headers;
-                if let Some(answer) = read.map_err(|error| error.with_headers(headers))? {
-                    let answer = ModelEvent::Completed(headers.identify(answer));
+                let body = &events.body;
+                if let Some(answer) = read.map_err(|error| error.with_headers(body.headers()))? {
+                    let answer = ModelEvent::Completed(body.identify(answer));
                     self.ready.push_back(answer);
                     let state = mem::replace(&mut self.state, State::Finished);
                     if let State::Reading(events, _) = state {

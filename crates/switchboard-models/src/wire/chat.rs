@@ -67,7 +67,7 @@ impl Protocol for ChatModel {
         &self.client
     }
 
-    fn url(&self) -> &Url {
+    fn url(&self) -> &Arc<Url> {
         &self.url
     }
 

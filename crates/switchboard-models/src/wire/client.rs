@@ -1,5 +1,6 @@
 //! The HTTP client: sends requests and reads their responses.
 
+mod bytes_call;
 mod connection_settings;
 mod event_stream;
 mod response_body;
@@ -12,11 +13,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+pub(crate) use bytes_call::BytesCall;
 pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response, Url};
-use response_body::ResponseBody;
+pub(crate) use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
@@ -55,7 +58,7 @@ struct Inner {
 
 /// One request.
 pub(crate) struct Call {
-    url: Url,
+    url: Arc<Url>,
     body: Arc<Payload>,
     is_streamed: bool,
     /// The request's settings, for its extra headers and retries.
@@ -81,6 +84,16 @@ impl Call {
             secrets: request_secrets(request),
         })
     }
+}
+
+/// The parts of a request that decide on its retries.
+#[derive(Default)]
+struct RetryContext<'a> {
+    is_streamed: bool,
+    /// Set if the run retries the request by its own settings.
+    is_retried_by_run: bool,
+    server: Option<&'a ServerState>,
+    secrets: &'a [Secret],
 }
 
 /// The response to a request for a stream.
@@ -128,7 +141,8 @@ impl Client {
             configuration(format!("the HTTP client cannot be set up: {error}"))
         };
         let http = builder.build().map_err(cannot_set_up)?;
-        let headers = connection_settings::headers(endpoint).map_err(configuration)?;
+        let mut headers = connection_settings::headers(endpoint).map_err(configuration)?;
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let is_openai = is_openai(&base);
         let secrets = endpoint_secrets(endpoint, &base);
         // The builder, unlike `Request::new`, moves a password in the address to a header.
@@ -177,8 +191,8 @@ impl Client {
         loop {
             let answer = async {
                 let mut body = self.send(call).await?;
-                let answer = body.read_whole(model, Vec::new()).await;
-                answer.map_err(|error| error.with_headers(&body.headers))
+                let answer = body.read_whole(model, Bytes::new()).await;
+                answer.map_err(|error| error.with_headers(body.headers()))
             };
             let retry = match answer.await {
                 Ok(answer) => return Ok(answer),
@@ -197,9 +211,9 @@ impl Client {
         call: &Call,
     ) -> Result<Opened, ModelError> {
         let body = self.send(call).await?;
-        let headers = body.headers.clone();
+        let headers = body.headers();
         let opened = body.read_first(model).await;
-        opened.map_err(|error| error.with_headers(&headers))
+        opened.map_err(|error| error.with_headers(headers))
     }
 
     /// The retry after a failed attempt, or the error if the request is not to be retried. Where the
@@ -210,15 +224,31 @@ impl Client {
         call: &Call,
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
-        let error = self.complete_error(error, &call.secrets);
-        let server = call.server.as_ref();
-        let mut failure = ModelFailure::new(&error, retry_advice::advice(&error, server));
+        let context = RetryContext {
+            is_streamed: call.is_streamed,
+            is_retried_by_run: call.settings.retry.is_some(),
+            server: call.server.as_ref(),
+            secrets: &call.secrets,
+        };
+        self.retry(error, attempt, &context)
+    }
+
+    fn retry(
+        &self,
+        error: ModelError,
+        attempt: u32,
+        context: &RetryContext<'_>,
+    ) -> Result<ModelRetry, ModelError> {
+        let error = self.complete_error(error, context.secrets);
+        let advice = retry_advice::advice(&error, context.server);
+        let mut failure = ModelFailure::new(&error, advice);
         failure.attempt = attempt;
-        failure.is_streamed = call.is_streamed;
-        failure.server = server;
-        let delay = match &call.settings.retry {
-            None => self.0.endpoint.retries.delay(&failure),
-            Some(_) => None,
+        failure.is_streamed = context.is_streamed;
+        failure.server = context.server;
+        let delay = if context.is_retried_by_run {
+            None
+        } else {
+            self.0.endpoint.retries.delay(&failure)
         };
         let Some(delay) = delay else {
             return Err(error.with(|error| error.attempts = attempt));
@@ -227,34 +257,44 @@ impl Client {
         Ok(ModelRetry::new(attempt + 1, delay, error.to_string()))
     }
 
-    async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
-        let mut request = Request::new(Method::POST, call.url.clone());
+    /// The HTTP request for one attempt.
+    fn request(&self, call: &Call) -> Result<Request, ModelError> {
+        let mut request = Request::new(Method::POST, Url::clone(&call.url));
         *request.headers_mut() = self.0.template.headers().clone();
-        let accept = HeaderValue::from_static(if call.is_streamed {
-            "text/event-stream"
-        } else {
-            "application/json"
-        });
-        request.headers_mut().insert(ACCEPT, accept);
+        if call.is_streamed {
+            let accept = HeaderValue::from_static("text/event-stream");
+            request.headers_mut().insert(ACCEPT, accept);
+        }
         for (name, value) in &call.settings.extra_headers {
             connection_settings::add_header(request.headers_mut(), name, value)
                 .map_err(ModelError::configuration)?;
         }
         *request.body_mut() = Some(call.body.body());
+        Ok(request)
+    }
+
+    async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
+        let response = self.execute(self.request(call)?, &call.secrets).await?;
+        let limit = self.0.endpoint.max_response_bytes;
+        let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
+        Ok(ResponseBody::new(response, limit, keeps_raw_usage))
+    }
+
+    /// Sends an HTTP request. A non-2xx response is an error.
+    async fn execute(&self, request: Request, secrets: &[Secret]) -> Result<Response, ModelError> {
         let sent = self.0.http.execute(request).await;
         let response = sent.map_err(|error| transport_error(error, false))?;
-        let headers = ResponseHeaders::parse(response.headers());
         if response.status().is_success() {
-            let limit = self.0.endpoint.max_response_bytes;
-            let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
-            return Ok(ResponseBody::new(response, headers, limit, keeps_raw_usage));
+            return Ok(response);
         }
-        let error = self.status_error(response, call).await;
-        Err(error.with_headers(&headers))
+        let headers = ResponseHeaders::parse(response.headers());
+        // Boxed to keep the future of a request that succeeds small.
+        let error = Box::pin(self.status_error(response, secrets)).await;
+        Err(error.with_headers(headers))
     }
 
     /// The error for a non-2xx response.
-    async fn status_error(&self, mut response: Response, call: &Call) -> ModelError {
+    async fn status_error(&self, mut response: Response, secrets: &[Secret]) -> ModelError {
         let status = response.status();
         if status.is_redirection()
             && let Some(location) = response.headers().get(LOCATION)
@@ -277,7 +317,7 @@ impl Client {
         };
         let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
         body.truncate(MAX_ERROR_BODY);
-        let secrets = [&*call.secrets, &*self.0.secrets].concat();
+        let secrets = [secrets, &*self.0.secrets].concat();
         server_errors::from_status(status.as_u16(), &body, &secrets)
     }
 

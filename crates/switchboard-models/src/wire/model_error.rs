@@ -170,8 +170,8 @@ impl ModelError {
         self
     }
 
-    pub(crate) fn with_headers(self, headers: &ResponseHeaders) -> Self {
-        self.with(|error| error.headers = headers.clone())
+    pub(crate) fn with_headers(self, headers: ResponseHeaders) -> Self {
+        self.with(|error| error.headers = headers)
     }
 
     pub(crate) fn should_retry(&self) -> Option<bool> {

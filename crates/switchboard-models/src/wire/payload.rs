@@ -9,8 +9,8 @@ pub(crate) use sending::WrongLength;
 use switchboard_core::Item;
 use switchboard_core::items::Items;
 
-/// Capacity for the JSON around a conversation, or for the last item of a block.
-const SPARE: usize = 2 << 10;
+/// Capacity for the JSON around a conversation.
+const JSON_CAPACITY: usize = 1 << 10;
 
 /// Writes an item in the form of the protocol, and returns the number of items written: a writer may
 /// write `next`, the item that follows, together with it.
@@ -52,7 +52,7 @@ impl Payload {
     /// A payload for this conversation, whose items `write` writes.
     pub(crate) fn new(items: &Items, write: WriteItem) -> Self {
         Self {
-            json: Vec::with_capacity(SPARE),
+            json: Vec::with_capacity(JSON_CAPACITY),
             items: items.clone(),
             write,
             runs: Vec::new(),

@@ -68,7 +68,7 @@ impl Protocol for ResponsesModel {
         &self.client
     }
 
-    fn url(&self) -> &Url {
+    fn url(&self) -> &Arc<Url> {
         &self.url
     }
 

@@ -100,7 +100,7 @@ mod tests {
             should_retry,
             ..ResponseHeaders::default()
         };
-        failed(ModelErrorKind::Server, status, "").with_headers(&headers)
+        failed(ModelErrorKind::Server, status, "").with_headers(headers)
     }
 
     #[test]

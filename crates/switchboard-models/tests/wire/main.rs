@@ -6,6 +6,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod audio;
 mod default_settings;
 mod failures;
 mod history;

@@ -1,11 +1,11 @@
-//! Errors of encrypted stores.
+//! Errors of encrypted stores and sealed runs.
 
 use std::fmt;
 
 use switchboard_core::callback::BoxError;
 
-/// An error of an [`EncryptedStore`](super::EncryptedStore). Errors of the store within are returned as
-/// they are.
+/// An error of an [`EncryptedStore`](super::EncryptedStore) or a [`RunSeal`](crate::RunSeal). Errors of the
+/// store within are returned as they are.
 ///
 /// The message names the conversation, the position and the key, and says what to do. It never quotes a
 /// key or the content of a conversation. If it ended a run, it is the cause of the run's error:
@@ -33,16 +33,17 @@ struct Inner {
 pub enum EncryptionErrorKind {
     /// The text is no key.
     InvalidKey,
-    /// The conversation is encrypted with a key that is not among the keys.
+    /// The conversation or the run is encrypted or signed with a key that is not among the keys.
     MissingKey,
-    /// The conversation cannot be decrypted with the key of that name.
+    /// The conversation or the run cannot be opened with the key of that name.
     WrongKey,
-    /// The conversation was stored without encryption.
+    /// The conversation was stored without encryption, or the run is not sealed.
     NotEncrypted,
     /// The conversation was changed by something that does not have the key: entries were changed,
-    /// exchanged, moved, removed or copied from elsewhere, or the head was.
+    /// exchanged, moved, removed or copied from elsewhere, or the head was. Or the run was changed, or is of
+    /// another place.
     Tampered,
-    /// The conversation was encrypted by a later version.
+    /// The conversation or the run was encrypted or signed by a later version.
     NewerVersion,
     /// Encrypted conversations cannot be searched.
     NoSearch,
@@ -50,6 +51,11 @@ pub enum EncryptionErrorKind {
     Busy,
     /// The system gives no random numbers, or a text is too long for the cipher.
     Cipher,
+    /// The sealed run is longer than the limit. It was not opened.
+    TooLarge,
+    /// The run was opened, and cannot be read: it was stored by another version, for example. The source is a
+    /// [`StateError`](switchboard_core::run::StateError).
+    InvalidRun,
 }
 
 impl EncryptionError {
@@ -159,6 +165,73 @@ impl EncryptionError {
         )
     }
 
+    pub(crate) fn not_sealed() -> Self {
+        Self::new(
+            EncryptionErrorKind::NotEncrypted,
+            "the text is no sealed run; if it is a run that was stored as it is, and the place it was \
+             stored in is trusted, read it with Run::from_json",
+        )
+    }
+
+    pub(crate) fn sealed_run_too_large(length: usize, limit: usize) -> Self {
+        Self::new(
+            EncryptionErrorKind::TooLarge,
+            format!(
+                "the sealed run has {length} bytes, and the limit is {limit}; if it is one of yours, \
+                 raise the limit with RunSeal::limits"
+            ),
+        )
+    }
+
+    pub(crate) fn newer_sealed_run(version: u32, known: u32) -> Self {
+        Self::new(
+            EncryptionErrorKind::NewerVersion,
+            format!(
+                "the run is sealed in version {version}, and this program reads version {known}; use \
+                 the version of Switchboard that sealed it, or a later one"
+            ),
+        )
+    }
+
+    pub(crate) fn missing_run_key(key: &str) -> Self {
+        Self::new(
+            EncryptionErrorKind::MissingKey,
+            format!(
+                "the run is sealed with the key {:?}, which is not among the keys; add it with \
+                 Keys::and_older",
+                excerpt(key)
+            ),
+        )
+    }
+
+    pub(crate) fn wrong_run_key(key: &str) -> Self {
+        Self::new(
+            EncryptionErrorKind::WrongKey,
+            format!(
+                "the run cannot be opened with the key {key:?}: it was sealed with another key of that \
+                 name, or the part of the text that tells the key was changed"
+            ),
+        )
+    }
+
+    pub(crate) fn tampered_run() -> Self {
+        Self::new(
+            EncryptionErrorKind::Tampered,
+            "the sealed run was changed since it was sealed, or it was sealed for another place; it \
+             must not be resumed",
+        )
+    }
+
+    pub(crate) fn invalid_run(error: impl Into<BoxError>) -> Self {
+        let error = error.into();
+        let mut invalid = Self::new(
+            EncryptionErrorKind::InvalidRun,
+            format!("the sealed run was opened, and cannot be read: {error}"),
+        );
+        invalid.0.source = Some(error);
+        invalid
+    }
+
     pub(super) fn no_randomness(error: impl Into<BoxError>) -> Self {
         let mut no_randomness = Self::new(
             EncryptionErrorKind::Cipher,
@@ -174,6 +247,11 @@ impl EncryptionError {
             "an entry is too long to be encrypted; nothing was stored",
         )
     }
+}
+
+/// The start of a name that somebody else chose.
+fn excerpt(name: &str) -> String {
+    name.chars().take(100).collect()
 }
 
 impl fmt::Display for EncryptionError {

@@ -55,8 +55,34 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
+    /// A name for the key that is computed from it and tells nothing about it: 16 hexadecimal digits. Two
+    /// keys have different ones.
+    ///
+    /// ```
+    /// use switchboard_sessions::{Key, Keys};
+    ///
+    /// let key: Key = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=".parse()?;
+    /// let keys = Keys::new(key.fingerprint(), key);
+    /// assert_eq!(keys.current_id().len(), 16);
+    /// # Ok::<(), switchboard_sessions::EncryptionError>(())
+    /// ```
+    pub fn fingerprint(&self) -> String {
+        let context = Context::new("fingerprint");
+        // Nothing is encrypted with this nonce; all others are random.
+        let tag = self
+            .cipher()
+            .encrypt_inout_detached(&XNonce::default(), &context.0, (&mut [][..]).into())
+            // Only a text that is too long fails.
+            .unwrap_or_default();
+        let mut fingerprint = String::new();
+        for byte in tag.iter().take(8) {
+            fingerprint += &format!("{byte:02x}");
+        }
+        fingerprint
+    }
+
     /// Creates a random key.
-    pub(super) fn random() -> Result<Self, EncryptionError> {
+    pub(crate) fn random() -> Result<Self, EncryptionError> {
         let bytes = <[u8; KEY_LENGTH]>::try_generate();
         Ok(bytes.map_err(EncryptionError::no_randomness)?.into())
     }
@@ -71,7 +97,7 @@ impl Key {
     }
 
     /// Encrypts `plain` for this context. Returns the nonce, the encrypted bytes and their tag as base64.
-    pub(super) fn encrypt(
+    pub(crate) fn encrypt(
         &self,
         context: &Context,
         plain: &[u8],
@@ -90,7 +116,7 @@ impl Key {
 
     /// Decrypts what [`Key::encrypt`] has returned. `None` if it is something else, of another key or of
     /// another context.
-    pub(super) fn decrypt(&self, context: &Context, text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    pub(crate) fn decrypt(&self, context: &Context, text: &str) -> Option<Zeroizing<Vec<u8>>> {
         let mut bytes = Zeroizing::new(STANDARD.decode(text).ok()?);
         let tag_start = bytes.len().checked_sub(TAG_LENGTH)?;
         let tag = Tag::try_from(&bytes[tag_start..]).ok()?;
@@ -105,12 +131,12 @@ impl Key {
     }
 
     /// Encrypts this key with another one.
-    pub(super) fn wrap(&self, with: &Self, context: &Context) -> Result<String, EncryptionError> {
+    pub(crate) fn wrap(&self, with: &Self, context: &Context) -> Result<String, EncryptionError> {
         with.encrypt(context, &**self.0)
     }
 
     /// Decrypts a key that was encrypted with this one.
-    pub(super) fn unwrap_key(&self, context: &Context, text: &str) -> Option<Self> {
+    pub(crate) fn unwrap_key(&self, context: &Context, text: &str) -> Option<Self> {
         Self::from_slice(&self.decrypt(context, text)?)
     }
 
@@ -157,11 +183,11 @@ impl Keys {
         &self.current.0
     }
 
-    pub(super) fn current(&self) -> &Key {
+    pub(crate) fn current(&self) -> &Key {
         &self.current.1
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Key> {
+    pub(crate) fn get(&self, id: &str) -> Option<&Key> {
         let mut all = std::iter::once(&self.current).chain(&self.older);
         all.find_map(|(key_id, key)| (key_id == id).then_some(key))
     }
@@ -179,26 +205,26 @@ impl fmt::Debug for Keys {
 ///
 /// It is the associated data of the cipher: numbers, and texts with their lengths, so that no two places
 /// have the same bytes.
-pub(super) struct Context(Vec<u8>);
+pub(crate) struct Context(Vec<u8>);
 
 impl Context {
     /// Begins the context of something; the names of things differ.
-    pub(super) fn new(thing: &str) -> Self {
+    pub(crate) fn new(thing: &str) -> Self {
         Self(Vec::new()).text(thing)
     }
 
-    pub(super) fn number(mut self, number: u64) -> Self {
+    pub(crate) fn number(mut self, number: u64) -> Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }
 
-    pub(super) fn text(self, text: &str) -> Self {
+    pub(crate) fn text(self, text: &str) -> Self {
         let mut with_length = self.number(text.len() as u64);
         with_length.0.extend_from_slice(text.as_bytes());
         with_length
     }
 
-    pub(super) fn optional_text(self, text: Option<&str>) -> Self {
+    pub(crate) fn optional_text(self, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.number(1).text(text),
             None => self.number(0),

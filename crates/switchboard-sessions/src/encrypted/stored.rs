@@ -60,7 +60,7 @@ struct HeadSeal {
     details: Option<Arc<str>>,
 }
 
-/// What a head tells about its conversation.
+/// The facts about a conversation that its head gives.
 #[derive(Default)]
 pub(super) struct OpenedHead {
     /// `None` before the first entry is encrypted.

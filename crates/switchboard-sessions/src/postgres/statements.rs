@@ -36,6 +36,7 @@ pub(super) struct Statements {
     pub(super) clear_head: Statement,
     pub(super) clear_entries: Statement,
     pub(super) delete: Statement,
+    pub(super) delete_expired: Statement,
     pub(super) list: Statement,
     pub(super) search: Statement,
     pub(super) lease: Statement,
@@ -61,6 +62,9 @@ impl Statements {
                 "DELETE FROM {schema}.entries WHERE conversation = $1 AND position < $2",
             ),
             delete: statement("DELETE FROM {schema}.conversations WHERE id = $1 RETURNING key"),
+            delete_expired: statement(
+                "DELETE FROM {schema}.conversations WHERE id = $1 AND expires <= $2 RETURNING key",
+            ),
             list: statement(&format!("{HEAD} {LISTED}")),
             search: statement(SEARCH),
             lease: statement(LEASE),
@@ -120,7 +124,8 @@ const SAME_COMMIT: &str = "SELECT epoch, next FROM {schema}.conversations c \
     WHERE e.conversation = c.key AND e.position >= $3 AND e.run = $4 AND e.number = $5)";
 
 const CLEAR_HEAD: &str = "UPDATE {schema}.conversations \
-    SET epoch = $3, first = next, state = NULL, agent = NULL, details = NULL, changed = $2 \
+    SET epoch = $3, first = next, state = NULL, agent = NULL, details = NULL, expires = NULL, \
+    changed = $2 \
     WHERE id = $1 RETURNING key, next";
 
 const SEARCH: &str = "SELECT c.id, position, run, turn, number, e.agent, time, kind, content \

@@ -16,7 +16,8 @@ const MAX_DELAY: Duration = Duration::from_millis(500);
 /// One connection that all calls share, and that is made again when it is lost.
 ///
 /// The commands of a connection are run in the order in which they were sent, so that a commit whose
-/// caller has gone is done before anything that is sent later.
+/// caller has gone is done before anything that is sent later. A connection that was lost may still hold
+/// commands that the server has not read: it is closed at the server before another one is used.
 pub(super) struct Connection {
     client: Client,
     config: AsyncConnectionConfig,
@@ -27,9 +28,18 @@ pub(super) struct Connection {
 
 struct Current {
     connection: Option<MultiplexedConnection>,
+    /// The connection as the server knows it, also once it is lost.
+    known: Option<KnownConnection>,
     /// The number of connections so far.
     number: u64,
     is_closed: bool,
+}
+
+/// A connection as the server knows it.
+struct KnownConnection {
+    /// The identifier of the server's process. A server that was started again counts its connections anew.
+    process: String,
+    id: i64,
 }
 
 /// A handle to the connection, for one command.
@@ -59,13 +69,15 @@ impl Connection {
         let connection = client
             .get_multiplexed_async_connection_with_config(&config)
             .await;
-        let connection = connection.map_err(|error| convert(error, &place))?;
+        let mut connection = connection.map_err(|error| convert(error, &place))?;
+        let known = KnownConnection::of(&mut connection).await;
         Ok(Self {
             client,
             config,
             connect_timeout,
             current: Mutex::new(Current {
                 connection: Some(connection),
+                known,
                 number: 0,
                 is_closed: false,
             }),
@@ -92,7 +104,17 @@ impl Connection {
         let connection = match &current.connection {
             Some(connection) => connection.clone(),
             None => {
-                let connection = self.connect().await?;
+                let mut connection = self.connect().await?;
+                let known = KnownConnection::of(&mut connection).await;
+                if let (Some(lost), Some(known)) = (current.known.take(), &known)
+                    && lost.process == known.process
+                {
+                    // Most often it is closed already, which is an error here.
+                    let mut kill = redis::cmd("CLIENT");
+                    kill.arg("KILL").arg("ID").arg(lost.id);
+                    let _: Result<redis::Value, _> = kill.query_async(&mut connection).await;
+                }
+                current.known = known;
                 current.connection = Some(connection.clone());
                 current.number += 1;
                 connection
@@ -162,5 +184,25 @@ impl Connection {
             // The commands are answered in order; an error says that there is no connection any more.
             let _: Result<String, _> = redis::cmd("PING").query_async(&mut connection).await;
         }
+    }
+}
+
+impl KnownConnection {
+    /// Asks the server. `None` if it does not tell.
+    async fn of(connection: &mut MultiplexedConnection) -> Option<Self> {
+        let (id, info): (i64, String) = redis::pipe()
+            .cmd("CLIENT")
+            .arg("ID")
+            .cmd("INFO")
+            .arg("server")
+            .query_async(connection)
+            .await
+            .ok()?;
+        let mut lines = info.lines();
+        let process = lines.find_map(|line| line.strip_prefix("run_id:"))?;
+        Some(Self {
+            process: process.trim().to_owned(),
+            id,
+        })
     }
 }

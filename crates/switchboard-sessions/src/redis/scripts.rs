@@ -108,12 +108,17 @@ local next = redis.call('HGET', KEYS[1], 'next')
 if not next then return end
 redis.call('DEL', KEYS[2])
 redis.call('HSET', KEYS[1], 'epoch', ARGV[3], 'first', next, 'changed', ARGV[2])
-redis.call('HDEL', KEYS[1], 'state', 'agent', 'details')
+redis.call('HDEL', KEYS[1], 'state', 'agent', 'details', 'expires')
+redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('ZADD', KEYS[3], '-' .. ARGV[2], ARGV[1])
 ";
 
-/// Keys as for a commit. Argument: the name.
+/// Keys as for a commit. Arguments: the name, and the time by which it must have expired, if any.
 const DELETE: &str = r"
+if ARGV[2] then
+    local expires = tonumber(redis.call('HGET', KEYS[1], 'expires'))
+    if not expires or expires > tonumber(ARGV[2]) then return 0 end
+end
 local deleted = redis.call('DEL', KEYS[1])
 redis.call('UNLINK', KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])

@@ -107,6 +107,9 @@ impl Opener {
 /// Returns the absolute path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     let refused = |why| Err(StoreError::new(StoreErrorKind::Address, path, why));
+    if path.as_os_str().is_empty() {
+        return refused("the path is empty; name a file, as in sqlite:conversations.db");
+    }
     if path == Path::new(":memory:") {
         return refused("this is not a file; for conversations in memory use `MemoryStore`");
     }

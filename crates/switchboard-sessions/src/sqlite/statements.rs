@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension, Row, ffi, params};
 use switchboard_core::callback::BoxError;
@@ -251,6 +251,7 @@ pub(super) fn clear(connection: &Connection, name: &str) -> Result<(), Failure> 
     head.state = None;
     head.agent = None;
     head.details = None;
+    head.expires = None;
     head.changed = now();
     Ok(update(connection, id, &head)?)
 }
@@ -258,6 +259,16 @@ pub(super) fn clear(connection: &Connection, name: &str) -> Result<(), Failure> 
 pub(super) fn delete(connection: &Connection, name: &str) -> Result<bool, Failure> {
     let mut statement = connection.prepare_cached("DELETE FROM conversation WHERE name = ?")?;
     Ok(statement.execute([name])? > 0)
+}
+
+pub(super) fn delete_expired(
+    connection: &Connection,
+    name: &str,
+    time: SystemTime,
+) -> Result<bool, Failure> {
+    let mut statement =
+        connection.prepare_cached("DELETE FROM conversation WHERE name = ? AND expires <= ?")?;
+    Ok(statement.execute(params![name, to_millis(time)])? > 0)
 }
 
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Head>, Failure> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
@@ -86,6 +86,10 @@ impl ConversationStore for EditedStore {
 
     async fn delete(&self, id: &str) -> Result<bool, BoxError> {
         self.store.delete(id).await
+    }
+
+    async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
+        self.store.delete_expired(id, time).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {

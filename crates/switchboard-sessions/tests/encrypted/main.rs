@@ -7,6 +7,7 @@ mod keys;
 mod plain;
 mod properties;
 mod runs;
+mod sealed_runs;
 #[cfg(feature = "sqlite")]
 mod sqlite_file;
 mod storage;

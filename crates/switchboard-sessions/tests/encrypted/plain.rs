@@ -1,6 +1,10 @@
 //! Conversations that were stored without encryption.
 
-use switchboard_core::conversation::{ConversationStore, Conversations, MemoryStore};
+use switchboard_core::conversation::{
+    ConversationError, ConversationErrorKind, ConversationStore, Conversations, MemoryStore,
+};
+use switchboard_core::testing::ScriptedModel;
+use switchboard_core::{Agent, Runner, Session as _};
 use switchboard_sessions::{EncryptedStore, EncryptionErrorKind};
 
 use crate::edited_store::EditedStore;
@@ -95,4 +99,36 @@ async fn an_encrypted_conversation_without_its_key_is_not_taken_for_a_plain_one(
          is gone: the store was changed by something else than Switchboard. Restore the conversation \
          from a copy, and find out who can write to the store"
     );
+}
+
+#[tokio::test]
+async fn an_encrypted_conversation_is_not_read_as_if_it_were_plain() {
+    let store = with_messages(&["plum"]).await;
+    let before = stored(&store, "c").await;
+    let plain = Conversations::new(store.clone()).get("c");
+    let model = ScriptedModel::new().say("Hello!");
+    let agent: Agent = Agent::new("Support").model(model.clone());
+    let run = Runner::new(&agent).session(&plain).run("Hi").await;
+    let cause = run.unwrap_err();
+    let cause = cause.cause().unwrap().downcast_ref::<ConversationError>();
+    assert_eq!(cause.unwrap().kind(), ConversationErrorKind::Encrypted);
+    let errors = [
+        plain.view().await.unwrap_err(),
+        plain.load(None).await.unwrap_err(),
+        plain.record(None).await.unwrap_err(),
+        plain.set_agent(Some("Sales")).await.unwrap_err(),
+        plain.undo().await.unwrap_err(),
+        plain.rewind(0).await.unwrap_err(),
+        plain.pop().await.unwrap_err(),
+        plain.waiting_run().await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(
+            error.to_string(),
+            "the conversation \"c\" is encrypted; open its store as an `EncryptedStore` with the key \
+             that it was encrypted with"
+        );
+    }
+    assert_eq!(model.requests().len(), 0);
+    assert_eq!(stored(&store, "c").await, before);
 }

@@ -1,4 +1,4 @@
-//! What the store gets, and what comes back.
+//! The entries that the store gets, and those that come back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,4 +180,19 @@ async fn a_conversation_that_was_cleared_goes_on() {
     assert_eq!(texts(&conversation).await.unwrap(), ["pear"]);
     let id: Arc<str> = "c".into();
     assert_eq!(conversation.head().await.unwrap().unwrap().id, id);
+}
+
+#[tokio::test]
+async fn the_time_of_expiry_changes_without_an_entry() {
+    let store = with_messages(&["1"]).await;
+    let conversations = encrypted(&store);
+    let session = conversations.get("c");
+    let time = switchboard_core::conversation::now();
+    session.expire_at(time).await.unwrap();
+    append_each(&session, &["2"]).await;
+    assert_eq!(texts(&session).await.unwrap(), ["1", "2"]);
+    let head = session.head().await.unwrap().unwrap();
+    assert_eq!((head.expires, head.entries()), (Some(time), 2));
+    assert_eq!(conversations.delete_expired().await.unwrap(), 1);
+    assert_eq!(session.head().await.unwrap(), None);
 }

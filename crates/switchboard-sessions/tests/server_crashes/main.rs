@@ -210,6 +210,28 @@ async fn a_redis_server_that_is_killed_has_all_that_was_answered() {
     kill_server("redis", &name, redis(&name).await).await;
 }
 
+/// A server that was started again counts its connections anew, so the number of a lost connection may be that
+/// of somebody else's.
+#[tokio::test]
+#[ignore = "needs Redis; ./test starts one"]
+async fn a_redis_store_closes_no_connection_of_others_when_the_server_comes_back() {
+    kill_and_start("redis");
+    let store = redis(&name("numbers")).await;
+    kill_and_start("redis");
+    let address = std::env::var("SWITCHBOARD_TEST_REDIS").unwrap();
+    let client = redis::Client::open(address).unwrap();
+    let mut others = Vec::new();
+    for _ in 0..20 {
+        others.push(client.get_multiplexed_async_connection().await.unwrap());
+    }
+    assert!(store.head(CONVERSATION).await.unwrap().is_none());
+    for other in &mut others {
+        let answer: String = redis::cmd("PING").query_async(other).await.unwrap();
+        assert_eq!(answer, "PONG");
+    }
+    store.close().await;
+}
+
 #[tokio::test]
 #[ignore = "run with those that need a server"]
 async fn a_writer_to_sqlite_that_is_killed_leaves_all_that_was_answered() {

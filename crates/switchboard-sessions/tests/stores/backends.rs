@@ -1,5 +1,6 @@
 //! The stores under test.
 
+#[cfg(any(feature = "postgres", feature = "redis"))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use switchboard_core::conversation::{ConversationStore, MemoryStore};
@@ -12,7 +13,7 @@ pub(crate) trait Backend {
 }
 
 /// A name that no other test has.
-#[allow(dead_code, reason = "only servers are shared by tests")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn unique_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

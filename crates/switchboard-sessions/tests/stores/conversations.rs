@@ -36,6 +36,24 @@ async fn says(conversation: &Conversation, texts: &[&str]) {
 }
 
 tests! {
+    async fn a_cleared_conversation_is_imported_and_a_copy_keeps_the_time_of_expiry(backend) {
+        let conversations = Conversations::new(backend.open().await);
+        let session = conversations.get("c");
+        says(&session, &["1"]).await;
+        session.expire_at(time(1)).await.unwrap();
+        session.fork("fork", None).await.unwrap();
+        let fork = head(&conversations, "fork").await;
+        assert_eq!((fork.expires, fork.entries()), (Some(time(1)), 1));
+        session.clear().await.unwrap();
+        let exported = session.export().await.unwrap();
+        let imported = conversations.get("imported");
+        imported.import(&exported).await.unwrap();
+        let empty = head(&conversations, "imported").await;
+        assert_eq!((empty.entries(), empty.expires), (0, None));
+        says(&imported, &["2"]).await;
+        assert_eq!(record(&imported).await, ["2"]);
+    }
+
     async fn a_run_goes_on_where_the_last_one_was_handed_off(backend) {
         let conversations = Conversations::new(backend.open().await);
         let model = ScriptedModel::new()

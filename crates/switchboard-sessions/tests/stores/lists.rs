@@ -81,6 +81,43 @@ tests! {
         assert_eq!(left().await, ["soon"]);
     }
 
+    async fn a_conversation_is_deleted_by_its_time_only_if_that_has_passed(backend) {
+        let store = backend.open().await;
+        for (id, expires) in [("early", Some(time(3))), ("never", None)] {
+            let mut commit = commit(Expected::New, "r", 1, &["x"]);
+            commit.expires = Some(expires);
+            committed(&store, id, commit).await;
+        }
+        assert!(!store.delete_expired("early", time(2)).await.unwrap());
+        assert!(!store.delete_expired("never", now()).await.unwrap());
+        assert!(!store.delete_expired("missing", now()).await.unwrap());
+        // The time was extended since the conversation was listed.
+        let mut extended = Commit::new(Expected::Any, Vec::new());
+        extended.expires = Some(Some(time(5)));
+        committed(&store, "early", extended).await;
+        assert!(!store.delete_expired("early", time(4)).await.unwrap());
+        assert_eq!(texts(&store, "early").await, [(0, "x".to_owned())]);
+        assert!(store.delete_expired("early", time(5)).await.unwrap());
+        assert_eq!(ids(&store, &ListQuery::default()).await, ["never"]);
+        assert_eq!(all(&store, "early").await, []);
+    }
+
+    async fn the_time_of_expiry_is_no_change_for_other_writers(backend) {
+        let store = backend.open().await;
+        let seen = committed(&store, "c", commit(Expected::New, "r", 1, &["x"])).await;
+        let session = Conversations::new(store.clone()).get("c");
+        session.expire_at(time(1)).await.unwrap();
+        assert_eq!(head(&store, "c").await.expires, Some(time(1)));
+        let next = committed(&store, "c", commit(Expected::At(seen), "r", 2, &["y"])).await;
+        assert_eq!(next, Revision::new(seen.epoch, 2));
+        assert_eq!(head(&store, "c").await.expires, Some(time(1)));
+        // What begins anew has no expiry.
+        store.clear("c").await.unwrap();
+        assert_eq!(head(&store, "c").await.expires, None);
+        let expired = query(|query| query.expired_before = Some(now()));
+        assert_eq!(ids(&store, &expired).await, [""; 0]);
+    }
+
     async fn a_search_finds_text_as_it_is_whatever_the_case(backend) {
         let store = backend.open().await;
         let words = [

@@ -9,7 +9,6 @@
 macro_rules! tests {
     ($(async fn $name:ident($backend:ident) $body:block)*) => {$(
         mod $name {
-            #[allow(unused_imports, reason = "not every test uses all")]
             use super::*;
             use crate::backends;
 
@@ -48,6 +47,7 @@ mod addresses;
 mod backends;
 mod commits;
 mod conversations;
+mod killed_runs;
 mod leases;
 mod lists;
 #[cfg(feature = "postgres")]

@@ -198,6 +198,49 @@ tests! {
         assert_eq!(texts(&backend.open().await, "c").await.len(), 3);
     }
 
+    async fn a_message_that_is_refused_meanwhile_does_not_make_another_one_fail(backend) {
+        let provider = Provider::new([
+            transfer().delay(Duration::from_millis(300)),
+            says("Which?"),
+            says("Paid."),
+        ]);
+        let team = team();
+        let session = reopened(&backend).await;
+        let runner = Runner::new(&team["Triage"]).model(provider.model.clone()).session(&session);
+        let slow = tokio::spawn(runner.run("My card is 4111 1111 1111 1111"));
+        while provider.server.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let refused = runner.run("my password is hunter2").await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InputGuardrail);
+        slow.await.unwrap().unwrap();
+        runner.run("The one of May").await.unwrap();
+        assert_eq!(provider.words()[2], ["My card is [CARD]", "The one of May"]);
+        assert!(!stored(&session).await.contains("hunter2"));
+    }
+
+    async fn the_team_and_the_agent_are_part_of_the_conversation(backend) {
+        let provider = Provider::new([transfer(), says("Which?"), says("Paid."), says("Welcome!")]);
+        let first = team();
+        let session = reopened(&backend).await;
+        let runner = Runner::new(&first["Triage"]).model(provider.model.clone()).session(&session);
+        runner.run("My bill").await.unwrap();
+        let session = reopened(&backend).await;
+        let hotel: Agent = Agent::new("Hotel").model(provider.model.clone());
+        let other = Runner::new(&hotel).session(&session);
+        let error = other.run("Hi").await.unwrap_err();
+        assert_eq!(cause(&error), Some(ConversationErrorKind::OtherTeam));
+        assert_eq!(provider.words().len(), 2);
+        let runner = Runner::new(&first["Triage"]).model(provider.model.clone()).session(&session);
+        let result = runner.run("The one of May").await.unwrap();
+        assert_eq!(result.last_agent().name(), "Billing");
+        // A copy goes on with any team.
+        let copy = session.fork("copy", None).await.unwrap();
+        copy.set_agent(None).await.unwrap();
+        Runner::new(&hotel).session(&copy).run("Hi").await.unwrap();
+        assert_eq!(provider.words()[3], ["My bill", "The one of May", "Hi"]);
+    }
+
     async fn runs_take_turns_with_a_lease(backend) {
         let provider = Provider::new((0..4).map(|_| says("Ok.").delay(Duration::from_millis(10))));
         let agent: Agent = Agent::new("A");

@@ -13,6 +13,7 @@ pub(crate) struct Proxy {
     pub(crate) port: u16,
     mode: Arc<AtomicU8>,
     cut: Arc<Notify>,
+    late: Arc<Notify>,
 }
 
 /// All is forwarded.
@@ -21,6 +22,8 @@ const OPEN: u8 = 0;
 const LOSE_ANSWER: u8 = 1;
 /// Answers are not forwarded.
 const SILENT: u8 = 2;
+/// Requests of connections that are open are forwarded late, also if the client has closed them.
+const LATE: u8 = 3;
 
 impl Proxy {
     pub(crate) async fn to(server: String) -> Self {
@@ -29,6 +32,7 @@ impl Proxy {
             port: listener.local_addr().unwrap().port(),
             mode: Arc::default(),
             cut: Arc::default(),
+            late: Arc::default(),
         };
         let shared = proxy.clone();
         tokio::spawn(async move {
@@ -51,6 +55,18 @@ impl Proxy {
         self.mode.store(SILENT, Ordering::SeqCst);
     }
 
+    /// Holds the next request of the client back until [`Proxy::forward_late`].
+    #[cfg(feature = "redis")]
+    pub(crate) fn hold_next_request(&self) {
+        self.mode.store(LATE, Ordering::SeqCst);
+    }
+
+    /// Forwards the request that was held back.
+    #[cfg(feature = "redis")]
+    pub(crate) fn forward_late(&self) {
+        self.late.notify_one();
+    }
+
     pub(crate) fn restore(&self) {
         self.mode.store(OPEN, Ordering::SeqCst);
     }
@@ -63,7 +79,20 @@ impl Proxy {
     async fn forward(self, client: TcpStream, server: TcpStream) {
         let (mut from_client, mut to_client) = client.into_split();
         let (mut from_server, mut to_server) = server.into_split();
-        let requests = async { tokio::io::copy(&mut from_client, &mut to_server).await.ok() };
+        let requests = async {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(length @ 1..) = from_client.read(&mut buffer).await {
+                let late =
+                    self.mode
+                        .compare_exchange(LATE, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+                if late.is_ok() {
+                    self.late.notified().await;
+                }
+                if to_server.write_all(&buffer[..length]).await.is_err() {
+                    return;
+                }
+            }
+        };
         let answers = async {
             let mut buffer = vec![0; 1 << 16];
             while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
@@ -83,7 +112,7 @@ impl Proxy {
             }
         };
         tokio::select! {
-            _ = requests => {}
+            () = requests => {}
             () = answers => {}
             () = self.cut.notified() => {}
         }

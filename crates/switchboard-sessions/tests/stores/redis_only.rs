@@ -283,3 +283,20 @@ async fn a_server_that_falls_silent_is_given_up_and_used_again_later() {
     committed(&store, "c", again).await;
     assert_eq!(texts(&store, "c").await, [(0, "a".into()), (1, "b".into())]);
 }
+
+/// A commit that the network delivers after its connection was given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Redis; ./test starts one"]
+async fn a_commit_of_a_connection_that_was_lost_is_not_stored_later() {
+    let (proxy, store) = behind_proxy().await;
+    proxy.hold_next_request();
+    let late = store.commit("c", commit(Expected::Any, "", 0, &["late"]));
+    let error = late.await.unwrap_err();
+    assert_eq!(store_error(&error).kind(), StoreErrorKind::UnknownOutcome);
+    assert_eq!(store.head("c").await.unwrap(), None);
+
+    proxy.forward_late();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+
+    assert_eq!(store.head("c").await.unwrap(), None);
+}

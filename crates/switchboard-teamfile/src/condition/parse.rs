@@ -4,20 +4,25 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Expr, Operator};
+use super::{ArgumentNames, Expr, Operator};
 use crate::context::Context;
 use crate::diagnostics::ExpressionError;
 
 /// The maximum nesting of a condition.
 const MAX_DEPTH: usize = 32;
 
-pub(super) fn parse(text: &str, context: &Context) -> Result<Expr, ExpressionError> {
+pub(super) fn parse(
+    text: &str,
+    context: &Context,
+    arguments: Option<ArgumentNames<'_>>,
+) -> Result<Expr, ExpressionError> {
     let mut parser = Parser {
         text,
         tokens: tokenize(text)?,
         position: 0,
         depth: 0,
         context,
+        arguments,
     };
     let condition = parser.or()?;
     if let Some((_, span)) = parser.peek() {
@@ -28,15 +33,15 @@ pub(super) fn parse(text: &str, context: &Context) -> Result<Expr, ExpressionErr
     Ok(condition.expr)
 }
 
-/// The type of a value, as far as it is known from the defaults of the context.
+/// The type of a value, as far as it is known from the defaults of the context and from schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     Bool,
     Number,
     Text,
     List,
     Table,
-    /// Any type: the default is null.
+    /// Any type: the default is null, or the schema leaves it open.
     Unknown,
 }
 
@@ -49,6 +54,18 @@ impl Type {
             Value::String(_) => Self::Text,
             Value::Array(_) => Self::List,
             Value::Object(_) => Self::Table,
+        }
+    }
+
+    /// The type that a schema describes.
+    pub(super) fn of_schema(schema: &Value) -> Self {
+        match schema.get("type").and_then(Value::as_str) {
+            Some("boolean") => Self::Bool,
+            Some("number" | "integer") => Self::Number,
+            Some("string") => Self::Text,
+            Some("array") => Self::List,
+            Some("object") => Self::Table,
+            _ => Self::Unknown,
         }
     }
 
@@ -157,6 +174,7 @@ struct Parser<'a> {
     position: usize,
     depth: usize,
     context: &'a Context,
+    arguments: Option<ArgumentNames<'a>>,
 }
 
 impl Parser<'_> {
@@ -264,6 +282,15 @@ impl Parser<'_> {
                 span,
             }),
             Token::Word(word) => {
+                if let Some(arguments) = &self.arguments
+                    && let Some(path) = arguments.path(&word)
+                {
+                    return Ok(Parsed {
+                        type_: arguments.type_of(path, &span)?,
+                        expr: Expr::Argument(path.to_owned()),
+                        span,
+                    });
+                }
                 // Templates require the prefix; conditions allow it.
                 let path = word.strip_prefix("context.").unwrap_or(&word);
                 let Some(value) = self.context.get(path) else {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use switchboard_core::agent::Knowledge;
 
 use super::{ResolvedAgent, ResolvedHandoff, Resolver};
+use crate::condition::ArgumentNames;
 use crate::diagnostics::Severity;
 use crate::document::{Step, steps};
 use crate::types::{
@@ -126,10 +127,14 @@ impl Resolver<'_> {
                 HandoffSpec::Table(table) => ((**table).clone(), [at, steps!["to"]].concat()),
             };
             let agents = self.spec.agents.keys().map(String::as_str);
-            if !self.spec.agents.contains_key(&spec.to) {
+            if spec.return_to.is_none()
+                && !spec.to.is_empty()
+                && !self.spec.agents.contains_key(&spec.to)
+            {
                 self.check_name("unknown-agent", &target_path, "agent", &spec.to, agents);
             }
-            if !seen.insert((spec.to.clone(), spec.tool_name.clone())) {
+            self.check_way(at, &spec);
+            if !seen.insert((spec.to.clone(), spec.return_to, spec.tool_name.clone())) {
                 let message = format!("{name:?} hands over to {:?} twice", spec.to);
                 let problem = self.problem("twice", &target_path, message);
                 let help = "remove one of them, or give each a tool_name";
@@ -144,14 +149,92 @@ impl Resolver<'_> {
                 &[at, steps!["guardrails"]].concat(),
                 &spec.guardrails,
             );
+            for (filter_index, filter) in spec.return_filters.iter().flatten().enumerate() {
+                let path = [at, steps!["return_filters", filter_index]].concat();
+                self.check_filter(&path, filter);
+            }
             let when = self.condition(&[at, steps!["when"]].concat(), spec.when.as_ref());
+            let path = [at, steps!["before_turn"]].concat();
+            let before_turn = self.condition(&path, spec.before_turn.as_ref());
+            let path = [at, steps!["after_turn"]].concat();
+            let after_turn = self.condition(&path, spec.after_turn.as_ref());
+            let path = [at, steps!["returns"]].concat();
+            let returns = self.schema(&path, spec.returns.as_ref()).map(Value::Object);
             let payload = self.schema(&[at, steps!["payload"]].concat(), spec.payload.as_ref());
+            let payload = payload.map(Value::Object);
+            // Without its schema every field would be reported.
+            let names = match (&payload, &spec.payload) {
+                (None, Some(_)) => ArgumentNames::of_any_call(),
+                (payload, _) => ArgumentNames::of_handoff(payload.as_ref()),
+            };
+            let approve = self.approve(
+                &[at, steps!["approve"]].concat(),
+                spec.approve.as_ref(),
+                names,
+            );
+            let rules = self.handoff_rules(at, &spec.rules, names);
             handoffs.push(ResolvedHandoff {
-                payload: payload.map(Value::Object),
+                payload,
                 when,
+                approve,
+                rules,
+                returns,
+                before_turn,
+                after_turn,
                 spec,
             });
         }
         handoffs
+    }
+
+    /// Checks the way that a handoff takes: to an agent or back, by the model or by conditions.
+    fn check_way(&mut self, at: &[Step<'_>], spec: &HandoffTableSpec) {
+        let field = |name: &'static str| [at, steps![name]].concat();
+        match (&spec.return_to, spec.to.is_empty()) {
+            (None, true) => {
+                let message = "this handoff leads to nobody";
+                let help =
+                    "give it to, the name of an agent, or return = \"previous\" or \"start\"";
+                self.report("bad-handoff", at, message, help);
+            }
+            (Some(_), false) => {
+                let message = "a handoff leads to an agent that is named or back, not both";
+                let help = "remove to or return";
+                self.report_name("bad-handoff", &field("return"), message, help);
+            }
+            (Some(_), true) if spec.budget.is_some() => {
+                let message = "a way back has no budget of its own";
+                let help = "give the agents that it leads to a budget";
+                self.report_name("bad-handoff", &field("budget"), message, help);
+            }
+            (Some(_), true) if spec.returns.is_some() => {
+                let message = "a way back returns nothing once more";
+                let help =
+                    "write returns in the handoff that leads here, or give this one a payload";
+                self.report_name("bad-handoff", &field("returns"), message, help);
+            }
+            _ => {}
+        }
+        let has_conditions = spec.before_turn.is_some() || spec.after_turn.is_some();
+        if has_conditions && spec.payload.is_some() {
+            let message = "a handoff that a condition makes has no payload";
+            let help = "write two handoffs: one for the model, with the payload, and one for the condition";
+            self.report_name("bad-handoff", &field("payload"), message, help);
+        }
+        if !spec.deliver.is_empty() && spec.payload.is_none() {
+            let message = "there is no payload to deliver";
+            let help = "describe it with payload, or remove deliver";
+            self.report_name("bad-handoff", &field("deliver"), message, help);
+        }
+        if spec.return_filters.is_some() && spec.returns.is_none() {
+            let message = "this has no effect without returns";
+            let help = "describe the result with returns";
+            self.warn_at("no-effect", &field("return_filters"), message, help);
+        }
+        if spec.hidden && !has_conditions && !self.redirected_to.contains(spec.to.as_str()) {
+            let message = "nothing makes this handoff: it is hidden from the model";
+            let help = "give it before_turn or after_turn, or remove hidden";
+            self.warn_at("no-effect", &field("hidden"), message, help);
+        }
     }
 }

@@ -1,24 +1,36 @@
 //! Resolves tools.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
 use reqwest::Method;
 use reqwest::header::{HeaderName, HeaderValue};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Resolver;
+use crate::condition::ArgumentNames;
 use crate::document::{Step, steps};
 use crate::template::{KnownNames, Template};
 use crate::tools::{
-    Action, Body, HeaderTemplate, HttpTool, JsonTemplate, Limits, RecordsTool, ResolvedTool,
-    UrlTemplate,
+    Action, AgentQuestion, Body, DEFAULT_TIMEOUT, HeaderTemplate, HttpTool, JsonTemplate, Limits,
+    RecordsTool, ResolvedTool, UrlTemplate,
 };
 use crate::types::{HttpSpec, MethodSpec, RecordsSpec, ToolSpec, ValueSpec};
 
 /// The names of a tool's arguments; `None` if its schema does not list them.
 pub(super) type Arguments = Option<Vec<String>>;
+
+fn timeout(spec: &ToolSpec) -> Option<Duration> {
+    let seconds = spec.timeout_seconds?;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+/// The arguments of a tool that asks an agent.
+fn question_schema() -> Value {
+    json!({ "type": "object", "properties": { "input": { "type": "string" } } })
+}
 
 impl Resolver<'_> {
     pub(super) fn tools(&mut self) -> IndexMap<String, ResolvedTool> {
@@ -46,17 +58,26 @@ impl Resolver<'_> {
         if spec.parameters.is_some() && parameters.is_none() {
             return None;
         }
-        let action = match (&spec.http, &spec.command, &spec.records) {
-            (Some(http), None, None) => Action::Http(self.http(name, http, &arguments)?),
-            (None, Some(command), None) => {
+        let schema = match &spec.agent {
+            Some(_) => Some(question_schema()),
+            None => parameters.clone().map(Value::Object),
+        };
+        let names = ArgumentNames::of_tool(schema.as_ref());
+        let path = steps!["tools", name, "approve"];
+        let approve = self.approve(path, spec.approve.as_ref(), names);
+        let action = match (&spec.http, &spec.command, &spec.records, &spec.agent) {
+            (Some(http), None, None, None) => Action::Http(self.http(name, http, &arguments)?),
+            (None, Some(command), None, None) => {
                 Action::Command(self.command(name, command, &arguments)?)
             }
-            (None, None, Some(records)) => {
+            (None, None, Some(records), None) => {
                 Action::Records(self.records(name, records, &arguments)?)
             }
+            (None, None, None, Some(agent)) => self.agent_tool(name, spec, agent)?,
             _ => {
-                let message =
-                    format!("the tool {name:?} needs exactly one of http, command and records");
+                let message = format!(
+                    "the tool {name:?} needs exactly one of http, command, records and agent"
+                );
                 let help = "a tool does one thing; make another tool for the rest";
                 self.report_name("bad-tool", steps!["tools", name], message, help);
                 return None;
@@ -67,12 +88,64 @@ impl Resolver<'_> {
             description: spec.description.clone(),
             parameters,
             when,
+            approve,
             limits: Limits {
-                timeout: Duration::try_from_secs_f64(spec.timeout_seconds).unwrap_or_default(),
+                timeout: timeout(spec).unwrap_or(DEFAULT_TIMEOUT),
                 output_bytes: usize::try_from(spec.max_output_bytes).unwrap_or(usize::MAX),
             },
             action,
         })
+    }
+
+    /// Resolves a tool that asks an agent.
+    fn agent_tool(&mut self, name: &str, spec: &ToolSpec, agent: &str) -> Option<Action> {
+        if spec.parameters.is_some() {
+            let message = "a tool that asks an agent has no parameters of its own";
+            let help = "remove them: its argument is the question, `input`";
+            self.report_name(
+                "bad-tool",
+                steps!["tools", name, "parameters"],
+                message,
+                help,
+            );
+            return None;
+        }
+        let path = steps!["tools", name, "agent"];
+        let known = self.spec.agents.keys().map(String::as_str);
+        if !self.spec.agents.contains_key(agent) {
+            self.check_name("unknown-agent", path, "agent", agent, known);
+            return None;
+        }
+        if self.asks_itself(agent) {
+            let message = format!("{agent:?} would ask itself");
+            let help = "an agent cannot be asked by itself, or by an agent that it asks";
+            self.report("bad-tool", path, message, help);
+            return None;
+        }
+        Some(Action::Agent(AgentQuestion {
+            agent: agent.to_owned(),
+            timeout: timeout(spec),
+        }))
+    }
+
+    /// Returns `true` if the agent's tools ask it, directly or through other agents.
+    fn asks_itself(&self, agent: &str) -> bool {
+        let asked_by = |name: &str| {
+            let tools = self.spec.agents.get(name).map(|agent| &agent.tools);
+            let tools = tools.into_iter().flatten();
+            tools.filter_map(|tool| self.spec.tools.get(tool)?.agent.as_deref())
+        };
+        let mut seen = HashSet::new();
+        let mut queue: Vec<&str> = asked_by(agent).collect();
+        while let Some(next) = queue.pop() {
+            if next == agent {
+                return true;
+            }
+            if seen.insert(next) {
+                queue.extend(asked_by(next));
+            }
+        }
+        false
     }
 
     pub(super) fn template(

@@ -201,6 +201,8 @@ mod tests {
         let values = TemplateValues {
             arguments: &arguments,
             context: &context,
+            call_key: &Value::Null,
+            payload: &Value::Null,
         };
         let url = UrlTemplate::new(&template(url)).unwrap();
         url.render(values).map(Into::into)

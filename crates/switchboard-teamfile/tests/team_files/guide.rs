@@ -17,9 +17,13 @@ async fn every_file_of_the_guide_runs() {
             worst < Some(switchboard_teamfile::Severity::Warning),
             "{found}\n{text}"
         );
+        // The model of this test has a price, too.
+        let price = "[prices]\nscripted = { input = 0, output = 0 }\n";
+        let text = text.replace("[prices]", price);
+        let file = TeamFile::parse(&text, "team.toml").unwrap();
         let options = file.open_options().vars(|_| Some("x".to_owned()));
         let team = options
-            .model_handle(ScriptedModel::new().say("Hi."))
+            .model_handle(ScriptedModel::new().say("Hi.").say("Hi."))
             .open()
             .unwrap();
         assert_eq!(team.runner().run("Hi").await.unwrap().final_text(), "Hi.");

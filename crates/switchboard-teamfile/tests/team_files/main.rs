@@ -6,11 +6,16 @@
     reason = "a test that panics has failed"
 )]
 
+mod approvals;
+mod budgets;
 mod commands;
 mod diagnostics;
 mod guide;
 mod hostile;
 mod http;
+mod people;
+mod policies;
+mod policy_checks;
 mod records;
 mod running;
 mod schema;

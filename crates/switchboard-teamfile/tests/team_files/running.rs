@@ -118,15 +118,20 @@ async fn conditions_are_evaluated_with_the_context_of_the_run() {
 }
 
 #[tokio::test]
-async fn a_payload_that_violates_its_schema_is_an_error() {
+async fn a_payload_that_violates_its_schema_is_told_to_the_model() {
     let text = TEAM.replace("nested = 1", "");
     let model = ScriptedModel::new()
         .call("bill", r#"{"reason":5}"#)
-        .say("Never.");
+        .call("bill", r#"{"reason":"wrong"}"#)
+        .say("Fixed.");
     let file = file(&text);
-    let team = file.open_options().model_handle(model).open().unwrap();
-    let error = team.runner().run("Hi").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ModelBehavior, "{error}");
+    let options = file.open_options().model_handle(model.clone());
+    let team = options.open().unwrap();
+    let result = team.runner().run("Hi").await.unwrap();
+    assert_eq!(result.last_agent().name(), "Billing");
+    let told = texts(&model.requests()[1]).pop().unwrap();
+    let problem = "at /reason: expected string, got number";
+    assert!(told.contains(problem), "{told}");
 }
 
 #[tokio::test]

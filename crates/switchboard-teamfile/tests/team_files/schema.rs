@@ -63,7 +63,9 @@ fn sample() -> Value {
                 "tools": ["t", "u"],
                 "after_tools": { "stop_at": ["t"] },
                 "handoffs": ["B", { "to": "B", "tool_name": "b", "filters": ["redact_pii", { "keep_last": 3 },
-                    { "keep_first_and_last": { "first": 1, "last": 2 } }], "when": "x == 1" }],
+                    { "keep_first_and_last": { "first": 1, "last": 2 } }], "when": "x == 1",
+                    "rules": [{ "when": "x == 2", "refuse": "No." }], "budget": { "turns": 2, "cost": 0.5 } }],
+                "budget": { "tokens": 500, "seconds": 1.5 },
             },
             "B": { "description": "B.", "after_tools": "stop_on_first_tool", "instructions": "x" },
         },
@@ -75,7 +77,12 @@ fn sample() -> Value {
         "models": { "m": { "name": "n", "api": "chat" } },
         "commands": { "allow": ["date"] },
         "run": { "max_turns": 3, "filters": ["nest_history", { "summarize": { "model": "m", "keep_last": 1 } },
-            { "redact": { "emails": true, "patterns": { "a": "b" } } }], "session_limit": 5 },
+            { "redact": { "emails": true, "patterns": { "a": "b" } } }], "session_limit": 5,
+            "policy": "reference", "retries": { "per_run": 3, "per_edge": 1 }, "several_handoffs": "choose",
+            "loops": { "handoffs": 2, "per_edge": "unlimited", "at_limit": { "redirect": "B" } },
+            "announced_handoffs": { "phrases": ["x"] }, "approval_guardrails": "both",
+            "resume_checks": "when_reached", "budget": { "turns": 3 }, "at_budget": { "finish": "x" } },
+        "prices": { "offline": { "input": 1, "cached": 0.5, "output": 2 } },
     })
 }
 

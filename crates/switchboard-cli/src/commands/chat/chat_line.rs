@@ -55,6 +55,12 @@ pub(super) const COMMANDS: &[Command] = &[
         about_zh: "到目前为止的对话",
     },
     Command {
+        name: "decide",
+        usage: "decide",
+        about: "decide the calls that wait for approval",
+        about_zh: "决定等待批准的操作",
+    },
+    Command {
         name: "graph",
         usage: "graph",
         about: "the team as a drawing for Mermaid",

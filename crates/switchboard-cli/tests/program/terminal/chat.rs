@@ -52,6 +52,43 @@ fn the_history_of_lines_is_there_in_the_next_chat() {
 }
 
 #[test]
+fn a_message_that_a_guardrail_refuses_or_changes_is_not_in_the_history_of_lines() {
+    let folder = Folder::new();
+    folder.write(
+        "team.toml",
+        r#"
+        [agents.Triage]
+        input_guardrails = ["no_secrets", "polite"]
+        [guardrails.no_secrets]
+        patterns = ['my password is']
+        [guardrails.polite]
+        deny = ["blast"]
+        then = "redact"
+        "#,
+    );
+    let mut terminal = chat(&folder);
+    for (line, answers) in [
+        ("Hello there", 2),
+        ("my password is hunter2", 3),
+        ("blast this bill", 4),
+        ("/agents", 5),
+    ] {
+        enter(&mut terminal, line);
+        let prompts = |screen: &str| screen.matches("You → Triage>").count() == answers;
+        terminal.wait_until("the next prompt", prompts).unwrap();
+    }
+    // The line can still be changed and sent again.
+    terminal.press(Key::Up);
+    terminal.press(Key::Up);
+    terminal.press(Key::Up);
+    terminal
+        .wait_for("> my password is hunter2\n")
+        .unwrap_or_else(|error| panic!("{error}"));
+    drop(terminal);
+    assert_eq!(folder.read("data/history"), "#V2\nHello there\n/agents\n");
+}
+
+#[test]
 fn handoffs_are_shown_and_the_prompt_names_the_agent() {
     let folder = Folder::new();
     let mut terminal = chat(&folder);

@@ -274,3 +274,156 @@ async fn a_refused_message_is_not_what_is_undone() {
     assert!(session.undo().await.unwrap());
     assert_eq!(session.view().await.unwrap().len(), 0);
 }
+
+#[tokio::test]
+async fn items_that_a_filter_replaced_are_popped_with_what_replaced_them() {
+    let model = ScriptedModel::new()
+        .say("Hi.")
+        .call("transfer_to_billing", "{}")
+        .fail("down");
+    let billing: Agent = Agent::new("Billing");
+    let triage = Agent::new("Triage").handoff(handoff(&billing).filter(filters::redact_pii()));
+    let session = Conversations::in_memory().get("c");
+    let runner = Runner::new(&triage).model(model).session(&session);
+    runner.run("Hello").await.unwrap();
+    let card = "My card is 4111 1111 1111 1111";
+    runner.run(card).await.unwrap_err();
+    let view = described(&session.view().await.unwrap());
+    assert_eq!(view[2], "user: My card is [CARD]");
+    session.append(&[Item::assistant("Sorry.")]).await.unwrap();
+    session.pop().await.unwrap();
+    assert_eq!(described(&session.view().await.unwrap()), view);
+    // Without the output of the transfer, it has not happened.
+    session.pop().await.unwrap();
+    assert_eq!(session.agent().await.unwrap().as_deref(), Some("Triage"));
+    let view = session.view().await.unwrap();
+    assert_eq!(view, session.load(None).await.unwrap());
+    assert_eq!(view.len(), 4);
+    while session.pop().await.unwrap().is_some() {
+        let view = session.view().await.unwrap();
+        assert_eq!(view, session.load(None).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn undoing_takes_back_what_the_application_added_to_a_run_with_the_run() {
+    let agent: Agent = Agent::new("A").tool(tool("look").run(|_ctx, (): ()| "ok"));
+    let session = Conversations::in_memory().get("c");
+    let model = ScriptedModel::new()
+        .say("One.")
+        .call("look", "{}")
+        .fail("down");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.run("1").await.unwrap();
+    runner.run("2").await.unwrap_err();
+    session.append(&[Item::assistant("Sorry.")]).await.unwrap();
+    assert!(session.undo().await.unwrap());
+    let items = session.load(None).await.unwrap();
+    assert_eq!(described(&items), ["user: 1", "assistant: One."]);
+}
+
+#[tokio::test]
+async fn the_turns_before_a_refused_answer_can_be_kept() {
+    use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+    let refuses = OutputGuardrail::new(
+        "no",
+        |_ctx, _agent, output: switchboard_core::FinalOutput| {
+            OutputVerdict::trip_if(output.text().contains("secret"), "a secret")
+        },
+    );
+    let agent: Agent = Agent::new("A")
+        .tool(tool("look").run(|_ctx, (): ()| "ok"))
+        .output_guardrail(refuses);
+    let session = Conversations::in_memory().get("c");
+    let model = ScriptedModel::new().call("look", "{}").say("A secret.");
+    let runner = Runner::new(&agent).model(model).session(&session);
+    runner.run("Hi").await.unwrap_err();
+    let record = session.record(None).await.unwrap();
+    let mark = record.last().unwrap();
+    assert_eq!(mark.content.kind(), "refused");
+    let fork = session.fork("copy", mark.position).await.unwrap();
+    assert_eq!(fork.view().await.unwrap(), session.view().await.unwrap());
+    let error = session.fork("other", 2).await.unwrap_err();
+    assert_eq!(kind(&error), ConversationErrorKind::WithinTurn);
+}
+
+#[tokio::test]
+async fn a_copy_expires_like_its_original_and_one_that_begins_anew_does_not() {
+    let conversations = Conversations::in_memory();
+    let session = conversations.get("c");
+    session.append(&[Item::user("1")]).await.unwrap();
+    let time = switchboard_core::conversation::now();
+    session.expire_at(time).await.unwrap();
+    let fork = session.fork("fork", None).await.unwrap();
+    let json = serde_json::to_string(&session.export().await.unwrap()).unwrap();
+    let exported: Exported = serde_json::from_str(&json).unwrap();
+    let imported = conversations.get("imported");
+    imported.import(&exported).await.unwrap();
+    for copy in [&fork, &imported] {
+        let head = copy.head().await.unwrap().unwrap();
+        assert_eq!(head.expires, Some(time), "{copy:?}");
+    }
+    session.clear().await.unwrap();
+    session.append(&[Item::user("2")]).await.unwrap();
+    assert_eq!(conversations.delete_expired().await.unwrap(), 2);
+    let items = session.load(None).await.unwrap();
+    assert_eq!(described(&items), ["user: 2"]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_cleared_is_forked_and_imported_as_it_is() {
+    let conversations = Conversations::in_memory();
+    let session = conversations.get("c");
+    session.append(&[Item::user("1")]).await.unwrap();
+    session.clear().await.unwrap();
+    let imported = conversations.get("imported");
+    let exported = session.export().await.unwrap();
+    imported.import(&exported).await.unwrap();
+    assert_eq!(imported.head().await.unwrap().unwrap().entries(), 0);
+    assert_eq!(imported.load(None).await.unwrap().len(), 0);
+    session.append(&[Item::user("2")]).await.unwrap();
+    // Position 0 was that of the item that is gone.
+    let error = session.fork("fork", 0).await.unwrap_err();
+    assert_eq!(kind(&error), ConversationErrorKind::NoSuchPosition);
+    assert!(conversations.get("fork").head().await.unwrap().is_none());
+    let fork = session.fork("fork", 2).await.unwrap();
+    assert_eq!(fork.load(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_export_is_refused() {
+    let file = |position: u64, content: &str, details: &str| {
+        format!(
+            r#"{{"switchboard_conversation":1,"id":"x","agent":null,"details":{details},"entries":[
+            {{"position":{position},"kind":"state","run":"","turn":0,"commit":0,"agent":null,"time":0,
+            "content":{content}}}]}}"#
+        )
+    };
+    let read = |json: &str| serde_json::from_str::<Exported>(json);
+    let error = read(&file(u64::MAX, "{}", "null")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("there is no position 18446744073709551615"),
+        "{error}"
+    );
+    let damaged = [
+        file(5, r#"{"view":[[5,6]]}"#, "null"),
+        file(5, r#"{"record":[[4,5]]}"#, "null"),
+        file(5, r#"{"view":[[5,2]]}"#, "null"),
+        file(5, r#"{"previous":5}"#, "null"),
+        file(5, r#"{"extends":7}"#, "null"),
+        file(5, r#"{"notes":[9]}"#, "null"),
+        file(5, r#"{"view":7}"#, "null"),
+        file(5, "{}", r#""[1]""#),
+    ];
+    let session = Conversations::in_memory().get("c");
+    for json in damaged {
+        let exported = read(&json).unwrap();
+        let error = session.import(&exported).await.unwrap_err();
+        assert_eq!(kind(&error), ConversationErrorKind::Damaged, "{json}");
+        assert!(session.head().await.unwrap().is_none());
+    }
+    let whole = read(&file(5, "{}", r#""{}""#)).unwrap();
+    session.import(&whole).await.unwrap();
+}

@@ -1,85 +1,16 @@
-//! How much of a conversation is read.
+//! The number of entries that runs read.
 
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
-use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, ListQuery, MemoryStore,
-};
+use switchboard_core::conversation::Conversations;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Item, Runner, Session};
+use switchboard_core::{Agent, Item, Runner, Session, filters, handoff, tool};
 
-/// A store that counts the entries that are read and written.
-#[derive(Clone, Default)]
-struct Counting {
-    store: MemoryStore,
-    entries: Arc<AtomicUsize>,
-    calls: Arc<AtomicUsize>,
-}
-
-impl Counting {
-    fn count(&self, entries: usize) {
-        self.entries.fetch_add(entries, Ordering::Relaxed);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The entries and the calls since the last time.
-    fn take(&self) -> (usize, usize) {
-        let take = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
-        (take(&self.entries), take(&self.calls))
-    }
-}
-
-impl ConversationStore for Counting {
-    async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
-        self.count(0);
-        self.store.head(id).await
-    }
-
-    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
-        let entries = self.store.read(id, positions).await?;
-        self.count(entries.len());
-        Ok(entries)
-    }
-
-    async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
-        self.count(commit.entries.len());
-        self.store.commit(id, commit).await
-    }
-
-    async fn clear(&self, id: &str) -> Result<(), BoxError> {
-        self.store.clear(id).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool, BoxError> {
-        self.store.delete(id).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
-        self.store.list(query).await
-    }
-
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.store.search(text, limit).await
-    }
-
-    async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
-        self.store.lease(id, owner, time).await
-    }
-
-    async fn release(&self, id: &str, owner: &str) -> Result<(), BoxError> {
-        self.store.release(id, owner).await
-    }
-}
+use super::observed_store::ObservedStore;
 
 #[tokio::test]
 async fn a_message_to_a_long_conversation_reads_no_more_than_to_a_short_one() {
     let mut costs = Vec::new();
     for items in [1_000, 10_000, 100_000] {
-        let store = Counting::default();
+        let store = ObservedStore::default();
         let session = Conversations::new(store.clone()).get("c");
         let model = ScriptedModel::new().say("One.").say("Two.");
         let agent: Agent = Agent::new("A");
@@ -110,7 +41,7 @@ async fn a_message_to_a_long_conversation_reads_no_more_than_to_a_short_one() {
 
 #[tokio::test]
 async fn a_turn_is_written_once_and_nothing_is_read_in_between() {
-    let store = Counting::default();
+    let store = ObservedStore::default();
     let session = Conversations::new(store.clone()).get("c");
     let said: Vec<Item> = (0..1_000)
         .map(|number| Item::user(number.to_string()))
@@ -172,4 +103,33 @@ async fn a_change_of_the_agent_costs_the_same_however_the_view_is_cut_up() {
     let shown = model.requests()[3].input.len();
     assert_eq!(session.view().await.unwrap().len(), shown + 1);
     assert!((500..510).contains(&shown), "{shown}");
+}
+
+#[tokio::test]
+async fn a_resumed_run_does_not_copy_the_view_when_a_later_turn_filters_it() {
+    let session = Conversations::in_memory().get("c");
+    let said: Vec<Item> = (0..200)
+        .map(|number| Item::user(number.to_string()))
+        .collect();
+    session.append(&said).await.unwrap();
+    let billing: Agent = Agent::new("Billing");
+    let redacted = handoff(&billing).filter(filters::redact_pii());
+    let triage = Agent::new("Triage")
+        .tool(tool("look").run(|_ctx, (): ()| "ok"))
+        .handoff(redacted);
+    let model = ScriptedModel::new()
+        .fail("down")
+        .call("look", "{}")
+        .call("transfer_to_billing", "{}")
+        .say("Done.");
+    let runner = Runner::new(&triage).model(model.clone()).session(&session);
+    let error = runner.run("My card is 4111 1111 1111 1111").await;
+    let run = error.unwrap_err().into_run().unwrap();
+    runner.resume(run).await.unwrap();
+    let entries = session.entries(200..1_000).await.unwrap();
+    let kinds: Vec<&str> = entries.iter().map(|entry| entry.content.kind()).collect();
+    let expected = "item item item state item item replacement state item";
+    assert_eq!(kinds, expected.split(' ').collect::<Vec<_>>());
+    let shown = model.requests()[3].input.len();
+    assert_eq!(session.view().await.unwrap().len(), shown + 1);
 }

@@ -1,76 +1,15 @@
 //! Commits whose answer was lost, runs that are resumed twice, and conversations that change meanwhile.
 
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{
-    Commit, Committed, Conversation, ConversationErrorKind, ConversationStore, Conversations,
-    Entry, Found, Head, ListQuery, MemoryStore,
-};
+use switchboard_core::conversation::{Conversation, ConversationErrorKind, Conversations};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Runner, Session, Team, filters, handoff};
 
+use super::observed_store::ObservedStore;
 use super::{cause, record, shown};
 use crate::stored;
-
-/// A store that can lose the answer to a commit.
-#[derive(Clone, Default)]
-struct Unreliable {
-    store: MemoryStore,
-    loses_answer: Arc<AtomicBool>,
-}
-
-impl Unreliable {
-    fn lose_next_answer(&self) {
-        self.loses_answer.store(true, Ordering::Relaxed);
-    }
-}
-
-impl ConversationStore for Unreliable {
-    async fn head(&self, id: &str) -> Result<Option<Head>, BoxError> {
-        self.store.head(id).await
-    }
-
-    async fn read(&self, id: &str, positions: Range<u64>) -> Result<Vec<Entry>, BoxError> {
-        self.store.read(id, positions).await
-    }
-
-    async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, BoxError> {
-        let committed = self.store.commit(id, commit).await?;
-        if self.loses_answer.swap(false, Ordering::Relaxed) {
-            return Err("the connection was lost".into());
-        }
-        Ok(committed)
-    }
-
-    async fn clear(&self, id: &str) -> Result<(), BoxError> {
-        self.store.clear(id).await
-    }
-
-    async fn delete(&self, id: &str) -> Result<bool, BoxError> {
-        self.store.delete(id).await
-    }
-
-    async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
-        self.store.list(query).await
-    }
-
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.store.search(text, limit).await
-    }
-
-    async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
-        self.store.lease(id, owner, time).await
-    }
-
-    async fn release(&self, id: &str, owner: &str) -> Result<(), BoxError> {
-        self.store.release(id, owner).await
-    }
-}
 
 fn team() -> Team {
     Team::new()
@@ -80,7 +19,7 @@ fn team() -> Team {
         .unwrap()
 }
 
-fn session(store: &Unreliable) -> Conversation {
+fn session(store: &ObservedStore) -> Conversation {
     Conversations::new(store.clone()).get("c")
 }
 
@@ -92,7 +31,7 @@ async fn a_turn_whose_answer_was_lost_is_stored_once_and_the_conversation_stays_
         .call("transfer_to_triage", "{}")
         .say("Back.")
         .say("Bye.");
-    let store = Unreliable::default();
+    let store = ObservedStore::default();
     let (team, session) = (team(), session(&store));
     let runner = Runner::new(&team["Triage"])
         .model(model.clone())
@@ -125,7 +64,7 @@ async fn a_turn_whose_answer_was_lost_is_stored_once_and_the_conversation_stays_
 
 #[tokio::test]
 async fn a_run_whose_turn_was_stored_does_not_go_on_if_another_run_was_stored_since() {
-    let store = Unreliable::default();
+    let store = ObservedStore::default();
     let (team, session) = (team(), session(&store));
     let runner = Runner::new(&team["Triage"]).session(&session);
     let first = runner.clone().model(
@@ -147,7 +86,7 @@ async fn a_run_whose_turn_was_stored_does_not_go_on_if_another_run_was_stored_si
 
 #[tokio::test]
 async fn a_run_that_is_resumed_twice_is_stored_once_and_the_second_is_told() {
-    let session = session(&Unreliable::default());
+    let session = session(&ObservedStore::default());
     let agent: Agent = Agent::new("A");
     let runner = Runner::new(&agent).session(&session);
     let failing = runner.clone().model(ScriptedModel::new().fail("no route"));
@@ -167,7 +106,7 @@ async fn a_run_that_is_resumed_twice_is_stored_once_and_the_second_is_told() {
 
 #[tokio::test]
 async fn a_run_does_not_commit_to_a_conversation_that_was_cleared_meanwhile() {
-    let session = session(&Unreliable::default());
+    let session = session(&ObservedStore::default());
     let agent: Agent = Agent::new("A");
     let runner = Runner::new(&agent).session(&session);
     let first = runner.clone().model(ScriptedModel::new().say("One."));
@@ -185,7 +124,7 @@ async fn a_run_does_not_commit_to_a_conversation_that_was_cleared_meanwhile() {
 
 #[tokio::test]
 async fn a_run_that_gets_a_conversation_late_is_added_to_it() {
-    let session = session(&Unreliable::default());
+    let session = session(&ObservedStore::default());
     let agent: Agent = Agent::new("A");
     let runner = Runner::new(&agent);
     let with_session = runner.clone().session(&session);

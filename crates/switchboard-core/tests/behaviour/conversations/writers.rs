@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use switchboard_core::conversation::{ConversationErrorKind, Conversations};
+use switchboard_core::conversation::{ConversationErrorKind, Conversations, now};
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Runner};
+use switchboard_core::{Agent, ErrorKind, Item, Runner, Session as _, filters, handoff, tool};
 
-use super::{cause, record};
+use super::observed_store::ObservedStore;
+use super::{cause, record, refuses, shown};
 
 fn slow(answer: &str) -> ScriptedModel {
     ScriptedModel::new()
@@ -28,9 +29,11 @@ async fn of_two_runs_at_once_the_later_one_fails_and_nothing_is_interleaved() {
     fast.run("1").await.unwrap();
     let error = slow.await.unwrap_err();
     assert_eq!(cause(&error), Some(ConversationErrorKind::Conflict));
-    assert!(
-        error.to_string().contains("Send the message again"),
-        "{error}"
+    assert_eq!(
+        error.to_string(),
+        "agent \"A\": the session cannot be used; send the message again in a new run: the \
+         conversation \"c\" was changed by another writer since it was loaded, so nothing of this \
+         change was stored; `exclusive` lets runs wait for each other"
     );
     assert_eq!(
         record(&session).await,
@@ -40,6 +43,82 @@ async fn of_two_runs_at_once_the_later_one_fails_and_nothing_is_interleaved() {
     let again = runner.model(ScriptedModel::new());
     let error = again.resume(error.into_run().unwrap()).await.unwrap_err();
     assert_eq!(cause(&error), Some(ConversationErrorKind::Conflict));
+}
+
+#[tokio::test]
+async fn the_loser_of_two_writers_is_told_which_of_its_turns_are_stored() {
+    let agent: Agent = Agent::new("A").tool(tool("look").run(|_ctx, (): ()| "ok"));
+    let session = Conversations::in_memory().get("c");
+    let runner = Runner::new(&agent).session(&session);
+    let model = ScriptedModel::new().call("look", "{}");
+    let model = model.delay(Duration::from_millis(20)).say("Second.");
+    let mut slow = Box::pin(runner.clone().model(model).run("2"));
+    assert!((&mut slow).now_or_never().is_none());
+    assert_eq!(record(&session).await.len(), 3);
+    let fast = runner.model(ScriptedModel::new().say("First."));
+    fast.run("1").await.unwrap();
+    let error = slow.await.unwrap_err().to_string();
+    assert!(
+        error.contains("the message and the turns before this one are stored, go on in a new run"),
+        "{error}"
+    );
+    assert_eq!(record(&session).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_another_error_than_a_conflict() {
+    let store = ObservedStore::default();
+    let session = Conversations::new(store.clone()).get("c");
+    let agent: Agent = Agent::new("A").model(ScriptedModel::new().say("Hello."));
+    let runner = Runner::new(&agent).session(&session);
+    store.lose_next_answer();
+    let error = runner.run("Hi").await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("resume it once the session works again"),
+        "{error}"
+    );
+    runner.resume(error.into_run().unwrap()).await.unwrap();
+    assert_eq!(record(&session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_time_of_expiry_is_set_beside_a_run_that_is_under_way() {
+    let agent: Agent = Agent::new("A");
+    let session = Conversations::in_memory().get("c");
+    session.append(&[Item::user("Hello")]).await.unwrap();
+    let runner = Runner::new(&agent).session(&session).model(slow("Done."));
+    let mut run = Box::pin(runner.run("Hi"));
+    assert!((&mut run).now_or_never().is_none());
+    let time = now() + Duration::from_secs(1_000);
+    session.expire_at(time).await.unwrap();
+    run.await.unwrap();
+    let head = session.head().await.unwrap().unwrap();
+    assert_eq!((head.expires, head.entries()), (Some(time), 4));
+    session.expire_at(None).await.unwrap();
+    let later = session.head().await.unwrap().unwrap();
+    assert_eq!((later.expires, later.revision), (None, head.revision));
+}
+
+#[tokio::test]
+async fn a_conversation_whose_time_is_extended_during_a_sweep_is_kept() {
+    let store = ObservedStore::default();
+    let conversations = Conversations::new(store.clone());
+    for name in ["kept", "expired"] {
+        let session = conversations.get(name);
+        session.append(&[Item::user("Hello")]).await.unwrap();
+        session.expire_at(now()).await.unwrap();
+    }
+    let kept = conversations.get("kept");
+    let extended = kept.clone();
+    store.after_next_list(async move {
+        let later = now() + Duration::from_secs(1_000);
+        extended.expire_at(later).await.unwrap();
+    });
+    assert_eq!(conversations.delete_expired().await.unwrap(), 1);
+    assert_eq!(record(&kept).await, ["0 - user: Hello"]);
+    assert_eq!(conversations.list(None).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -119,4 +198,51 @@ async fn a_commit_that_is_made_again_changes_nothing() {
     let other = commit(Expected::At(one), "3", 3);
     assert_eq!(store.commit("c", other).await.unwrap(), Committed::Conflict);
     assert_eq!(store.read("c", 0..10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_meanwhile_does_not_make_another_one_fail() {
+    let billing: Agent = Agent::new("Billing");
+    let triage = Agent::new("Triage")
+        .handoff(handoff(&billing).filter(filters::redact_pii()))
+        .input_guardrail(refuses("no_secrets", "password"));
+    // A conversation that exists, and one that begins with the mark.
+    for answers in [1, 0] {
+        let session = Conversations::in_memory().get("c");
+        let runner = Runner::new(&triage).session(&session);
+        let model = (0..answers).fold(ScriptedModel::new(), |model, _| model.say("Hello."));
+        for _ in 0..answers {
+            runner.clone().model(model.clone()).run("Hi").await.unwrap();
+        }
+        let model = ScriptedModel::new()
+            .delay(Duration::from_millis(20))
+            .call("transfer_to_billing", "{}")
+            .say("Which bill?")
+            .say("Paid.");
+        let slow = runner.clone().model(model.clone());
+        let mut run = Box::pin(slow.run("My card is 4111 1111 1111 1111"));
+        assert!((&mut run).now_or_never().is_none());
+        for _ in 0..2 {
+            let refused = slow.run("my password is hunter2").await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InputGuardrail);
+        }
+        run.await.unwrap();
+        slow.run("The one of May").await.unwrap();
+        let first = 2 * answers;
+        assert_eq!(
+            shown(&model)[2][first..],
+            [
+                "user: My card is [CARD]",
+                "call transfer_to_billing",
+                "output of call_1: {\"assistant\": \"Billing\"}",
+                "assistant: Which bill?",
+                "user: The one of May"
+            ]
+        );
+        let marks = session.record(None).await.unwrap();
+        let marks = marks
+            .iter()
+            .filter(|entry| entry.content.kind() == "refused");
+        assert_eq!(marks.count(), 2);
+    }
 }

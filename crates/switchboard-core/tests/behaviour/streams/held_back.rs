@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use switchboard_core::agent::ToolUseBehavior;
-use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
+use switchboard_core::guardrail::{InputGuardrail, OutputGuardrail, OutputVerdict, Verdict};
 use switchboard_core::model::ModelEvent;
 use switchboard_core::run::{Fallback, StreamedOutput};
 use switchboard_core::stream::StreamEvent;
@@ -156,7 +156,7 @@ async fn guardrails_that_judge_parts_let_sentences_through_and_stop_the_model() 
     assert_eq!(error, Some(ErrorKind::OutputGuardrail));
     assert_eq!(
         *seen.lock().unwrap(),
-        ["It is a bird. ", "It is a bird. It is Falcon."]
+        ["It is a bird. ", "It is a bird. It is Falcon. "]
     );
     let all = events.concat();
     assert!(all.contains("It is a bird"), "{events:#?}");
@@ -164,6 +164,89 @@ async fn guardrails_that_judge_parts_let_sentences_through_and_stop_the_model() 
         !all.contains("Falcon") && !all.contains("It is \""),
         "{events:#?}"
     );
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_sentence_waits_until_guardrails_have_judged_all_of_it() {
+    let raw = |text: &str| {
+        let json = format!(r#"{{"delta":"{text}"}}"#);
+        ModelEvent::Raw(switchboard_core::model::RawEvent::from_json(json).unwrap())
+    };
+    let pieces = [
+        "Sure. Your card is 4111",
+        " 1111",
+        " 1111. 1111 it",
+        " is not, 3.",
+        "14 or\u{e4}.",
+        " Bye. Bye.",
+    ];
+    let (seen, runs) = (
+        Arc::new(Mutex::new(Vec::new())),
+        ["1111. 1111 it is", "no such words"],
+    );
+    for tripping in runs {
+        let parts = seen.clone();
+        let agent: Agent = Agent::new("A").output_guardrail(
+            OutputGuardrail::new("card", move |_ctx, _agent, output: FinalOutput| {
+                parts.lock().unwrap().push(output.text().into_owned());
+                OutputVerdict::trip_if(output.text().contains(tripping), "the card")
+            })
+            .judging_parts(),
+        );
+        let events = pieces.iter().flat_map(|piece| {
+            let delta = ModelEvent::TextDelta {
+                item: "msg_1".into(),
+                text: (*piece).to_owned(),
+            };
+            [raw(piece), delta]
+        });
+        let mut response = ModelResponse::default();
+        response.output = vec![Item::output_message("msg_1", &pieces.concat())];
+        let events = events.chain([ModelEvent::Completed(response)]);
+        let model = ScriptedModel::new().stream_events(events.collect::<Vec<_>>());
+        let mut stream = Runner::new(&agent).model(model).stream("Hi");
+        let (mut deltas, mut whole) = (Vec::new(), Vec::new());
+        while let Some(event) = stream.next().await {
+            match event.kind {
+                EventKind::TextDelta { text, .. } => deltas.push(text),
+                EventKind::Raw { event, .. } => whole.push(event.as_json().to_owned()),
+                _ => {}
+            }
+        }
+        let parts = std::mem::take(&mut *seen.lock().unwrap());
+        let first = [
+            "Sure. ",
+            "Sure. Your card is 4111 1111 1111. ",
+            "Sure. Your card is 4111 1111 1111. 1111 it is not, 3.14 or\u{e4}. Bye. ",
+        ];
+        assert_eq!(parts[..3], first);
+        if tripping == runs[0] {
+            assert_eq!(parts.len(), 3);
+            assert_eq!(deltas, ["Sure. ", "Your card is 4111", " 1111", " 1111. "]);
+            assert_eq!(whole.len(), 2, "{whole:?}");
+            stream.finish().await.unwrap_err();
+        } else {
+            assert_eq!(parts[3..], [pieces.concat()]);
+            assert_eq!(deltas.concat(), pieces.concat());
+            assert_eq!(deltas.len(), 9, "{deltas:?}");
+            assert_eq!(whole.len(), 6);
+            stream.finish().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_text_without_sentences_is_looked_through_once() {
+    let agent: Agent = Agent::new("A").output_guardrail(no_falcon().judging_parts());
+    let words = vec!["aaaa"; 100_000];
+    let runner = Runner::new(&agent).model(pieces(&words));
+    let began = std::time::Instant::now();
+    let (events, error) = events(&runner).await;
+    assert_eq!(error, None);
+    let is_delta = |event: &&String| event.contains("text_delta");
+    assert_eq!(events.iter().filter(is_delta).count(), words.len());
+    // 20,000,000,000 characters otherwise.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -289,4 +372,22 @@ async fn a_part_that_is_refused_after_a_retry_is_a_refusal_and_not_a_failed_mode
     );
     let (_, error) = events(&Runner::new(&agent).model(model)).await;
     assert_eq!(error, Some(ErrorKind::OutputGuardrail));
+}
+
+#[tokio::test]
+async fn a_message_that_guardrails_may_refuse_is_in_no_event() {
+    let guardrail = InputGuardrail::new("no_secrets", |_ctx, _agent, _input| Verdict::trip("no"));
+    for (agent, shown) in [
+        (Agent::new("A"), 1),
+        (Agent::new("A").input_guardrail(guardrail), 0),
+    ] {
+        let agent: Agent = agent;
+        let model = ScriptedModel::new().say("Hello.");
+        let mut stream = Runner::new(&agent).model(model).stream("it is hunter2");
+        let mut events = String::new();
+        while let Some(event) = stream.next().await {
+            events += &serde_json::to_string(&event).unwrap();
+        }
+        assert_eq!(events.matches("hunter2").count(), shown, "{events}");
+    }
 }

@@ -58,6 +58,7 @@ async fn events_of_every_kind_survive_a_round_trip_through_json() {
         "arguments_delta",
         "guardrail",
         "handoff",
+        "input_passed",
         "item",
         "model_retry",
         "raw",

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use switchboard_core::__private::unquote;
@@ -98,7 +99,10 @@ impl Reply<'_> {
     }
 
     fn items(&self, model: &str) -> Vec<Item> {
-        let provider_data = json!({"model": model, "response_id": self.id});
+        let provider_data = ProviderData {
+            model,
+            response_id: &self.id,
+        };
         let begin = |kind: &str, length: usize| {
             let builder = Item::builder().reserve(length + 256);
             builder.string("type", kind).string("id", PLACEHOLDER_ID)
@@ -138,6 +142,13 @@ impl Reply<'_> {
         }
         json!([{"type": "output_text", "text": self.text, "annotations": []}, refusal])
     }
+}
+
+/// The origin of an item.
+#[derive(Serialize)]
+struct ProviderData<'a> {
+    model: &'a str,
+    response_id: &'a str,
 }
 
 fn has_incomplete_arguments(call: &Call<'_>) -> bool {

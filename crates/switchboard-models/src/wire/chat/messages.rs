@@ -34,8 +34,10 @@ pub(super) fn write(
         is_openai,
     };
     if let Some(instructions) = request.full_instructions().filter(|text| !text.is_empty()) {
-        let content = json!(instructions);
-        messages.begin(format_args!(r#"{{"role":"system","content":{content}}}"#));
+        messages.begin(r#"{"role":"system","content":"#);
+        // A string always serializes.
+        let _ = serde_json::to_writer(&mut messages.payload.json, &*instructions);
+        messages.put("}");
     }
     let mut chunks = request.input.chunks().peekable();
     while let Some(chunk) = chunks.next() {

@@ -48,10 +48,15 @@ pub(super) fn parse_address(address: &str) -> Result<Url, String> {
         );
     }
     let path = url.path().trim_end_matches('/');
-    let base = ["/chat/completions", "/responses"]
-        .iter()
-        .find_map(|request| path.strip_suffix(request))
-        .unwrap_or(path);
+    let base = [
+        "/chat/completions",
+        "/responses",
+        "/audio/speech",
+        "/audio/transcriptions",
+    ]
+    .iter()
+    .find_map(|request| path.strip_suffix(request))
+    .unwrap_or(path);
     let base = base.trim_end_matches('/').to_owned();
     url.set_path(&base);
     Ok(url)

@@ -5,6 +5,7 @@ use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use switchboard_core::ModelResponse;
 
+use super::response_headers::request_id;
 use super::transport_error::transport_error;
 use super::{Events, Opened, ResponseHeaders};
 use crate::wire::lenient_json::{bad, field, raw_usage};
@@ -14,10 +15,9 @@ use crate::wire::{Protocol, server_errors};
 /// The most white space before an answer.
 const MAX_WHITE_SPACE: usize = 64 << 10;
 
-/// The headers and the body of a successful response.
+/// The body of a successful response.
 pub(crate) struct ResponseBody {
     response: Response,
-    pub(crate) headers: ResponseHeaders,
     /// The number of bytes that may still come.
     left: usize,
     limit: usize,
@@ -27,23 +27,36 @@ pub(crate) struct ResponseBody {
 
 impl ResponseBody {
     /// The body of a response, of which at most `limit` bytes are read.
-    pub(super) fn new(
-        response: Response,
-        headers: ResponseHeaders,
-        limit: usize,
-        keeps_raw_usage: bool,
-    ) -> Self {
+    pub(super) fn new(response: Response, limit: usize, keeps_raw_usage: bool) -> Self {
         Self {
             response,
-            headers,
             left: limit,
             limit,
             keeps_raw_usage,
         }
     }
 
+    /// The headers of the response, which only errors need.
+    pub(crate) fn headers(&self) -> ResponseHeaders {
+        ResponseHeaders::parse(self.response.headers())
+    }
+
+    /// Adds the identifier of the request to its answer.
+    pub(crate) fn identify(&self, mut answer: ModelResponse) -> ModelResponse {
+        answer.request_id = request_id(self.response.headers()).map(Into::into);
+        answer
+    }
+
+    /// The media type of the response, in lower case and without parameters.
+    pub(in crate::wire) fn media_type(&self) -> String {
+        let value = self.response.headers().get(CONTENT_TYPE);
+        let value = value.and_then(|value| value.to_str().ok());
+        let value = value.unwrap_or_default().split(';').next();
+        value.unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
     /// The next bytes; `None` at the end.
-    pub(super) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+    pub(in crate::wire) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         let chunk = self.response.chunk().await;
         let Some(bytes) = chunk.map_err(|error| transport_error(error, true))? else {
             return Ok(None);
@@ -59,19 +72,29 @@ impl ResponseBody {
         Ok(Some(bytes))
     }
 
-    /// Reads the rest of a body that begins with `body`, and parses it.
+    /// Reads the rest of a body that begins with `start`, and parses it.
     pub(in crate::wire) async fn read_whole(
         &mut self,
         model: &impl Protocol,
-        mut body: Vec<u8>,
+        mut start: Bytes,
     ) -> Result<ModelResponse, ModelError> {
+        let mut joined = Vec::new();
         while let Some(bytes) = self.next_chunk().await? {
-            body.extend_from_slice(&bytes);
+            // Most answers come in one chunk, which is not copied.
+            if start.is_empty() {
+                start = bytes;
+                continue;
+            }
+            if joined.is_empty() {
+                joined.extend_from_slice(&start);
+            }
+            joined.extend_from_slice(&bytes);
         }
-        let body = std::str::from_utf8(&body).map_err(|error| bad(&error))?;
+        let body = if joined.is_empty() { &*start } else { &joined };
+        let body = std::str::from_utf8(body).map_err(|error| bad(&error))?;
         // Some servers send a byte order mark.
         let body = body.strip_prefix('\u{feff}').unwrap_or(body);
-        let mut answer = self.headers.identify(model.parse(body)?);
+        let mut answer = self.identify(model.parse(body)?);
         if self.keeps_raw_usage {
             answer.raw_usage = raw_usage(field(body, "usage"));
         }
@@ -92,7 +115,10 @@ impl ResponseBody {
         }
         // Content types are not reliable: what comes decides whether it is a stream.
         match start.trim_ascii_start().first() {
-            Some(b'{' | b'[') => return self.read_whole(model, start).await.map(Opened::Whole),
+            Some(b'{' | b'[') => {
+                let answer = self.read_whole(model, start.into()).await;
+                return answer.map(Opened::Whole);
+            }
             Some(b'<') => return Err(self.not_a_stream()),
             _ => {}
         }

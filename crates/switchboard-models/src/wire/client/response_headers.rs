@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
-use switchboard_core::ModelResponse;
 
 use crate::wire::model_error::RateLimits;
 
@@ -29,14 +28,11 @@ pub(crate) struct ResponseHeaders {
 
 impl ResponseHeaders {
     pub(crate) fn parse(headers: &HeaderMap) -> Self {
-        let text = |name: &HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
-        let number = |name: &HeaderName| text(name)?.parse().ok();
-        let request_id = text(&X_REQUEST_ID)
-            .or_else(|| text(&APIM_REQUEST_ID))
-            .or_else(|| text(&X_GENERATION_ID));
+        let text = |name| header_text(headers, name);
+        let number = |name| text(name)?.parse().ok();
         let retry_after_ms = || seconds(text(&RETRY_AFTER_MS)?.parse::<f64>().ok()? / 1000.0);
         Self {
-            request_id: request_id.map(str::to_owned),
+            request_id: request_id(headers).map(str::to_owned),
             retry_after: retry_after_ms().or_else(|| retry_after(text(&RETRY_AFTER)?)),
             rate_limits: RateLimits {
                 remaining_requests: number(&REMAINING_REQUESTS),
@@ -47,12 +43,17 @@ impl ResponseHeaders {
             should_retry: text(&X_SHOULD_RETRY).and_then(|value| value.parse().ok()),
         }
     }
+}
 
-    /// Adds the identifier of the request to its answer.
-    pub(crate) fn identify(&self, mut answer: ModelResponse) -> ModelResponse {
-        answer.request_id = self.request_id.as_deref().map(Into::into);
-        answer
-    }
+/// The identifier that the server gave the request.
+pub(super) fn request_id(headers: &HeaderMap) -> Option<&str> {
+    [&X_REQUEST_ID, &APIM_REQUEST_ID, &X_GENERATION_ID]
+        .into_iter()
+        .find_map(|name| header_text(headers, name))
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn seconds(number: f64) -> Option<Duration> {

@@ -9,12 +9,15 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::{Payload, SPARE};
+use super::Payload;
 
 /// The length at which a block is sent. Each block is a write of its own, which costs several
 /// microseconds, and the next is copied over the last one while the processor's cache still holds it.
 /// Small in tests, so that blocks end everywhere.
 const BLOCK: usize = if cfg!(test) { 64 } else { 256 << 10 };
+
+/// Capacity for the last item of a block.
+const SPARE: usize = 2 << 10;
 
 /// A payload as an HTTP body.
 pub(super) struct PayloadStream {

@@ -5,7 +5,7 @@ use switchboard_core::ModelRequest;
 use switchboard_core::model::ServerState;
 
 use super::ResponsesModel;
-use super::input_sanitizer::{InputSanitizer, serialized_length};
+use super::input_sanitizer::InputSanitizer;
 use crate::wire::model_error::ModelError;
 use crate::wire::payload::{Payload, write_unchanged};
 use crate::wire::request_body::{RequestBody, object};
@@ -25,7 +25,7 @@ pub(super) fn body(
         takes_reasoning: !model.client.is_openai() || is_reasoning_model(&model.name),
         is_stateless: settings.store == Some(false),
     };
-    let items = sanitizer.sanitize(&request.input)?;
+    let (items, length) = sanitizer.sanitize(&request.input)?;
     let has_prompt = request.prompt.is_some() || settings.extra_body.contains_key("prompt");
     if items.is_empty() && request.server.is_none() && !has_prompt {
         return Err(ModelError::unsupported(
@@ -42,7 +42,7 @@ pub(super) fn body(
     body.written("input", |payload| {
         payload.begin_list();
         if !items.is_empty() {
-            payload.add_items(0, items.len(), serialized_length(&items));
+            payload.add_items(0, items.len(), length);
         }
         payload.json.push(b']');
     });

@@ -1,9 +1,13 @@
 //! The mode of the terminal around line editing.
 
 #[cfg(not(unix))]
-pub(super) use other::{ResumeSignal, SavedMode};
+pub(crate) use other::ResumeSignal;
+#[cfg(not(unix))]
+pub(super) use other::SavedMode;
 #[cfg(unix)]
-pub(super) use unix::{ResumeSignal, SavedMode};
+pub(crate) use unix::ResumeSignal;
+#[cfg(unix)]
+pub(super) use unix::SavedMode;
 
 #[cfg(unix)]
 mod unix {
@@ -14,16 +18,16 @@ mod unix {
     };
 
     /// The mode that the terminal had before lines were edited.
-    pub(in super::super) struct SavedMode(Option<Termios>);
+    pub(in crate::line_reader) struct SavedMode(Option<Termios>);
 
     impl SavedMode {
         /// Saves the current mode.
-        pub(in super::super) fn save() -> Self {
+        pub(in crate::line_reader) fn save() -> Self {
             Self(tcgetattr(stdin()).ok())
         }
 
         /// Restores the mode, and moves to a new line.
-        pub(in super::super) fn restore(&self) {
+        pub(in crate::line_reader) fn restore(&self) {
             let Some(mode) = &self.0 else { return };
             // These fail only if the terminal is gone. The sequence ends bracketed paste.
             let _ = tcsetattr(stdin(), OptionalActions::Now, mode);
@@ -32,7 +36,7 @@ mod unix {
         }
 
         /// Sets the raw mode of a line editor.
-        pub(in super::super) fn set_raw(&self) {
+        pub(in crate::line_reader) fn set_raw(&self) {
             let Some(mut mode) = self.0.clone() else {
                 return;
             };
@@ -50,18 +54,18 @@ mod unix {
     }
 
     /// A listener for the signal that resumes a suspended program (Ctrl-Z, then `fg`).
-    pub(in super::super) struct ResumeSignal(tokio::signal::unix::Signal);
+    pub(crate) struct ResumeSignal(tokio::signal::unix::Signal);
 
     impl ResumeSignal {
         /// Installs the listener.
-        pub(in super::super) fn listen() -> io::Result<Self> {
+        pub(crate) fn listen() -> io::Result<Self> {
             let number = rustix::process::Signal::CONT.as_raw();
             let kind = tokio::signal::unix::SignalKind::from_raw(number);
             tokio::signal::unix::signal(kind).map(Self)
         }
 
         /// Waits for the next signal.
-        pub(in super::super) async fn next(&mut self) {
+        pub(crate) async fn next(&mut self) {
             if self.0.recv().await.is_none() {
                 std::future::pending::<()>().await;
             }
@@ -74,27 +78,27 @@ mod other {
     use std::io;
 
     /// Does nothing: consoles restore their mode when the program ends.
-    pub(in super::super) struct SavedMode(());
+    pub(in crate::line_reader) struct SavedMode(());
 
     impl SavedMode {
-        pub(in super::super) fn save() -> Self {
+        pub(in crate::line_reader) fn save() -> Self {
             Self(())
         }
 
-        pub(in super::super) fn restore(&self) {}
+        pub(in crate::line_reader) fn restore(&self) {}
 
-        pub(in super::super) fn set_raw(&self) {}
+        pub(in crate::line_reader) fn set_raw(&self) {}
     }
 
     /// Never signals: programs are not suspended.
-    pub(in super::super) struct ResumeSignal(());
+    pub(crate) struct ResumeSignal(());
 
     impl ResumeSignal {
-        pub(in super::super) fn listen() -> io::Result<Self> {
+        pub(crate) fn listen() -> io::Result<Self> {
             Ok(Self(()))
         }
 
-        pub(in super::super) async fn next(&mut self) {
+        pub(crate) async fn next(&mut self) {
             std::future::pending().await
         }
     }

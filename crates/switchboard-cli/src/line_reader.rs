@@ -1,6 +1,8 @@
-//! Reads the lines of a chat. Reading blocks, so it has a thread of its own.
+//! Reads the lines that a person types. Reading blocks, so it has a thread of its own.
 
-use std::io::{self, BufRead as _};
+mod terminal_mode;
+
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -10,30 +12,38 @@ use rustyline::config::Configurer as _;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
+use rustyline::history::{FileHistory, History as _};
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, ExternalPrinter, Helper};
 use tokio::sync::mpsc as async_mpsc;
 
-use super::chat_line::COMMANDS;
-use super::terminal_mode::SavedMode;
 use crate::data_folder;
 use crate::failure::Failure;
+pub(crate) use terminal_mode::ResumeSignal;
+use terminal_mode::SavedMode;
 
 /// The number of lines in the history.
 const MAX_HISTORY: usize = 1000;
 
 /// Reads lines from a terminal, a pipe or a file.
-pub(super) struct LineReader {
+pub(crate) struct LineReader {
     prompts: mpsc::Sender<Prompt>,
     lines: async_mpsc::Receiver<ReadLine>,
     source: Source,
     /// Makes the editor draw its line again.
     printer: Option<Box<dyn ExternalPrinter + Send>>,
+    /// The lines that are stored. The editor has those of this chat in memory.
+    history: Option<StoredHistory>,
     /// The mode of the terminal before lines were edited.
     saved_mode: SavedMode,
     /// Set while a requested line has not been received.
     is_waiting: bool,
+}
+
+/// The file of lines that were typed.
+struct StoredHistory {
+    path: PathBuf,
+    lines: FileHistory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,16 +56,27 @@ enum Source {
 
 /// The prompt; both forms have the same width.
 #[derive(Debug, Clone)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
+    /// The kind of line that is asked for.
+    pub(crate) kind: LineKind,
     /// The text without colours.
-    pub(super) raw: String,
+    pub(crate) raw: String,
     /// The text with colours.
-    pub(super) styled: String,
+    pub(crate) styled: String,
+}
+
+/// A kind of line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// A message or a command, which can be recalled.
+    Message,
+    /// An answer to a question, which is forgotten.
+    Answer,
 }
 
 /// The result of reading a line.
 #[derive(Debug)]
-pub(super) enum ReadLine {
+pub(crate) enum ReadLine {
     /// A line.
     Line(String),
     /// Ctrl-C.
@@ -67,28 +88,44 @@ pub(super) enum ReadLine {
 }
 
 impl LineReader {
-    /// Creates a reader with a line editor and a history.
-    pub(super) fn interactive() -> Result<Self, Failure> {
+    /// Creates a reader of messages with a line editor, a history, and the names of commands to complete.
+    pub(crate) fn of_messages(commands: Vec<&'static str>) -> Result<Self, Failure> {
         // Without a data folder the history is in memory.
-        let history = data_folder::open()
-            .ok()
-            .map(|folder| folder.join("history"));
-        let mut editor = editor(history.as_ref()).map_err(|error| {
+        let history = data_folder::open().ok();
+        let history = history.map(|folder| folder.join("history"));
+        Self::interactive(history, commands)
+    }
+
+    /// Creates a reader of answers: with a line editor in a terminal.
+    pub(crate) fn of_answers() -> Result<Self, Failure> {
+        if io::stdin().is_terminal() && io::stdout().is_terminal() {
+            Self::interactive(None, Vec::new())
+        } else {
+            Ok(Self::piped())
+        }
+    }
+
+    fn interactive(history: Option<PathBuf>, commands: Vec<&'static str>) -> Result<Self, Failure> {
+        let unusable = |error| {
             Failure::usage(
                 format!("the terminal cannot be used: {error}"),
                 "pipe the messages in instead: switchboard chat team.toml < messages.txt",
             )
-        })?;
+        };
+        let config = config().map_err(unusable)?;
+        let lines = FileHistory::with_config(&config);
+        let mut editor = editor(config, history.as_ref(), commands).map_err(unusable)?;
         let printer = editor.create_external_printer().ok();
         let mut reader = Self::spawn(Source::Terminal, move |prompts, lines| {
-            edit(editor, history.as_ref(), &prompts, &lines);
+            edit(editor, &prompts, &lines);
         });
         reader.printer = printer.map(|printer| Box::new(printer) as _);
+        reader.history = history.map(|path| StoredHistory { path, lines });
         Ok(reader)
     }
 
     /// Creates a reader for a pipe or a file.
-    pub(super) fn piped() -> Self {
+    pub(crate) fn piped() -> Self {
         Self::spawn(Source::Piped, |prompts, lines| {
             let mut stdin = io::stdin().lock().lines();
             while prompts.recv().is_ok() {
@@ -118,18 +155,29 @@ impl LineReader {
             lines,
             source,
             printer: None,
+            history: None,
             saved_mode,
             is_waiting: false,
         }
     }
 
     /// Returns `true` if a person types the lines.
-    pub(super) fn is_interactive(&self) -> bool {
+    pub(crate) fn is_interactive(&self) -> bool {
         self.source == Source::Terminal
     }
 
+    /// Stores a line for the next chats. A history that cannot be written is treated as missing.
+    pub(crate) fn store(&mut self, line: &str) {
+        let Some(StoredHistory { path, lines }) = &mut self.history else {
+            return;
+        };
+        if lines.add(line).is_ok() && data_folder::make_private(path).is_ok() {
+            let _ = lines.append(path);
+        }
+    }
+
     /// Continues editing after the program was suspended and the shell has used the terminal.
-    pub(super) fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         if let (true, Some(printer)) = (self.is_waiting, &mut self.printer) {
             self.saved_mode.set_raw();
             // It fails only if the editor has ended.
@@ -138,7 +186,7 @@ impl LineReader {
     }
 
     /// Reads the next line. If the future is dropped, the next call returns that line.
-    pub(super) async fn next(&mut self, prompt: Prompt) -> ReadLine {
+    pub(crate) async fn next(&mut self, prompt: Prompt) -> ReadLine {
         if !self.is_waiting && self.prompts.send(prompt).is_err() {
             return ReadLine::End;
         }
@@ -158,15 +206,21 @@ impl Drop for LineReader {
     }
 }
 
-fn editor(history: Option<&PathBuf>) -> rustyline::Result<Editor<CommandCompleter, FileHistory>> {
+fn config() -> rustyline::Result<Config> {
     let config = Config::builder()
         .max_history_size(MAX_HISTORY)?
         .history_ignore_dups(true)?
-        .history_ignore_space(true)
-        .build();
+        .history_ignore_space(true);
+    Ok(config.build())
+}
+
+fn editor(
+    config: Config,
+    history: Option<&PathBuf>,
+    commands: Vec<&'static str>,
+) -> rustyline::Result<Editor<CommandCompleter, FileHistory>> {
     let mut editor = Editor::with_config(config)?;
-    editor.set_helper(Some(CommandCompleter));
-    editor.set_auto_add_history(true);
+    editor.set_helper(Some(CommandCompleter(commands)));
     if let Some(path) = history.filter(|path| path.exists()) {
         // A history that cannot be read is treated as missing.
         let _ = editor.load_history(path);
@@ -176,11 +230,11 @@ fn editor(history: Option<&PathBuf>) -> rustyline::Result<Editor<CommandComplete
 
 fn edit(
     mut editor: Editor<CommandCompleter, FileHistory>,
-    history: Option<&PathBuf>,
     prompts: &mpsc::Receiver<Prompt>,
     lines: &async_mpsc::Sender<ReadLine>,
 ) {
-    while let Ok(Prompt { raw, styled }) = prompts.recv() {
+    while let Ok(Prompt { kind, raw, styled }) = prompts.recv() {
+        editor.set_auto_add_history(kind == LineKind::Message);
         let line = match editor.readline(&(raw, styled)) {
             Ok(line) => ReadLine::Line(line),
             Err(ReadlineError::Interrupted) => ReadLine::Interrupted,
@@ -188,10 +242,6 @@ fn edit(
             Err(ReadlineError::Io(error)) => ReadLine::Failed(error),
             Err(error) => ReadLine::Failed(io::Error::other(error)),
         };
-        if let (ReadLine::Line(_), Some(path)) = (&line, history) {
-            // At once, as the terminal may be closed at any time.
-            let _ = data_folder::make_private(path).map(|()| editor.append_history(path));
-        }
         if lines.blocking_send(line).is_err() {
             return;
         }
@@ -199,7 +249,7 @@ fn edit(
 }
 
 /// Completes the names of commands.
-struct CommandCompleter;
+struct CommandCompleter(Vec<&'static str>);
 
 impl Completer for CommandCompleter {
     type Candidate = String;
@@ -213,8 +263,7 @@ impl Completer for CommandCompleter {
         let Some(prefix) = line[..pos].strip_prefix('/') else {
             return Ok((pos, Vec::new()));
         };
-        let names = COMMANDS.iter().map(|command| command.name);
-        let matching = names.filter(|name| name.starts_with(prefix));
+        let matching = self.0.iter().filter(|name| name.starts_with(prefix));
         Ok((0, matching.map(|name| format!("/{name} ")).collect()))
     }
 }

@@ -1,0 +1,98 @@
+//! Summaries that take the place of the older part of a long conversation, before its run begins.
+
+use std::time::Duration;
+
+use futures_timer::Delay;
+use futures_util::future::{Either, select};
+
+use super::Driver;
+use super::conversation::{is_conflict, session_error};
+use crate::callback::{BoxError, catch_panic};
+use crate::conversation::OpenConversation;
+use crate::environment::environment;
+use crate::error::Error;
+use crate::filters::write_summary;
+use crate::items::Items;
+
+/// The outcome of a compaction.
+#[derive(Debug)]
+pub(super) enum Compacted {
+    /// The conversation is short enough, or has its summary.
+    Done,
+    /// The conversation stays as it is, for this reason.
+    Failed(String),
+    /// Another writer has changed the conversation while the summary was written.
+    Changed,
+}
+
+impl<C: Send + Sync + 'static> Driver<C> {
+    /// Replaces the older part of a long view by a summary. A summary that cannot be written in time is
+    /// no error: the message must not wait for it.
+    pub(super) async fn compact(&self, open: &mut OpenConversation) -> Result<Compacted, Error> {
+        let Some(compaction) = &self.config.compaction else {
+            return Ok(Compacted::Done);
+        };
+        let Some(model) = compaction.model.as_ref().or(self.model()) else {
+            return Ok(Compacted::Done);
+        };
+        // A run that waits must be answered as it is, and could not be resumed any more.
+        let cut = if open.has_waiting_run() {
+            0
+        } else {
+            compaction.cut(&open.view)
+        };
+        if cut == 0 {
+            return Ok(Compacted::Done);
+        }
+        let older: Items = open.view.iter().take(cut).cloned().collect();
+        let ctx = self.ctx();
+        let written = in_time(
+            compaction.timeout,
+            catch_panic(write_summary(model, &older, &ctx)),
+        );
+        let written = match &self.lease {
+            Some(lease) => lease.kept_during(written).await,
+            None => written.await,
+        };
+        let summary = match written {
+            Ok(summary) => summary,
+            Err(error) => return Ok(Compacted::Failed(error.to_string())),
+        };
+        let recent = open.view.skip(cut);
+        let view: Items = std::iter::once(summary).chain(recent).collect();
+        match catch_panic(open.rewrite(view)).await {
+            Ok(()) => Ok(Compacted::Done),
+            Err(error) if is_conflict(&error) => Ok(Compacted::Changed),
+            Err(error) => Err(session_error("nothing was run", error)),
+        }
+    }
+}
+
+/// Warns that a conversation was not compacted.
+pub(super) fn warn_of_failure(reason: &str) {
+    // The reason may quote the request.
+    if environment().logs_model_data {
+        tracing::warn!(
+            error = reason,
+            "a long conversation could not be summarised"
+        );
+    } else {
+        tracing::warn!("a long conversation could not be summarised");
+    }
+}
+
+/// Awaits work, and cancels it when the time is over.
+async fn in_time<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, BoxError>>,
+) -> Result<T, BoxError> {
+    match select(Box::pin(work), Delay::new(limit)).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(((), _)) => Err(format!(
+            "the summary was not written within {} s; raise Compaction::timeout, or use a faster \
+             model (Compaction::model)",
+            limit.as_secs_f64()
+        )
+        .into()),
+    }
+}
