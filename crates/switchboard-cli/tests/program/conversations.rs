@@ -470,7 +470,7 @@ fn a_stopped_answer_that_lost_against_another_message_is_told_and_not_stored() {
         assert!(!request.to_string().contains("4111"), "{request}");
         assert!(!request.to_string().contains("One two"), "{request}");
     }
-    assert!(!desk.stored().contains("4111"));
+    assert!(!desk.stored().contains("4111 1111"));
 }
 
 #[test]

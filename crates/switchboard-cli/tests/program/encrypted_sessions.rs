@@ -31,7 +31,8 @@ fn with_key(key: &str) -> Vec<(&str, &str)> {
 
 fn desk(answers: usize) -> Desk {
     let answer = |number: usize| {
-        let content = json!([{"type": "output_text", "text": "Hello plum!", "annotations": []}]);
+        let content =
+            json!([{"type": "output_text", "text": "Hello pomegranate!", "annotations": []}]);
         let id = format!("msg_{number}");
         Reply::items([
             json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
@@ -50,24 +51,27 @@ fn refused(ran: &Ran) -> String {
 #[test]
 fn with_a_key_nothing_that_was_said_is_readable_in_the_file_and_the_session_goes_on() {
     let desk = desk(2);
-    for message in ["I like plums", "Which fruit?"] {
+    for message in ["I like pomegranates", "Which fruit?"] {
         let ran = send(&desk, message, &with_key(FIRST));
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
     assert_eq!(
         words(&desk.requests()[1]),
-        [r#""I like plums""#, r#""Which fruit?""#]
+        [r#""I like pomegranates""#, r#""Which fruit?""#]
     );
     let stored = desk.stored();
     assert!(stored.contains("tuesday"), "the name is readable");
-    assert!(!stored.contains("plum"));
+    assert!(!stored.contains("pomegranate"));
     assert!(!stored.contains("fruit"));
 }
 
 #[test]
 fn a_missing_or_wrong_key_is_told_before_anything_is_run_or_stored() {
     let desk = desk(2);
-    assert_eq!(send(&desk, "I like plums", &with_key(FIRST)).code, Some(0));
+    assert_eq!(
+        send(&desk, "I like pomegranates", &with_key(FIRST)).code,
+        Some(0)
+    );
     let told = refused(&send(&desk, "Hi", &[]));
     assert!(told.contains("\"tuesday\" is encrypted"), "{told}");
     assert!(told.contains("set SWITCHBOARD_STORE_KEY"), "{told}");
@@ -85,7 +89,7 @@ fn a_missing_or_wrong_key_is_told_before_anything_is_run_or_stored() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(
         words(&desk.requests()[1]),
-        [r#""I like plums""#, r#""And pears""#]
+        [r#""I like pomegranates""#, r#""And pears""#]
     );
 }
 
@@ -125,7 +129,7 @@ fn a_session_gets_a_new_key_with_its_next_message() {
 fn a_readable_session_is_not_continued_as_if_it_were_encrypted() {
     let desk = desk(1);
     assert_eq!(send(&desk, "Hi", &[]).code, Some(0));
-    let told = refused(&send(&desk, "I like plums", &with_key(FIRST)));
+    let told = refused(&send(&desk, "I like pomegranates", &with_key(FIRST)));
     assert!(told.contains("was stored without encryption"), "{told}");
     assert!(told.contains("unset SWITCHBOARD_STORE_KEY"), "{told}");
     assert_eq!(desk.requests().len(), 1);

@@ -289,14 +289,14 @@ async fn the_text_of_the_run_is_asked_for_time_outs_and_agent_tools_too() {
 async fn data_of_an_output_that_a_guardrail_replaced_is_dropped() {
     let hide = ToolGuardrail::on_output("hide", |_ctx, _output| Some("hidden"));
     let lookup: Tool = tool::<()>("lookup").guardrail(hide).run(|ctx, (): ()| {
-        ctx.attach(json!({"ssn": "123"}));
-        "123"
+        ctx.attach(json!({"ssn": "078-05-1120"}));
+        "078-05-1120"
     });
     let agent = Agent::new("A").tool(lookup);
     let model = ScriptedModel::new().call("lookup", "{}").say("ok");
     let result = Runner::new(&agent).model(model).run("x").await.unwrap();
     let stored = serde_json::to_string(result.run()).unwrap();
-    assert!(!stored.contains("123"), "{stored}");
+    assert!(!stored.contains("078-05-1120"), "{stored}");
 }
 
 #[tokio::test]

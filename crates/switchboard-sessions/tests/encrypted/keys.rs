@@ -15,7 +15,7 @@ fn second_key() -> Keys {
 
 #[tokio::test]
 async fn a_missing_key_is_named_with_what_to_do() {
-    let store = with_messages(&["The word is plum"]).await;
+    let store = with_messages(&["The word is pomegranate"]).await;
     let other = Conversations::new(EncryptedStore::new(store, second_key()));
     let error = texts(&other.get("c")).await.unwrap_err();
     assert_eq!(kind(&error), EncryptionErrorKind::MissingKey);
@@ -29,7 +29,7 @@ async fn a_missing_key_is_named_with_what_to_do() {
 
 #[tokio::test]
 async fn a_wrong_key_decrypts_nothing_and_changes_nothing() {
-    let store = with_messages(&["The word is plum"]).await;
+    let store = with_messages(&["The word is pomegranate"]).await;
     let before = stored(&store, "c").await;
     let wrong = Conversations::new(EncryptedStore::new(
         store.clone(),
@@ -57,7 +57,7 @@ async fn a_wrong_key_decrypts_nothing_and_changes_nothing() {
 
 #[tokio::test]
 async fn after_a_rotation_the_old_key_can_be_removed_and_no_entry_was_written_again() {
-    let store = with_messages(&["The word is plum", "The next is pear"]).await;
+    let store = with_messages(&["The word is pomegranate", "The next is persimmon"]).await;
     append_each(&encrypted(&store).get("d"), &["And quince"]).await;
     let entries = [stored(&store, "c").await, stored(&store, "d").await];
     let changed = store.head("c").await.unwrap().unwrap().changed;
@@ -82,7 +82,11 @@ async fn after_a_rotation_the_old_key_can_be_removed_and_no_entry_was_written_ag
     append_each(&conversation, &["Then fig"]).await;
     assert_eq!(
         texts(&conversation).await.unwrap(),
-        ["The word is plum", "The next is pear", "Then fig"]
+        [
+            "The word is pomegranate",
+            "The next is persimmon",
+            "Then fig"
+        ]
     );
     assert_eq!(texts(&only_new.get("d")).await.unwrap(), ["And quince"]);
     let error = texts(&encrypted(&store).get("c")).await.unwrap_err();
@@ -132,7 +136,7 @@ fn keys_are_read_from_base64_and_are_never_printed() {
     for invalid in [
         "",
         "cGx1bQ==",
-        "plum plum plum",
+        "pomegranate pomegranate pomegranate",
         &text.repeat(2),
         &text[1..],
     ] {

@@ -13,7 +13,7 @@ use crate::{append_each, encrypted, first_key, kind, stored, texts, with_message
 async fn plain_store() -> MemoryStore {
     let store = MemoryStore::default();
     let plain = Conversations::new(store.clone()).get("c");
-    append_each(&plain, &["plum"]).await;
+    append_each(&plain, &["pomegranate"]).await;
     plain.set_agent(Some("Support")).await.unwrap();
     store
 }
@@ -42,14 +42,17 @@ async fn a_plain_conversation_is_rejected_with_what_to_do() {
 async fn an_allowed_plain_conversation_goes_on_encrypted() {
     let store = plain_store().await;
     let conversation = with_plain_allowed(&store).get("c");
-    append_each(&conversation, &["pear"]).await;
-    assert_eq!(texts(&conversation).await.unwrap(), ["plum", "pear"]);
+    append_each(&conversation, &["persimmon"]).await;
+    assert_eq!(
+        texts(&conversation).await.unwrap(),
+        ["pomegranate", "persimmon"]
+    );
     assert_eq!(
         conversation.agent().await.unwrap().as_deref(),
         Some("Support")
     );
     let in_store = format!("{:?}", stored(&store, "c").await);
-    assert!(in_store.contains("plum") && !in_store.contains("pear"));
+    assert!(in_store.contains("pomegranate") && !in_store.contains("persimmon"));
 
     // What is plain is not read without the permission.
     let error = texts(&encrypted(&store).get("c")).await.unwrap_err();
@@ -61,14 +64,14 @@ async fn an_allowed_plain_conversation_goes_on_encrypted() {
     conversation.import(&exported).await.unwrap();
     assert_eq!(
         texts(&encrypted(&store).get("c")).await.unwrap(),
-        ["plum", "pear"]
+        ["pomegranate", "persimmon"]
     );
-    assert!(!format!("{:?}", stored(&store, "c").await).contains("plum"));
+    assert!(!format!("{:?}", stored(&store, "c").await).contains("pomegranate"));
 }
 
 #[tokio::test]
 async fn an_encrypted_entry_cannot_be_replaced_by_a_plain_one() {
-    let store = with_messages(&["plum", "pear"]).await;
+    let store = with_messages(&["pomegranate", "persimmon"]).await;
     let forged = stored(&plain_store().await, "c").await.remove(0).content;
     let edited = EditedStore::new(&store).edit_entries(move |entries| {
         entries[1].content = forged.clone();
@@ -86,7 +89,7 @@ async fn an_encrypted_entry_cannot_be_replaced_by_a_plain_one() {
 
 #[tokio::test]
 async fn an_encrypted_conversation_without_its_key_is_not_taken_for_a_plain_one() {
-    let store = with_messages(&["plum"]).await;
+    let store = with_messages(&["pomegranate"]).await;
     let edited = EditedStore::new(&store).edit_head(|head| head.details = None);
     let error = texts(&encrypted(&edited).get("c")).await.unwrap_err();
     assert_eq!(kind(&error), EncryptionErrorKind::NotEncrypted);
@@ -103,7 +106,7 @@ async fn an_encrypted_conversation_without_its_key_is_not_taken_for_a_plain_one(
 
 #[tokio::test]
 async fn an_encrypted_conversation_is_not_read_as_if_it_were_plain() {
-    let store = with_messages(&["plum"]).await;
+    let store = with_messages(&["pomegranate"]).await;
     let before = stored(&store, "c").await;
     let plain = Conversations::new(store.clone()).get("c");
     let model = ScriptedModel::new().say("Hello!");

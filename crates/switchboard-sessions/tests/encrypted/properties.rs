@@ -104,7 +104,7 @@ proptest! {
     ) {
         let store = MemoryStore::default();
         let encrypted = EncryptedStore::new(store.clone(), first_key());
-        let item = EntryContent::Item(Item::user("plum"));
+        let item = EntryContent::Item(Item::user("pomegranate"));
         // The content of states may be any text.
         let state = EntryContent::State("{}".into());
         let entries = vec![Entry::new(item), Entry::new(state)];

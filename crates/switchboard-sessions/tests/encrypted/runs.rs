@@ -95,10 +95,17 @@ async fn runs_with_a_handoff_a_filter_a_refusal_an_undo_and_a_fork_are_the_same_
 
     for id in ["c", "fork"] {
         let in_store = format!("{:?}", stored(&store, id).await);
-        for word in [
-            "4111", "CARD", "look_up", "secret", "June", "transfer", "view",
+        // Long enough not to stand in a random identifier, a time or a ciphertext by chance.
+        for words in [
+            "4111 1111",
+            "[CARD",
+            "look_up",
+            "a secret",
+            "of June",
+            "transfer_to_billing",
+            "\"view\"",
         ] {
-            assert!(!in_store.contains(word), "{word}");
+            assert!(!in_store.contains(words), "{words}");
         }
     }
 }

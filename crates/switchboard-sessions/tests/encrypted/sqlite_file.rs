@@ -9,7 +9,14 @@ use switchboard_sessions::{EncryptedStore, EncryptionErrorKind, Keys, SqliteStor
 
 use crate::{append_each, encrypted, first_key, kind, texts};
 
-const WORDS: [&str; 5] = ["4111", "CARD", "plum", "pear", "transfer_to"];
+/// Long enough not to stand in a random identifier, a time or a ciphertext by chance.
+const WORDS: [&str; 5] = [
+    "4111 1111",
+    "[CARD]",
+    "is pomegranate.",
+    "And persimmon.",
+    "transfer_to",
+];
 
 /// The bytes of the file and of those beside it.
 fn bytes(folder: &Path) -> Vec<u8> {
@@ -35,8 +42,8 @@ async fn converse(conversations: &Conversations) {
     let triage = Agent::new("Triage").handoff(handoff(&billing).filter(filters::redact_pii()));
     let model = ScriptedModel::new()
         .call("transfer_to_billing", "{}")
-        .say("The word is plum.")
-        .say("And pear.");
+        .say("The word is pomegranate.")
+        .say("And persimmon.");
     let session = conversations.get("c");
     let runner = Runner::new(&triage).model(model).session(&session);
     runner.run("My card is 4111 1111 1111 1111").await.unwrap();
@@ -68,7 +75,7 @@ async fn an_encrypted_file_is_opened_again_rotated_and_opened_with_the_new_key_a
     let path = folder.path().join("c.db");
     let store = SqliteStore::open(&path).await.unwrap();
     let conversations = encrypted(&store);
-    append_each(&conversations.get("c"), &["plum"]).await;
+    append_each(&conversations.get("c"), &["pomegranate"]).await;
     conversations.close().await;
 
     let new_key = || Keys::new("second", [2; 32]);
@@ -81,8 +88,11 @@ async fn an_encrypted_file_is_opened_again_rotated_and_opened_with_the_new_key_a
 
     let store = SqliteStore::open(&path).await.unwrap();
     let conversation = Conversations::new(EncryptedStore::new(store.clone(), new_key())).get("c");
-    append_each(&conversation, &["pear"]).await;
-    assert_eq!(texts(&conversation).await.unwrap(), ["plum", "pear"]);
+    append_each(&conversation, &["persimmon"]).await;
+    assert_eq!(
+        texts(&conversation).await.unwrap(),
+        ["pomegranate", "persimmon"]
+    );
     let old = Conversations::new(EncryptedStore::new(store, first_key())).get("c");
     let error = texts(&old).await.unwrap_err();
     assert_eq!(kind(&error), EncryptionErrorKind::MissingKey);
@@ -96,8 +106,16 @@ async fn entries_that_were_exchanged_or_removed_in_the_file_are_detected() {
     let path = folder.path().join("c.db");
     let store = SqliteStore::open(&path).await.unwrap();
     let conversations = encrypted(&store);
-    append_each(&conversations.get("c"), &["plum", "pear", "quince"]).await;
-    append_each(&conversations.get("d"), &["plum", "pear", "quince"]).await;
+    append_each(
+        &conversations.get("c"),
+        &["pomegranate", "persimmon", "quince"],
+    )
+    .await;
+    append_each(
+        &conversations.get("d"),
+        &["pomegranate", "persimmon", "quince"],
+    )
+    .await;
     conversations.close().await;
     let connection = rusqlite::Connection::open(&path).unwrap();
     let id = |name: &str| -> i64 {

@@ -33,7 +33,7 @@ fn commit_of_all_kinds(word: &str) -> Commit {
 async fn the_store_gets_no_content_of_any_kind_and_gives_all_of_it_back() {
     let store = MemoryStore::default();
     let encrypted = EncryptedStore::new(store.clone(), first_key());
-    let commit = commit_of_all_kinds("plum");
+    let commit = commit_of_all_kinds("pomegranate");
     let committed = encrypted.commit("c", commit.clone()).await.unwrap();
 
     let in_store = format!(
@@ -41,7 +41,7 @@ async fn the_store_gets_no_content_of_any_kind_and_gives_all_of_it_back() {
         store.head("c").await.unwrap(),
         stored(&store, "c").await
     );
-    assert!(!in_store.contains("plum") && !in_store.contains("secret"));
+    assert!(!in_store.contains("pomegranate") && !in_store.contains("secret"));
 
     let entries = encrypted.read("c", 0..10).await.unwrap();
     let expected: Vec<Entry> = commit
@@ -65,7 +65,7 @@ async fn the_store_gets_no_content_of_any_kind_and_gives_all_of_it_back() {
 async fn the_store_gets_the_kind_run_turn_agent_and_time_as_they_are() {
     let store = MemoryStore::default();
     let encrypted = EncryptedStore::new(store.clone(), first_key());
-    let commit = commit_of_all_kinds("plum");
+    let commit = commit_of_all_kinds("pomegranate");
     encrypted.commit("c", commit.clone()).await.unwrap();
     let stored = stored(&store, "c").await;
     for (stored, mut expected) in stored.into_iter().zip(commit.entries) {
@@ -92,15 +92,18 @@ async fn the_store_gets_the_kind_run_turn_agent_and_time_as_they_are() {
 
 #[tokio::test]
 async fn equal_items_are_stored_as_different_bytes() {
-    let store = with_messages(&["plum", "plum"]).await;
+    let store = with_messages(&["pomegranate", "pomegranate"]).await;
     let stored = stored(&store, "c").await;
     assert_ne!(stored[0].content, stored[1].content);
 }
 
 #[tokio::test]
 async fn a_search_says_that_entries_are_encrypted() {
-    let store = with_messages(&["plum"]).await;
-    let error = encrypted(&store).search("plum", 10).await.unwrap_err();
+    let store = with_messages(&["pomegranate"]).await;
+    let error = encrypted(&store)
+        .search("pomegranate", 10)
+        .await
+        .unwrap_err();
     assert_eq!(kind(&error), EncryptionErrorKind::NoSearch);
     assert_eq!(
         error.to_string(),
@@ -130,17 +133,17 @@ async fn conversations_that_are_open_already_can_be_wrapped() {
     let open = Conversations::in_memory();
     let wrapped = Conversations::new(EncryptedStore::new(open.clone(), first_key()));
     let conversation = wrapped.get("c");
-    append_each(&conversation, &["plum"]).await;
-    assert_eq!(texts(&conversation).await.unwrap(), ["plum"]);
+    append_each(&conversation, &["pomegranate"]).await;
+    assert_eq!(texts(&conversation).await.unwrap(), ["pomegranate"]);
     let stored = open.get("c").entries(0..1).await.unwrap();
-    assert!(!stored[0].content.as_json().contains("plum"));
+    assert!(!stored[0].content.as_json().contains("pomegranate"));
     assert!(wrapped.delete("c").await.unwrap());
     assert_eq!(open.list(None).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn leases_and_expiry_are_those_of_the_store_within() {
-    let store = with_messages(&["plum"]).await;
+    let store = with_messages(&["pomegranate"]).await;
     let encrypted = EncryptedStore::new(store.clone(), first_key());
     let minute = Duration::from_secs(60);
     assert!(encrypted.lease("c", "a", minute).await.unwrap());
@@ -157,27 +160,30 @@ async fn leases_and_expiry_are_those_of_the_store_within() {
 
 #[tokio::test]
 async fn an_exported_conversation_is_plain_and_is_encrypted_anew_when_it_is_imported() {
-    let store = with_messages(&["plum", "pear"]).await;
+    let store = with_messages(&["pomegranate", "persimmon"]).await;
     let conversations = encrypted(&store);
     let exported = conversations.get("c").export().await.unwrap();
     let json = serde_json::to_string(&exported).unwrap();
-    assert!(json.contains("plum") && json.contains("pear"));
+    assert!(json.contains("pomegranate") && json.contains("persimmon"));
 
     let copy = conversations.get("copy");
     copy.import(&exported).await.unwrap();
-    assert_eq!(texts(&copy).await.unwrap(), ["plum", "pear"]);
+    assert_eq!(texts(&copy).await.unwrap(), ["pomegranate", "persimmon"]);
     let in_store = format!("{:?}", stored(&store, "copy").await);
-    assert!(!in_store.contains("plum") && !in_store.contains("pear"));
+    assert!(!in_store.contains("pomegranate") && !in_store.contains("persimmon"));
 }
 
 #[tokio::test]
 async fn a_conversation_that_was_cleared_goes_on() {
-    let store = with_messages(&["plum"]).await;
+    let store = with_messages(&["pomegranate"]).await;
     let conversation = encrypted(&store).get("c");
     conversation.clear().await.unwrap();
     assert_eq!(texts(&conversation).await.unwrap(), [""; 0]);
-    conversation.append(&[Item::user("pear")]).await.unwrap();
-    assert_eq!(texts(&conversation).await.unwrap(), ["pear"]);
+    conversation
+        .append(&[Item::user("persimmon")])
+        .await
+        .unwrap();
+    assert_eq!(texts(&conversation).await.unwrap(), ["persimmon"]);
     let id: Arc<str> = "c".into();
     assert_eq!(conversation.head().await.unwrap().unwrap().id, id);
 }

@@ -12,7 +12,7 @@ use switchboard_sessions::EncryptionErrorKind;
 use crate::edited_store::EditedStore;
 use crate::{append_each, encrypted, kind, stored, texts, with_messages};
 
-const FRUIT: [&str; 4] = ["plum", "pear", "quince", "fig"];
+const FRUIT: [&str; 4] = ["pomegranate", "persimmon", "quince", "fig"];
 
 /// The error of reading a conversation whose entries were edited.
 async fn error_after(
@@ -153,7 +153,7 @@ async fn changed_content_is_detected() {
             at(3, CHANGED)
         );
     }
-    let plain = r#"{"role":"user","content":"plum"}"#.to_owned();
+    let plain = r#"{"role":"user","content":"pomegranate"}"#.to_owned();
     assert_eq!(
         error_after(&store, with_content(plain)).await,
         at(3, "is not encrypted, and those around it are")
