@@ -344,7 +344,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                         let start = Instant::now();
                         let outcome = self.trace.within(span.id(), tool.invoke(ctx.clone()));
                         let outcome = outcome.await;
-                        if let Some(inner) = ctx.take_inner_run() {
+                        // One that does not wait was not gone on with: the call has failed before.
+                        if let Some(inner) = ctx.take_inner_run()
+                            && inner.is_waiting()
+                        {
                             attempt.inner = Some(inner);
                             attempt.waits = true;
                             return Ok(None);

@@ -125,3 +125,17 @@ fn every_state_of_a_run_passes_the_check_of_states() {
         stored_state::check(&state);
     }
 }
+
+#[test]
+fn a_resumed_call_whose_arguments_are_not_accepted_any_more_ends() {
+    let states = stored_state::states();
+    let invalid = states.iter().filter_map(|state| {
+        let state = state.replacen(r#""arguments":"{\"input\":\"x\"}""#, r#""arguments":1"#, 1);
+        (state.contains("inner_runs") && state.contains(r#""arguments":1"#)).then_some(state)
+    });
+    let invalid: Vec<_> = invalid.collect();
+    assert!(!invalid.is_empty());
+    for state in invalid {
+        stored_state::check(&state);
+    }
+}
