@@ -46,7 +46,7 @@ fn usage() -> Failed {
     format!(
         "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS; CASE is one of {}, {}, \
          one_at_a_time, at_once_RUNS, parked_shared, parked_own, session_(open|message)_ITEMS, or over HTTP \
-         [bare_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
+         [bare_|reading_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
         Baseline::NAMES.join(", ")
     )

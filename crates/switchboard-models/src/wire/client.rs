@@ -274,16 +274,22 @@ impl Client {
     }
 
     async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
-        let response = self.execute(self.request(call)?, &call.secrets).await?;
+        let sent = self.0.http.execute(self.request(call)?);
+        let response = self.success(sent, &call.secrets).await?;
         let limit = self.0.endpoint.max_response_bytes;
         let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
         Ok(ResponseBody::new(response, limit, keeps_raw_usage))
     }
 
-    /// Sends an HTTP request. A non-2xx response is an error.
-    async fn execute(&self, request: Request, secrets: &[Secret]) -> Result<Response, ModelError> {
-        let sent = self.0.http.execute(request).await;
-        let response = sent.map_err(|error| transport_error(error, false))?;
+    /// Awaits the response to a request that is sent. A non-2xx response is an error.
+    ///
+    /// Takes the client's future and not the request, which is large and would be part of this future.
+    async fn success(
+        &self,
+        sent: impl Future<Output = reqwest::Result<Response>>,
+        secrets: &[Secret],
+    ) -> Result<Response, ModelError> {
+        let response = sent.await.map_err(|error| transport_error(error, false))?;
         if response.status().is_success() {
             return Ok(response);
         }

@@ -12,7 +12,7 @@ use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquot
 use switchboard_core::model::{RawEvent, Usage};
 
 use super::model_error::{ModelError, ModelErrorKind};
-pub(super) use part::{Key, Part, ReadPart, json_object, parse};
+pub(super) use part::{Key, Part, PartSeed, json_object, parse};
 
 /// The JSON of an object's fields with these names. The last of repeated fields counts, and a null
 /// counts as missing. `None` if `json` is not one object.
@@ -56,6 +56,9 @@ pub(super) fn count(json: Option<&str>) -> u64 {
     let Some(json) = json else {
         return 0;
     };
+    if let Ok(number) = json.parse() {
+        return number;
+    }
     let number = unquote(json).unwrap_or(Cow::Borrowed(json));
     let number = number.trim();
     // The cast saturates: negative numbers become 0.

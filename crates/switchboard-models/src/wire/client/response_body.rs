@@ -57,6 +57,10 @@ impl ResponseBody {
 
     /// The next bytes; `None` at the end.
     pub(in crate::wire) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        // The length that is still to come. Polling for the end would start another timer.
+        if self.response.content_length() == Some(0) {
+            return Ok(None);
+        }
         let chunk = self.response.chunk().await;
         let Some(bytes) = chunk.map_err(|error| transport_error(error, true))? else {
             return Ok(None);
