@@ -12,7 +12,7 @@ use switchboard_core::__private::{replace_lone_surrogates, select_fields, unquot
 use switchboard_core::model::{RawEvent, Usage};
 
 use super::model_error::{ModelError, ModelErrorKind};
-pub(super) use part::{Key, Part, PartSeed, json_object, parse};
+pub(super) use part::{Key, Part, ReadPart, json_object, parse};
 
 /// The JSON of an object's fields with these names. The last of repeated fields counts, and a null
 /// counts as missing. `None` if `json` is not one object.

@@ -4,29 +4,27 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// A part of an answer, which is read from one type of JSON. Other types count as missing, and so does
-/// null. `K` is the form in which the names of fields are read.
+/// null.
 pub(in crate::wire) trait Part<'a>: Sized {
     /// Reads the part.
-    fn read<K: Key<'a>, D: Deserializer<'a>>(json: D) -> Result<Option<Self>, D::Error> {
-        json.deserialize_any(PartVisitor::<Self, K>(PhantomData))
+    fn read<D: Deserializer<'a>>(json: D) -> Result<Option<Self>, D::Error> {
+        json.deserialize_any(PartVisitor(PhantomData))
     }
 
     /// Reads the part from an object.
-    fn from_object<K: Key<'a>, A: MapAccess<'a>>(mut object: A) -> Result<Option<Self>, A::Error> {
-        while object.next_key::<K>()?.is_some() {
+    fn from_object<A: MapAccess<'a>>(mut object: A) -> Result<Option<Self>, A::Error> {
+        while object.next_key::<Key<'a>>()?.is_some() {
             object.next_value::<IgnoredAny>()?;
         }
         Ok(Self::from_other())
     }
 
     /// Reads the part from a list.
-    fn from_list<K: Key<'a>, A: SeqAccess<'a>>(mut list: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'a>>(mut list: A) -> Result<Option<Self>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Self::from_other())
     }
@@ -39,20 +37,15 @@ pub(in crate::wire) trait Part<'a>: Sized {
 
 /// Reads a part from the whole of `json`.
 pub(in crate::wire) fn parse<'a, T: Part<'a>>(json: &'a str) -> Option<T> {
-    // serde_json reads short names as text in half the time that it takes to read them as bytes.
-    parse_with_keys::<T, TextKey<'a>>(json).or_else(|| parse_with_keys::<T, BytesKey<'a>>(json))
-}
-
-fn parse_with_keys<'a, T: Part<'a>, K: Key<'a>>(json: &'a str) -> Option<T> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let part = T::read::<K, _>(&mut deserializer).ok()?;
+    let part = T::read(&mut deserializer).ok()?;
     deserializer.end().ok()?;
     part
 }
 
 /// The JSON of a value.
 impl<'a> Part<'a> for &'a str {
-    fn read<K: Key<'a>, D: Deserializer<'a>>(json: D) -> Result<Option<Self>, D::Error> {
+    fn read<D: Deserializer<'a>>(json: D) -> Result<Option<Self>, D::Error> {
         let json = <&'a RawValue>::deserialize(json)?.get();
         Ok((json != "null").then_some(json))
     }
@@ -60,104 +53,54 @@ impl<'a> Part<'a> for &'a str {
 
 /// The elements of a list.
 impl<'a, T: Part<'a>> Part<'a> for Vec<Option<T>> {
-    fn from_list<K: Key<'a>, A: SeqAccess<'a>>(mut list: A) -> Result<Option<Self>, A::Error> {
+    fn from_list<A: SeqAccess<'a>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut elements = Self::new();
-        while let Some(element) = list.next_element_seed(PartSeed::<T, K>::NEW)? {
+        while let Some(ReadPart(element)) = list.next_element()? {
             elements.push(element);
         }
         Ok(Some(elements))
     }
 }
 
-/// Deserializes a part.
-pub(in crate::wire) struct PartSeed<T, K>(PhantomData<(T, K)>);
+/// A part that was read.
+pub(in crate::wire) struct ReadPart<T>(pub(in crate::wire) Option<T>);
 
-impl<T, K> PartSeed<T, K> {
-    pub(in crate::wire) const NEW: Self = Self(PhantomData);
-}
-
-impl<'a, T: Part<'a>, K: Key<'a>> DeserializeSeed<'a> for PartSeed<T, K> {
-    type Value = Option<T>;
-
-    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<Option<T>, D::Error> {
-        T::read::<K, D>(json)
-    }
-}
-
-/// The name of a field.
-pub(in crate::wire) trait Key<'a>: Deserialize<'a> {
-    /// Returns `true` if this is the name.
-    fn is(&self, name: &str) -> bool;
-}
-
-struct TextKey<'a>(Cow<'a, str>);
-
-impl<'a> Key<'a> for TextKey<'a> {
-    fn is(&self, name: &str) -> bool {
-        self.0 == name
-    }
-}
-
-impl<'a> Deserialize<'a> for TextKey<'a> {
+impl<'a, T: Part<'a>> Deserialize<'a> for ReadPart<T> {
     fn deserialize<D: Deserializer<'a>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_str(TextKeyVisitor)
+        T::read(json).map(Self)
     }
 }
 
-struct TextKeyVisitor;
+/// The name of a field. In bytes, since it may hold a lone surrogate.
+pub(in crate::wire) struct Key<'a>(pub(in crate::wire) Cow<'a, [u8]>);
 
-impl<'a> Visitor<'a> for TextKeyVisitor {
-    type Value = TextKey<'a>;
+impl<'a> Deserialize<'a> for Key<'a> {
+    fn deserialize<D: Deserializer<'a>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_bytes(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl<'a> Visitor<'a> for KeyVisitor {
+    type Value = Key<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_borrowed_str<E: Error>(self, name: &'a str) -> Result<TextKey<'a>, E> {
-        Ok(TextKey(Cow::Borrowed(name)))
+    fn visit_borrowed_bytes<E: Error>(self, name: &'a [u8]) -> Result<Key<'a>, E> {
+        Ok(Key(Cow::Borrowed(name)))
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<TextKey<'a>, E> {
-        Ok(TextKey(Cow::Owned(name.to_owned())))
-    }
-}
-
-/// A name that may hold a lone surrogate, which text cannot.
-struct BytesKey<'a>(Cow<'a, [u8]>);
-
-impl<'a> Key<'a> for BytesKey<'a> {
-    fn is(&self, name: &str) -> bool {
-        *self.0 == *name.as_bytes()
+    fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<Key<'a>, E> {
+        Ok(Key(Cow::Owned(name.to_owned())))
     }
 }
 
-impl<'a> Deserialize<'a> for BytesKey<'a> {
-    fn deserialize<D: Deserializer<'a>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_bytes(BytesKeyVisitor)
-    }
-}
+struct PartVisitor<T>(PhantomData<T>);
 
-struct BytesKeyVisitor;
-
-impl<'a> Visitor<'a> for BytesKeyVisitor {
-    type Value = BytesKey<'a>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_bytes<E: Error>(self, name: &'a [u8]) -> Result<BytesKey<'a>, E> {
-        Ok(BytesKey(Cow::Borrowed(name)))
-    }
-
-    fn visit_bytes<E: Error>(self, name: &[u8]) -> Result<BytesKey<'a>, E> {
-        Ok(BytesKey(Cow::Owned(name.to_owned())))
-    }
-}
-
-struct PartVisitor<T, K>(PhantomData<(T, K)>);
-
-impl<'a, T: Part<'a>, K: Key<'a>> Visitor<'a> for PartVisitor<T, K> {
+impl<'a, T: Part<'a>> Visitor<'a> for PartVisitor<T> {
     type Value = Option<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,11 +108,11 @@ impl<'a, T: Part<'a>, K: Key<'a>> Visitor<'a> for PartVisitor<T, K> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, object: A) -> Result<Option<T>, A::Error> {
-        T::from_object::<K, A>(object)
+        T::from_object(object)
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, list: A) -> Result<Option<T>, A::Error> {
-        T::from_list::<K, A>(list)
+        T::from_list(list)
     }
 
     fn visit_unit<E>(self) -> Result<Option<T>, E> {
@@ -215,15 +158,15 @@ macro_rules! json_object {
         }
 
         impl<'a> $crate::wire::lenient_json::Part<'a> for $name<'a> {
-            fn from_object<K: $crate::wire::lenient_json::Key<'a>, A: serde::de::MapAccess<'a>>(
+            fn from_object<A: serde::de::MapAccess<'a>>(
                 mut object: A,
             ) -> Result<Option<Self>, A::Error> {
-                use $crate::wire::lenient_json::PartSeed;
+                use $crate::wire::lenient_json::{Key, ReadPart};
 
                 let mut fields = Self::default();
-                while let Some(key) = object.next_key::<K>()? {
-                    $(if key.is(json_object!(@name $field $($json_name)?)) {
-                        fields.$field = object.next_value_seed(PartSeed::<_, K>::NEW)?;
+                while let Some(Key(key)) = object.next_key()? {
+                    $(if *key == *json_object!(@name $field $($json_name)?).as_bytes() {
+                        ReadPart(fields.$field) = object.next_value()?;
                         continue;
                     })*
                     object.next_value::<serde::de::IgnoredAny>()?;

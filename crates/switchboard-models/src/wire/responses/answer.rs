@@ -9,7 +9,7 @@ use switchboard_core::{Item, ModelResponse};
 
 use super::input_sanitizer::mark_origin;
 use crate::wire::lenient_json::{
-    Key, Part, TokenDetails, bad, field, is_error, json_object, parse, text, usage, value_or_null,
+    Part, TokenDetails, bad, field, is_error, json_object, parse, text, usage, value_or_null,
 };
 use crate::wire::model_error::ModelError;
 use crate::wire::server_errors::{self, incomplete};
@@ -46,8 +46,8 @@ pub(super) enum Output<'a> {
 }
 
 impl<'a> Part<'a> for Output<'a> {
-    fn from_list<K: Key<'a>, A: SeqAccess<'a>>(list: A) -> Result<Option<Self>, A::Error> {
-        Ok(Part::from_list::<K, A>(list)?.map(Self::Items))
+    fn from_list<A: SeqAccess<'a>>(list: A) -> Result<Option<Self>, A::Error> {
+        Ok(Part::from_list(list)?.map(Self::Items))
     }
 
     fn from_other() -> Option<Self> {
