@@ -10,7 +10,7 @@ use switchboard_core::{Error, ErrorKind, Run, RunResult, Runner};
 use switchboard_teamfile::Context;
 
 use crate::conversation_store::ConversationStore;
-use crate::event_line::{EventLine, rounded};
+use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::EventSink;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
@@ -247,9 +247,11 @@ impl Conversation {
                 }
             };
             let Some(event) = event else { break };
+            // The events of the provider would double the output.
+            if is_raw(&event) {
+                continue;
+            }
             match &event.kind {
-                // The events of the provider would double the output.
-                EventKind::Raw { .. } => continue,
                 // Written below, once the conversation is stored.
                 EventKind::RunFinished { .. }
                 | EventKind::RunInterrupted { .. }

@@ -1,5 +1,6 @@
 //! Draws a conversation in a terminal: messages, handoffs, tool calls.
 
+mod inner_events;
 mod labels;
 pub(crate) mod spinner;
 pub(crate) mod style;
@@ -173,6 +174,7 @@ impl Screen {
                 self.tool_output(output, *failed)
             }
             EventKind::Handoff(handoff) => self.handoff(handoff),
+            EventKind::Inner { call_id, event, .. } => self.inner_event(call_id, event),
             EventKind::Guardrail { result, .. } => self.guardrail(result),
             EventKind::RunFinished {
                 output,
@@ -314,7 +316,14 @@ impl Screen {
     fn handoff(&mut self, handoff: &HandoffEvent) -> io::Result<()> {
         let (from, to) = (&handoff.from, one_line(&handoff.to));
         match handoff.status {
-            HandoffStatus::Taken => self.entry(from, BOLD, &format!("→ {to}"))?,
+            HandoffStatus::Taken | HandoffStatus::FannedOut => {
+                self.entry(from, BOLD, &format!("→ {to}"))?;
+            }
+            HandoffStatus::Failed => {
+                let failed = self.look.language.failed();
+                let reason = handoff.reason.as_deref().unwrap_or_default();
+                return self.entry(from, NOTICE, &format!("→ {to} {failed} {reason}"));
+            }
             HandoffStatus::Refused => {
                 let refused = self.look.language.refused(&to);
                 let reason = handoff.reason.as_deref().unwrap_or_default();

@@ -39,7 +39,7 @@ mod tool_guardrails;
 pub(crate) mod ways_back;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::OptionFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
@@ -60,9 +60,10 @@ use crate::run::resumption::Claim;
 use crate::run::turn::CallKey;
 use crate::run::{Run, Step, agent_keys};
 use crate::runner::{
-    RunConfig, RunProblem, RunResult, SharedLimits, Surroundings, blocked_output_text,
+    OuterBudgets, RequestInProgress, RunConfig, RunProblem, RunResult, SharedTurns, Surroundings,
+    blocked_output_text,
 };
-use crate::stream::channel::EventChannel;
+use crate::stream::event_sink::EventSink;
 use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::tool::OuterToolCall;
 use crate::trace::trace_handle::{OpenSpan, TraceEnd, TraceHandle};
@@ -81,6 +82,8 @@ pub(super) struct Driver<C> {
     added_usage: AddedUsage,
     /// The call that the run lies inside of, where it is inside one.
     outer: Option<Box<OuterCall>>,
+    /// The budgets that hold for runs inside the step in progress.
+    budgets_inside: Option<Arc<OuterBudgets>>,
     trace: TraceHandle,
     /// Set if the trace is that of a run or an application around this run.
     is_inside_trace: bool,
@@ -98,7 +101,7 @@ pub(super) struct Driver<C> {
     /// Items that a filter on model calls has left out of the request in progress, where the provider
     /// keeps the conversation.
     left_out: Option<Box<LeftOut>>,
-    events: Option<EventChannel>,
+    events: Option<EventSink>,
     /// The stored conversation, once it is loaded.
     conversation: Option<Box<AttachedConversation>>,
     lease: Option<Box<Lease>>,
@@ -115,8 +118,12 @@ pub(super) struct Driver<C> {
 /// The call that a run lies inside of.
 struct OuterCall {
     call: Arc<OuterToolCall>,
-    /// Limits that the run shares with those beside it.
-    limits: Option<Arc<SharedLimits>>,
+    /// The turns that the run shares with those beside it.
+    turns: Option<Arc<SharedTurns>>,
+    /// The budgets of the runs around this one.
+    budgets: Option<Arc<OuterBudgets>>,
+    /// The request to a model that has no response yet, as those budgets count it.
+    request: Mutex<Option<RequestInProgress>>,
 }
 
 /// Items that a filter on model calls has left out.
@@ -163,9 +170,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             root_span,
             added_usage,
             outer: outer.call.clone().map(|call| {
-                let limits = outer.limits.clone();
-                Box::new(OuterCall { call, limits })
+                Box::new(OuterCall {
+                    call,
+                    turns: outer.turns.clone(),
+                    budgets: outer.budgets.clone(),
+                    request: Mutex::default(),
+                })
             }),
+            budgets_inside: None,
             config,
             context,
             is_traced: false,
@@ -175,19 +187,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             trace_end: TraceEnd::default(),
             offer: None,
             left_out: None,
-            events: None,
+            events: outer.events.clone(),
             conversation: None,
             lease: None,
-            held: HeldEvents::default(),
+            held: match &outer.events {
+                Some(_) => HeldEvents::of_stream(),
+                None => HeldEvents::default(),
+            },
             reported: None,
             claim: None,
         }
     }
 
-    /// Sends the events of the run to a channel, which is returned.
-    pub(super) fn open_channel(&mut self) -> EventChannel {
+    /// Sends the events of the run to a stream.
+    pub(super) fn send_events_to(&mut self, events: EventSink) {
         self.held = HeldEvents::of_stream();
-        self.events.insert(EventChannel::default()).clone()
+        self.events = Some(events);
     }
 
     /// The run, to be changed by the machine.
@@ -282,11 +297,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.run.approvals.is_some() && !matches!(self.run.step(), Step::AwaitDecision) {
             Box::pin(self.leave_wait()).await?;
         }
+        let clock = self.has_budgets().then(|| self.start_clock());
         let outcome = match self.run.step() {
             Step::CallModel | Step::Conclude(_) if self.has_edges() => {
                 Box::pin(self.step_with_edges()).await
             }
-            Step::CallModel if self.config.budgets.is_some() => {
+            Step::CallModel if self.has_budgets() => {
                 Box::pin(self.call_model_within_budgets()).await
             }
             Step::CallModel => self.call_model().await,
@@ -299,6 +315,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Step::Conclude(_) => self.conclude().await,
             Step::Done(_) | Step::AwaitDecision => Ok(()),
         };
+        if let Some(clock) = clock {
+            self.stop_clock(clock);
+        }
         if self.run.approvals.is_some() {
             self.end_wait(outcome.is_ok());
         }
@@ -358,11 +377,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         RunContext::with_usage(self.context.clone(), usage, self.added_usage.clone())
             .inside(self.outer.as_ref().map(|outer| outer.call.clone()))
             .with_received(self.run.received.clone())
-    }
-
-    /// Limits that the run shares with those beside it.
-    fn limits(&self) -> Option<&Arc<SharedLimits>> {
-        self.outer.as_ref()?.limits.as_ref()
     }
 
     /// The place of the calls of the current turn.

@@ -131,6 +131,8 @@ pub struct ModelRequest {
     pub server: Option<ServerState>,
     /// The counter of the run's usage, which also knows the run's conversation.
     pub(crate) added: AddedUsage,
+    /// The agent that the one that asks has the conversation from.
+    pub(crate) from: Option<Arc<str>>,
     /// The number of times that the run has sent it before.
     pub(crate) earlier_attempts: u32,
 }
@@ -162,6 +164,7 @@ impl ModelRequest {
             knowledge: Arc::default(),
             server: None,
             added: AddedUsage::default(),
+            from: None,
             earlier_attempts: 0,
         }
     }
@@ -177,6 +180,7 @@ impl ModelRequest {
     pub fn add_usage(&self, usage: Usage) {
         self.added.add_request(RequestUsage {
             agent: self.agent.clone(),
+            from: self.from.clone(),
             model: None,
             usage,
         });

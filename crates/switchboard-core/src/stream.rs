@@ -2,6 +2,7 @@
 
 pub(crate) mod channel;
 mod event;
+pub(crate) mod event_sink;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,6 +21,7 @@ use crate::error::Error;
 use crate::run::Run;
 use crate::runner::RunResult;
 use channel::EventChannel;
+use event_sink::EventSink;
 
 /// A run in progress as a stream of events; see [`Runner::stream`](crate::Runner::stream).
 ///
@@ -53,7 +55,8 @@ pub struct RunStream<C = ()> {
 impl<C: Send + Sync + 'static> RunStream<C> {
     /// Drives a run as a stream of events.
     pub(crate) fn new(mut driver: Driver<C>) -> Self {
-        let channel = driver.open_channel();
+        let channel = EventChannel::default();
+        driver.send_events_to(EventSink::new(channel.clone()));
         let stop = channel.clone();
         let run = async move {
             let outcome = {

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use switchboard_core::{EventKind, StreamEvent};
+use switchboard_core::StreamEvent;
 use switchboard_realtime::voice::{
     VoiceError, VoiceEvent, VoiceEventKind, VoiceHandle, VoicePipeline, VoiceSession,
 };
@@ -23,7 +23,7 @@ use crate::approvals::{Approvals, Output};
 use crate::args;
 use crate::conversation::Conversation;
 use crate::embedded_teams;
-use crate::event_line::{EventLine, rounded};
+use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::{EventSink, JsonLines};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
@@ -201,7 +201,7 @@ impl Talk<'_> {
     async fn take(&mut self, event: VoiceEvent) -> Result<bool, Failure> {
         match &event.kind {
             // The events of the provider would double the output.
-            VoiceEventKind::Run(run) if matches!(run.kind, EventKind::Raw { .. }) => {
+            VoiceEventKind::Run(run) if is_raw(run) => {
                 return Ok(true);
             }
             VoiceEventKind::Run(run) => {

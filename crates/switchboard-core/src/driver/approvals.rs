@@ -16,7 +16,7 @@ use crate::run::approvals::{Approval, CallApproval, HostedRequest, tool_kind};
 use crate::run::tool_results::{RanTool, ToolEnds};
 use crate::run::turn::{HandoffCall, ToolCall};
 use crate::run::{Step, resumption};
-use crate::runner::{ApprovalGuardrails, AtBudget, ResumeChecks};
+use crate::runner::{ApprovalGuardrails, ResumeChecks};
 use crate::schema::fingerprint;
 use crate::tool::{NotApproved, Tool, ToolError};
 use crate::trace::trace_handle::OpenSpan;
@@ -336,12 +336,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run.next_turn(self.config.max_turns)?;
         // Another agent, which a handoff leads to, has budgets of its own.
         let stays = self.handoff_calls().is_empty();
-        match &self.config.budgets {
-            Some(budgets) if stays && budgets.at_limit == AtBudget::Fail => {
-                self.check_budgets(budgets)
-            }
-            _ => Ok(()),
-        }
+        if stays { self.check_budgets() } else { Ok(()) }
     }
 
     /// Checks input that was added while the run waited, with the input guardrails of the current agent.

@@ -24,9 +24,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         match self.run.step() {
-            Step::CallModel if self.config.budgets.is_some() => {
-                self.call_model_within_budgets().await
-            }
+            Step::CallModel if self.has_budgets() => self.call_model_within_budgets().await,
             Step::CallModel => self.call_model().await,
             _ => self.conclude().await,
         }
@@ -132,11 +130,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// Returns `true` if a budget is used up, or it cannot be known.
     fn has_used_up_budget(&mut self) -> bool {
-        let Some(budgets) = self.config.budgets.clone() else {
+        if !self.has_budgets() {
             return false;
-        };
+        }
         self.count_added_usage();
-        let used = self.requests_so_far();
-        !matches!(self.run.used_up_budget(&budgets, &used), Ok(None))
+        let holder = self.run.holder();
+        let mut ledgers = self.ledgers().into_iter();
+        ledgers.any(|ledger| !matches!(ledger.used_up(&holder), Ok(None)))
     }
 }

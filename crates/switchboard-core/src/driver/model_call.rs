@@ -76,10 +76,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// The number of the next turn, unless the limit is reached.
     fn take_turn(&self) -> Result<u32, Error> {
         let next = self.run.next_turn(self.config.max_turns)?;
-        if let Some(limits) = self.limits() {
-            limits.take_turn()?;
+        let outer = self.outer.as_ref();
+        if let Some(turns) = outer.and_then(|outer| outer.turns.as_ref()) {
+            turns.take()?;
         }
         Ok(next)
+    }
+
+    /// The usage of a response of the current agent's model.
+    pub(super) fn request_usage(&self, model: Arc<str>, usage: Usage) -> RequestUsage {
+        RequestUsage {
+            agent: Some(self.agent.name_arc().clone()),
+            from: self.run.last_edge().cloned(),
+            model: Some(model),
+            usage,
+        }
     }
 
     /// The model of the current agent: the run's, or its own.
@@ -351,6 +362,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             knowledge: self.agent.def.knowledge.clone(),
             server,
             added: self.added_usage.clone(),
+            from: self.run.last_edge().cloned(),
             earlier_attempts: 0,
         }
     }
@@ -525,11 +537,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             })?;
             // Counted at once: it was used, whatever follows from the response.
-            self.added_usage.add_request(RequestUsage {
-                agent: Some(self.agent.name_arc().clone()),
-                model: Some(model.shared_name()),
-                usage: response.usage,
-            });
+            let usage = self.request_usage(model.shared_name(), response.usage);
+            self.added_usage.add_request(usage);
+            self.end_request();
             let output = || is_traced.then(|| response.output.clone());
             update_span!(span, Generation.usage = response.usage);
             update_span!(span, Generation.output = output());

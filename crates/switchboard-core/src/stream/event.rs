@@ -53,6 +53,15 @@ impl StreamEvent {
             turn,
         }
     }
+
+    /// Returns `true` for a progress report, also of a tool in a run inside.
+    pub(crate) fn is_progress(&self) -> bool {
+        match &self.kind {
+            EventKind::ToolProgress { .. } => true,
+            EventKind::Inner { event, .. } => event.is_progress(),
+            _ => false,
+        }
+    }
 }
 
 /// The kinds of events.
@@ -237,6 +246,39 @@ pub enum EventKind {
     },
     /// A handoff that the model asked for was taken, refused or ignored.
     Handoff(HandoffEvent),
+    /// An event of a run inside this one: of an agent used as a tool, or of one that answers beside others; see
+    /// [`Runner::inner_events`](crate::Runner::inner_events). Such a run has events of all kinds, from
+    /// [`RunStarted`](Self::RunStarted) to its own last event.
+    ///
+    /// ```
+    /// use switchboard_core::stream::{EventKind, StreamEvent};
+    ///
+    /// /// The agents and calls that an event lies inside of, outermost first, and the event itself.
+    /// fn unfold(event: &StreamEvent) -> (Vec<(&str, &str)>, &StreamEvent) {
+    ///     match &event.kind {
+    ///         EventKind::Inner { call_id, event: inner, .. } => {
+    ///             let (mut path, innermost) = unfold(inner);
+    ///             path.insert(0, (&*event.agent, &**call_id));
+    ///             (path, innermost)
+    ///         }
+    ///         _ => (Vec::new(), event),
+    ///     }
+    /// }
+    /// # let json = r#"{"type":"inner","agent":"A","turn":1,"call_id":"c","tool":"ask",
+    /// #     "event":{"type":"turn_started","agent":"B","turn":1}}"#;
+    /// # let event: StreamEvent = serde_json::from_str(json).unwrap();
+    /// # let (path, innermost) = unfold(&event);
+    /// # assert_eq!((path, &*innermost.agent), (vec![("A", "c")], "B"));
+    /// ```
+    #[non_exhaustive]
+    Inner {
+        /// The identifier of the call, which tells runs side by side apart.
+        call_id: Arc<str>,
+        /// The tool's name, or that of the handoff's tool.
+        tool: Arc<str>,
+        /// The event, with the agent and the turn of the run inside.
+        event: Box<StreamEvent>,
+    },
     /// A guardrail has decided.
     #[non_exhaustive]
     Guardrail {
@@ -445,6 +487,7 @@ impl EventKind {
             Self::ToolProgress { .. } => "tool_progress",
             Self::ToolEnded { .. } => "tool_ended",
             Self::Handoff(_) => "handoff",
+            Self::Inner { .. } => "inner",
             Self::Guardrail { .. } => "guardrail",
             Self::RunFinished { .. } => "run_finished",
             Self::RunInterrupted { .. } => "run_interrupted",
