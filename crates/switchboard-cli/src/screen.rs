@@ -147,11 +147,8 @@ impl Screen {
                 item,
                 ..
             } => {
-                let call = item.item();
-                if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
-                    self.note_call(&call_id, &tool);
-                }
-                self.provider_call(agent, call)
+                self.note_item(item.item());
+                self.provider_call(agent, item.item())
             }
             EventKind::ToolStarted {
                 call_id,
@@ -274,6 +271,13 @@ impl Screen {
         };
         self.drawn_messages.push(message.text.trim().to_owned());
         writeln!(self.out, "{}", message.wrapper.finish())
+    }
+
+    /// Notes the name of a call's tool.
+    fn note_item(&mut self, call: &Item) {
+        if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
+            self.note_call(&call_id, &tool);
+        }
     }
 
     /// Draws the call of a tool that the provider runs. Function tools have events of their own.

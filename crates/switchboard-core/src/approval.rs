@@ -57,7 +57,8 @@ pub struct Interruption {
     pub call_id: Arc<str>,
     /// The arguments as the model wrote them.
     pub arguments: Arc<str>,
-    /// The calls of agents used as tools that it lies inside of, by their identifiers, outermost first.
+    /// The calls of agents used as tools, and of handoffs to agents that answer beside others, that it lies
+    /// inside of, by their identifiers, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Arc<str>>,
 }

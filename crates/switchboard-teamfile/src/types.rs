@@ -599,6 +599,9 @@ pub(crate) struct RunSpec {
     pub(crate) budget: Option<BudgetSpec>,
     /// The consequence of using up a budget of the run, an agent or a handoff. Without it, the run fails.
     pub(crate) at_budget: Option<AtBudgetSpec>,
+    /// If true, a request is not sent where its input alone, by an estimate, is more than the tokens or the cost
+    /// that are left.
+    pub(crate) estimate_input: bool,
 }
 
 /// Settings of conversations that are stored.

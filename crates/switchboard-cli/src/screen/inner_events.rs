@@ -7,7 +7,7 @@ use switchboard_core::stream::{EventKind, HandoffStatus, ItemEvent};
 
 use super::style::{DIM, NOTICE};
 use super::wrap::one_line;
-use super::{EventSink as _, Screen, arguments_text};
+use super::{Screen, arguments_text};
 
 impl Screen {
     /// Draws an event of an agent inside a call, as a line under what was drawn before.
@@ -26,10 +26,7 @@ impl Screen {
                 item,
                 ..
             } => {
-                let call = item.item();
-                if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
-                    self.note_call(&call_id, &tool);
-                }
+                self.note_item(item.item());
                 return Ok(());
             }
             EventKind::ToolStarted {

@@ -3,10 +3,9 @@
 use super::{Driver, configuration_error};
 use crate::callback::call;
 use crate::error::Error;
-use crate::guardrail::{GuardrailKind, InputMode};
+use crate::guardrail::InputMode;
 use crate::handoff::{EdgeDecision, Handoff};
 use crate::run::edges::FoundEdge;
-use crate::run::guardrail_results::InputChecks;
 use crate::run::{HandoffTrigger, Step};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -116,16 +115,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the input guardrails that would run beside the model which is not called.
     async fn check_input_without_model(&mut self) -> Result<(), Error> {
         let (results, failure) = self.ask_input_guardrails(InputMode::BesideModel).await;
-        let passed = self.check_trip(GuardrailKind::Input, &results).await;
-        let guardrails = &mut self.run_mut().guardrails;
-        guardrails.input.add(results);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        passed?;
-        guardrails.input.settle();
-        guardrails.input_checks = InputChecks::Passed;
-        Ok(())
+        self.take_input_checks(results, failure).await
     }
 
     /// Returns `true` if a budget is used up, or it cannot be known.

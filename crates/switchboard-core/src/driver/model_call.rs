@@ -13,7 +13,7 @@ use super::model_attempts::{FailedAttempts, StreamAttempt, TimeLimit};
 use super::{Driver, LeftOut, configuration_error};
 use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailKind, InputMode};
+use crate::guardrail::InputMode;
 use crate::handoff::handoff_prompt::naming_colleagues;
 use crate::items::{ItemKind, RunItem};
 use crate::model::{
@@ -476,15 +476,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Either::Right((response, checks)) => (checks.await, Some(response)),
             }
         };
-        let passed = self.check_trip(GuardrailKind::Input, &results).await;
-        let guardrails = &mut self.run_mut().guardrails;
-        guardrails.input.add(results);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        passed?;
-        guardrails.input.settle();
-        guardrails.input_checks = InputChecks::Passed;
+        self.take_input_checks(results, failure).await?;
         response.unwrap_or_else(|| Err(configuration_error("the model was not awaited")))
     }
 

@@ -21,6 +21,7 @@ use switchboard_core::{
 
 use crate::approvals::{Ran, decide_all};
 use crate::stored;
+use crate::stored_runs::assert_fits_schema;
 
 /// A model whose answers depend on the agent that asks, and that lets others run before it answers. Each response
 /// takes 10 tokens.
@@ -438,6 +439,7 @@ async fn the_time_of_an_agent_is_kept_over_its_calls_and_in_the_stored_run() {
     };
     let result = runner().run("Hi").await.unwrap();
     assert_eq!(result.status(), RunStatus::Interrupted);
+    assert_fits_schema(result.run());
     let mut run = stored(result.run());
     decide_all(&mut run, &Decision::approve());
     let result = runner().resume(run).await.unwrap();
