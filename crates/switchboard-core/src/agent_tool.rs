@@ -75,7 +75,8 @@ impl<C: Send + Sync + 'static> Agent<C> {
     /// Makes a tool of this agent. Unlike with a handoff, the calling agent gets the answer and keeps
     /// the conversation; this agent sees only the question.
     ///
-    /// It runs with the settings of the calling run, without its session, hooks and recovery. Agents
+    /// It runs with the settings of the calling run and within its budgets, without its session, hooks and
+    /// recovery. Agents
     /// that use each other as tools in a cycle fail at [`RunConfig::max_agent_depth`], and the model
     /// is told. If the final output is empty and no output guardrail has seen it, the answer is the
     /// last message or tool output that is not.
@@ -171,7 +172,8 @@ impl<C> AgentTool<C> {
         self.with(|builder| builder.failure_text(text))
     }
 
-    /// Ends the calling run when this agent fails, with the kind of the inner run's error.
+    /// Ends the calling run when this agent fails, with the kind of the inner run's error. When the calling
+    /// run is resumed, this agent goes on where it failed.
     pub fn fail_run(self) -> Self {
         self.with(ToolBuilder::fail_run)
     }
@@ -249,8 +251,8 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// Sets the settings of the agent's runs, instead of those of the calling run. The limit of turns,
-    /// the session and the hooks are set with the methods of their names.
+    /// Sets the settings of the agent's runs, instead of those of the calling run, whose budgets hold besides.
+    /// The limit of turns, the session and the hooks are set with the methods of their names.
     pub fn config(mut self, config: RunConfig<C>) -> Self {
         self.inner.config = Some(config);
         self

@@ -161,9 +161,9 @@ impl<C, S> Runner<C, S> {
     }
 
     /// Puts the runs inside a tool call of another run: their usage is counted there as well, its budgets
-    /// hold for them, and their spans lie under that of the call. A stream of that run shows their events, as
-    /// [`inner_events`](Self::inner_events) says, unless they are streamed themselves. Their code can read the call, see
-    /// [`RunContext::outer_call`](crate::RunContext::outer_call).
+    /// hold for them, and their spans lie under that of the call. If that run is streamed, its stream has
+    /// their events too ([`inner_events`](Self::inner_events)), unless they are streams themselves. Their
+    /// code can read the call, see [`RunContext::outer_call`](crate::RunContext::outer_call).
     ///
     /// ```
     /// use switchboard_core::{Agent, Runner, Tool, tool};

@@ -8,12 +8,14 @@ mod command_line;
 mod conversations;
 mod encrypted_sessions;
 mod files;
+mod inner_events;
 mod io_errors;
 mod models;
 mod people;
 #[cfg(unix)]
 mod production;
 mod recordings;
+mod resuming;
 mod routing;
 mod run;
 mod sessions;

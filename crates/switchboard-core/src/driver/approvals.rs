@@ -213,7 +213,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(known) => *known,
             None => {
                 let context = || self.handoff_context(target, call);
-                let arguments = readable_arguments(&call.call);
+                // The payload that the next agent would get.
+                let arguments = match self.run.redirected_payload() {
+                    Some(payload) => Some(payload.clone()),
+                    None => readable_arguments(&call.call),
+                };
                 let needed = handoff.approval().applies(context, arguments, &call.tool);
                 let is_needed = self.trace.within(self.parent_span(), needed).await;
                 let to = self.run.handoff_target(call);
