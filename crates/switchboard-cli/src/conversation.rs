@@ -122,10 +122,23 @@ impl Conversation {
 
     /// Checks that the team can go on with the stored conversation.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
+        self.check_with_help(run_error::help).await
+    }
+
+    /// Checks that the team can go on with the run that waits in the stored conversation.
+    pub(crate) async fn check_waiting(&self) -> Result<(), Failure> {
+        self.check_with_help(|_error| Some(run_error::CHANGED_TEAM_HELP))
+            .await
+    }
+
+    async fn check_with_help(
+        &self,
+        help: impl FnOnce(&Error) -> Option<&'static str>,
+    ) -> Result<(), Failure> {
         let checked = self.runner().check_conversation().await;
         checked.map_err(|error| Failure::Message {
             exit: run_error::exit(&error),
-            help: run_error::help(&error).map(ToOwned::to_owned),
+            help: help(&error).map(ToOwned::to_owned),
             message: error.to_string(),
         })
     }
@@ -208,10 +221,16 @@ impl Conversation {
             }
         }
         let stream = self.runner().resume_stream(run);
-        let stream = stream.map_err(|error| Failure::Message {
-            exit: run_error::exit(&error),
-            message: error.to_string(),
-            help: run_error::help(&error).map(str::to_owned),
+        let stream = stream.map_err(|error| {
+            let changed = run_error::changed_team(&error);
+            Failure::Message {
+                exit: run_error::exit(&error),
+                help: match changed {
+                    Some(_) => Some(run_error::CHANGED_TEAM_HELP.to_owned()),
+                    None => run_error::help(&error).map(str::to_owned),
+                },
+                message: changed.unwrap_or_else(|| error.to_string()),
+            }
         })?;
         self.drive(stream, sink, signals).await
     }

@@ -1,6 +1,7 @@
 //! The exit code and the advice for a run that failed.
 
 use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
+use switchboard_core::run::{StateProblemKind, StateProblems};
 use switchboard_core::{Error, ErrorKind};
 use switchboard_models::{ModelError, ModelErrorKind};
 
@@ -49,6 +50,33 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
         ErrorKind::Session => session_help(error),
         _ => return None,
     })
+}
+
+/// Advice on a run that waits and cannot go on with the team file.
+pub(crate) const CHANGED_TEAM_HELP: &str = "resume it with the team file as it was, or send a message with \
+    `switchboard run`, which ends the wait";
+
+/// The message for a run that waits and cannot go on with the team file; `None` for another error.
+pub(crate) fn changed_team(error: &Error) -> Option<String> {
+    let problems = error.cause()?.downcast_ref::<StateProblems>()?;
+    let problems = problems.problems().iter().map(|problem| {
+        let agent = &problem.agent;
+        let tool = problem.tool.as_deref().unwrap_or_default();
+        match problem.kind {
+            StateProblemKind::UnknownAgent | StateProblemKind::UnknownTarget => {
+                format!("the run waits with the agent \"{agent}\", which cannot be reached any more")
+            }
+            StateProblemKind::OtherSchema => format!(
+                "\"{tool}\" of \"{agent}\" takes other arguments now than when a person was asked about \
+                 its call"
+            ),
+            StateProblemKind::NoAgentTool => {
+                format!("the tool \"{tool}\" of \"{agent}\" asks no agent any more")
+            }
+            _ => format!("the call of \"{tool}\" waits, and \"{agent}\" has it no more"),
+        }
+    });
+    Some(problems.collect::<Vec<_>>().join("; "))
 }
 
 fn session_help(error: &Error) -> &'static str {

@@ -38,6 +38,7 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
             "send a message with `switchboard run`, or check the name of the session",
         ));
     }
+    conversation.check_waiting().await?;
     let mut signals = Signals::listen()?;
     let mut sink: Box<dyn EventSink> = if args.json {
         Box::new(JsonLines(io::stdout()))

@@ -59,18 +59,21 @@ fn assert_refused(file: &str, words: &[&str]) {
 #[test]
 fn another_team_is_refused_and_the_run_waits_on() {
     let other = "[agents.Shop]\ninstructions = \"Sell.\"\n";
-    assert_refused(other, &["tuesday"]);
+    assert_refused(other, &["Desk", "resume it with the team file as it was"]);
 }
 
 #[test]
 fn a_file_whose_tool_has_another_schema_or_is_gone_is_refused_with_its_name() {
-    let changed = paying().replace(
-        "amount = { type = \"number\" }",
-        "amount = { type = \"string\" }",
+    let number = "amount = { type = \"number\" }";
+    let bounded = "amount = { type = \"number\", maximum = 1000 }";
+    let words = "\"refund\" of \"Desk\" takes other arguments now than when a person was asked";
+    assert_refused(
+        &paying().replace(number, bounded),
+        &[words, "resume it with the team file as it was"],
     );
-    assert_refused(&changed, &["refund"]);
     let renamed = paying().replace("refund", "repay");
-    assert_refused(&renamed, &["refund"]);
+    let words = "the call of \"refund\" waits, and \"Desk\" has it no more";
+    assert_refused(&renamed, &[words]);
 }
 
 #[test]
