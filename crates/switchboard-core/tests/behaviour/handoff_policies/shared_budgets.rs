@@ -284,6 +284,28 @@ async fn a_run_that_waits_inside_and_is_restored_from_text_goes_on_with_what_is_
 }
 
 #[tokio::test]
+async fn a_run_whose_budget_was_used_up_inside_goes_on_there_with_a_larger_one() {
+    for turns in 0..ALL {
+        let model = Office::default();
+        let ran = Ran::default();
+        let ask = expert(&ran, false).as_tool("ask_expert").fail_run();
+        let desk: Agent = Agent::new("Desk").tool(ask);
+        let runner = Runner::new(&desk).model(model.clone());
+        let small = runner.clone().budgets(run_turns(turns as u32));
+        let error = small.run("Hi").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Budget);
+        let large = runner.budgets(run_turns(2 * ALL as u32));
+        let result = large.resume(stored(error.run().unwrap())).await.unwrap();
+        assert_eq!(result.final_text(), "Desk is done.");
+        let mut effects = ran.take();
+        let count = effects.len();
+        effects.sort();
+        effects.dedup();
+        assert_eq!(effects.len(), count, "{effects:?} after {turns}");
+    }
+}
+
+#[tokio::test]
 async fn agents_side_by_side_share_the_budgets_with_the_agents_that_they_ask() {
     let lines = |answers: Vec<BranchAnswer>| {
         let answers = answers.iter().map(|made| made.text().into_owned());
