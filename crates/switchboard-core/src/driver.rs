@@ -21,6 +21,7 @@ mod compaction;
 mod conversation;
 mod conversation_team;
 mod edges;
+mod events;
 mod fan_out;
 mod guardrails;
 mod handoff;
@@ -30,6 +31,7 @@ mod held_events;
 mod hooks;
 mod model_attempts;
 mod model_call;
+mod model_stream;
 mod people;
 mod session;
 mod spans;
@@ -38,11 +40,9 @@ mod tool_failures;
 mod tool_guardrails;
 pub(crate) mod ways_back;
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::OptionFuture;
-use futures_util::{FutureExt as _, TryFutureExt as _};
+use futures_util::TryFutureExt as _;
 use rustc_hash::FxHashSet;
 
 use self::conversation::{AttachedConversation, Lease};
@@ -52,19 +52,18 @@ use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
-use crate::items::{Item, RunItem};
+use crate::items::Item;
 use crate::model::{AddedUsage, CacheGroup};
 use crate::offered_tools::Offer;
 use crate::run::model_response::{EmptyOutput, ResponseRules};
 use crate::run::resumption::Claim;
 use crate::run::turn::CallKey;
-use crate::run::{Run, Step, agent_keys};
+use crate::run::{Run, Step};
 use crate::runner::{
     OuterBudgets, RequestInProgress, RunConfig, RunProblem, RunResult, SharedTurns, Surroundings,
     blocked_output_text,
 };
 use crate::stream::event_sink::EventSink;
-use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
 use crate::tool::OuterToolCall;
 use crate::trace::trace_handle::{OpenSpan, TraceEnd, TraceHandle};
 use crate::trace::{SpanId, Tracing};
@@ -435,129 +434,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 _ => EmptyOutput::AskAgain,
             },
         }
-    }
-
-    /// Sends an event to the stream, and waits until it is taken. The event is made and queued at once,
-    /// so that the futures that wait for it stay small.
-    fn emit<K: FnOnce() -> EventKind>(
-        &self,
-        kind: K,
-    ) -> impl Future<Output = ()> + Send + use<'_, C, K> {
-        self.emit_for(self.agent.name_arc(), kind)
-    }
-
-    /// Sends an event of an agent that may not have the conversation any more.
-    fn emit_for<'a, K: FnOnce() -> EventKind>(
-        &'a self,
-        agent: &Arc<str>,
-        kind: K,
-    ) -> impl Future<Output = ()> + Send + use<'a, C, K> {
-        let sent: OptionFuture<_> = self
-            .events
-            .as_ref()
-            .and_then(|events| {
-                let event = Box::new(StreamEvent::new(kind(), agent.clone(), self.turn));
-                let event = self.held.hold(event)?;
-                Some(events.send(event, &self.run))
-            })
-            .into();
-        sent.map(drop)
-    }
-
-    async fn report_start(&self) {
-        self.emit(|| EventKind::RunStarted {
-            version: STREAM_VERSION,
-            agents: agent_keys::names(&self.start),
-            // What guardrails may refuse is not shown before they have passed it.
-            input: match self.run.turns() {
-                0 if !self.holds_input_back() && self.run.wait_id().is_none() => {
-                    self.run.input().last_words().map(Cow::into_owned)
-                }
-                _ => None,
-            },
-        })
-        .await;
-        self.report_agent().await;
-        let attached = self.conversation.as_ref();
-        if let Some(reason) = attached.and_then(|attached| attached.failed_compaction.clone()) {
-            Box::pin(self.emit(|| EventKind::CompactionFailed { reason })).await;
-        }
-    }
-
-    async fn report_agent(&self) {
-        let model = || self.model().map(|model| model.shared_name());
-        self.emit(|| EventKind::AgentUpdated {
-            model: model().unwrap_or_default(),
-        })
-        .await;
-    }
-
-    /// Sends the last event of the stream.
-    pub(super) async fn report_end(&mut self, outcome: &Result<(), Error>) {
-        if self.events.is_none() {
-            return;
-        }
-        self.count_added_usage();
-        let (turns, usage) = (self.run.turns(), *self.run.usage());
-        let last = match (outcome, self.run.step()) {
-            (Err(error), _) => EventKind::RunFailed {
-                error: error.kind(),
-                message: error.to_string(),
-                guardrail: error.guardrail().cloned(),
-                turns,
-                usage,
-            },
-            (Ok(()), Step::Done(output)) => EventKind::RunFinished {
-                output: output.to_value(),
-                turns,
-                usage,
-            },
-            (Ok(()), Step::AwaitDecision) => EventKind::RunInterrupted {
-                interruptions: self.run.interruptions(),
-                turns,
-                usage,
-            },
-            (Ok(()), _) => EventKind::RunStopped { turns, usage },
-        };
-        if let Some(events) = &self.events {
-            events.close();
-        }
-        self.emit(|| last).await;
-    }
-
-    /// Reports new items of the turn, each once.
-    async fn report_items(&mut self, items: &[RunItem]) {
-        for event in self.item_events(items) {
-            self.emit(|| event).await;
-        }
-    }
-
-    /// Reports the items that were recorded since the record had `start` of them, at the end of a
-    /// turn.
-    async fn report_recorded(&mut self, start: usize) {
-        for event in self.recorded_events(start) {
-            self.emit(|| event).await;
-        }
-    }
-
-    /// The events of items that listeners were not notified of.
-    fn item_events(&mut self, items: &[RunItem]) -> Vec<EventKind> {
-        if self.events.is_none() {
-            return Vec::new();
-        }
-        let reported = self.reported.get_or_insert_default();
-        let new = items.iter().filter(|item| reported.insert(item.key()));
-        new.filter_map(|item| EventKind::of_item(item.clone()))
-            .collect()
-    }
-
-    fn recorded_events(&mut self, start: usize) -> Vec<EventKind> {
-        if self.events.is_none() {
-            return Vec::new();
-        }
-        let events = self.item_events(&self.run.items_since(start));
-        self.reported = None;
-        events
     }
 }
 

@@ -2,7 +2,9 @@
 
 pub(crate) mod channel;
 mod event;
+mod event_json;
 pub(crate) mod event_sink;
+mod item_event;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -13,7 +15,8 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use futures_util::future::{Either, select};
 
-pub use event::{EventKind, HandoffEvent, HandoffStatus, ItemEvent, STREAM_VERSION, StreamEvent};
+pub use event::{EventKind, HandoffEvent, HandoffStatus, STREAM_VERSION, StreamEvent};
+pub use item_event::ItemEvent;
 
 use crate::callback::BoxFuture;
 use crate::driver::Driver;
