@@ -90,7 +90,7 @@ proptest! {
         state in any::<prop::sample::Index>(),
         edits in prop::collection::vec(changes(), 1..4),
     ) {
-        let mut state: Value = serde_json::from_str(state.get(&*STATES).as_str()).unwrap();
+        let mut state: Value = serde_json::from_str(state.get(&STATES).as_str()).unwrap();
         for (at, change) in edits {
             apply(&mut state, at, change);
         }
@@ -102,7 +102,7 @@ proptest! {
         state in any::<prop::sample::Index>(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, any::<u8>()), 1..6),
     ) {
-        let mut bytes = state.get(&*STATES).clone().into_bytes();
+        let mut bytes = state.get(&STATES).clone().into_bytes();
         for (at, change, byte) in edits {
             let at = at.index(bytes.len());
             match change {

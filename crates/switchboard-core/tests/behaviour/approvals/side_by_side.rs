@@ -36,8 +36,8 @@ fn runner(ran: &Ran) -> Runner {
     let expert: Agent = Agent::new("Expert").tool(ran.refund());
     let desk = |name: &str| Agent::new(name).tool(expert.as_tool("ask_expert"));
     let triage: Agent = Agent::new("Triage")
-        .handoff(&desk("North"))
-        .handoff(&desk("South"));
+        .handoff(desk("North"))
+        .handoff(desk("South"));
     let model = (0..20).fold(ScriptedModel::new(), |model, _| {
         model.respond_by(|request| Ok(answer(request)))
     });

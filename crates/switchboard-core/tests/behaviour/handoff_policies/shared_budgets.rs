@@ -315,8 +315,8 @@ async fn agents_side_by_side_share_the_budgets_with_the_agents_that_they_ask() {
     for turns in 1..=20 {
         let ran = Ran::default();
         let triage: Agent = Agent::new("Triage")
-            .handoff(&desk(&ran, false))
-            .handoff(&expert(&ran, false));
+            .handoff(desk(&ran, false))
+            .handoff(expert(&ran, false));
         let model = Office::default();
         let runner = Runner::new(&triage)
             .model(model.clone())
@@ -343,7 +343,7 @@ async fn the_budget_of_a_handoff_inside_agent_tools_counts_all_of_them() {
     let twice = ScriptedModel::new().reply(transfer()).reply(transfer());
     let expert: Agent = Agent::new("Expert")
         .model(twice)
-        .handoff(handoff(&clerk.model(model.clone())));
+        .handoff(handoff(clerk.model(model.clone())));
     let desk: Agent = Agent::new("Desk")
         .model(model.clone())
         .tool(expert.as_tool("ask_expert"));

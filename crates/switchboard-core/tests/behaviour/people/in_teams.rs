@@ -149,7 +149,7 @@ async fn a_person_answers_side_by_side_with_agents() {
     ];
     let triage: Agent = Agent::new("Triage")
         .model(ScriptedModel::new().reply(transfers))
-        .handoff(&Agent::person("Ann"))
+        .handoff(Agent::person("Ann"))
         .handoff(&law);
     let join = FanOut::joined(|answers: Vec<BranchAnswer>| {
         let texts = answers.iter().map(|made| made.text().into_owned());
