@@ -360,7 +360,7 @@ fn python() -> PathBuf {
 }
 
 #[tokio::test(flavor = "current_thread")]
-#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx"]
+#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx; ./test installs both"]
 async fn an_offline_conversation_is_spoken_and_understood() {
     use futures_util::StreamExt as _;
     use switchboard_realtime::voice::{SpeechRequest, TextToSpeech as _};
