@@ -119,6 +119,8 @@ pub struct RealtimeMachine {
     checks: BTreeMap<Ticket, OutputCheck>,
     /// The length of the audio of each message of the current response, in bytes.
     audio: BTreeMap<Arc<str>, u64>,
+    /// Messages that were cut to what was heard.
+    cut: BTreeSet<Arc<str>>,
     has_spoken: bool,
     /// The items that a store has got.
     stored: BTreeSet<Arc<str>>,
@@ -199,6 +201,7 @@ impl RealtimeMachine {
             spoken: BTreeMap::new(),
             checks: BTreeMap::new(),
             audio: BTreeMap::new(),
+            cut: BTreeSet::new(),
             has_spoken: false,
             stored: BTreeSet::new(),
             tasks: BTreeMap::new(),

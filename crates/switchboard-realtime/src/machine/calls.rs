@@ -1,13 +1,12 @@
 //! Calls of tools and handoffs, from their arrival to their output.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use switchboard_core::ErrorKind;
 use switchboard_core::approval::Decision;
 
-use super::agent_change::AgentChange;
+use super::agent_change::{AgentChange, OUTDATED_HANDOFF};
 use super::io::{
     CallFailure, CallRef, HandoffAnswer, Prepared, Task, TaskOutcome, Ticket, ToolAnswer,
 };
@@ -76,7 +75,8 @@ pub(super) enum Stage {
 /// A call that was answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CallRecord {
-    identity: u64,
+    name: Arc<str>,
+    arguments: Arc<str>,
     role: Option<Role>,
 }
 
@@ -144,7 +144,8 @@ impl Call {
 
     pub(super) fn to_record(&self) -> CallRecord {
         CallRecord {
-            identity: identity(&self.call),
+            name: self.call.name.clone(),
+            arguments: self.call.arguments.clone(),
             role: self.role,
         }
     }
@@ -156,15 +157,10 @@ impl Call {
 
 impl CallRecord {
     fn is_of(&self, call: &RealtimeToolCall, role: Option<Role>) -> bool {
-        self.identity == identity(call) && (role.is_none() || role == self.role)
+        self.name == call.name
+            && self.arguments == call.arguments
+            && (role.is_none() || role == self.role)
     }
-}
-
-/// A hash of the name and the arguments of a call.
-fn identity(call: &RealtimeToolCall) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&call.name, &call.arguments).hash(&mut hasher);
-    hasher.finish()
 }
 
 impl RealtimeMachine {
@@ -556,9 +552,7 @@ impl RealtimeMachine {
         }
         if role == Some(Role::Handoff) {
             if agent != self.current.agent {
-                let reason =
-                    "The handoff is not possible any more: another agent has the conversation.";
-                return self.refuse_handoff(out, call_id, reason.into());
+                return self.refuse_handoff(out, call_id, OUTDATED_HANDOFF.into());
             }
             return self.hand_off(out, call_id);
         }

@@ -108,6 +108,53 @@ async fn a_handoff_that_is_cut_off_ends_with_both_sides_at_the_same_agent() {
 }
 
 #[tokio::test]
+async fn a_handoff_that_the_server_has_refused_does_not_come_back_with_a_new_connection() {
+    let billing: RealtimeAgent = RealtimeAgent::new("Billing").instructions("You are Billing.");
+    let desk = RealtimeAgent::new("Desk")
+        .instructions("You are Desk.")
+        .handoff(&billing);
+    for is_cut_off_first in [false, true] {
+        let (server, mut peer, mut session) = connect(&desk).await;
+        take_updates(&peer).await;
+        peer.send(&response_created("r1"));
+        peer.send(&call_done("r1", "call_1", "transfer_to_billing"));
+        within(peer.next_frame_of("session.update")).await.unwrap();
+        let mut update = within(peer.next_frame_of("session.update")).await.unwrap();
+        if is_cut_off_first {
+            peer.break_off();
+            peer = within(server.connection()).await;
+            update = within(peer.next_frame_of("session.update")).await.unwrap();
+        }
+        assert_eq!(update["session"]["instructions"], "You are Billing.");
+        peer.send(&json!({"type": "error", "event_id": "e", "error": {
+            "type": "invalid_request_error", "message": "No such tool.", "event_id": update["event_id"],
+        }}));
+        event_where(&mut session, |event| match event {
+            RealtimeEvent::HandoffFailed { .. } => Some(()),
+            _ => None,
+        })
+        .await;
+        if is_cut_off_first {
+            // The new session has no settings yet.
+            let update = within(peer.next_frame_of("session.update")).await.unwrap();
+            assert_eq!(update["session"]["instructions"], "You are Desk.");
+        }
+        peer.close(1001, "too long");
+        let told = event_where(&mut session, |event| match event {
+            RealtimeEvent::Reconnecting { close, .. } => Some(close),
+            _ => None,
+        })
+        .await;
+        assert_eq!(told.map(|close| close.code), Some(1001));
+        let peer = within(server.connection()).await;
+        let opening = within(peer.next_frame()).await.unwrap();
+        assert_eq!(opening["session"]["instructions"], "You are Desk.");
+        assert_eq!(&*session.agent(), "Desk");
+        server.assert_valid();
+    }
+}
+
+#[tokio::test]
 async fn a_tool_that_outlives_its_connection_runs_once_and_its_output_arrives() {
     let runs = Arc::new(AtomicU32::new(0));
     let gate = Arc::new(Notify::new());
@@ -132,7 +179,7 @@ async fn a_tool_that_outlives_its_connection_runs_once_and_its_output_arrives() 
     .await;
     peer.break_off();
     event_where(&mut session, |event| match event {
-        RealtimeEvent::Reconnected => Some(()),
+        RealtimeEvent::Reconnected { .. } => Some(()),
         _ => None,
     })
     .await;
