@@ -6,6 +6,7 @@
 //! commands.
 
 mod agent_change;
+mod approvals;
 mod calls;
 mod guardrails;
 mod io;
@@ -25,7 +26,8 @@ pub use io::{
 };
 
 use self::agent_change::AgentChange;
-use self::calls::{Call, CallRecord, StandingDecision};
+use self::approvals::StandingDecision;
+use self::calls::{Call, CallRecord};
 use self::guardrails::{CheckedItem, OutputCheck};
 use crate::conversation::is_complete;
 use crate::error::RealtimeError;
