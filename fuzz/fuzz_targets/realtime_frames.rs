@@ -10,7 +10,7 @@ use switchboard_realtime::openai::{ProtocolOutput, RealtimeProtocol};
 
 /// Checks that nothing panics, that the official types accept every frame of the client, that no response is asked
 /// for twice at once, and that the state can be stored and read.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for policy in [
         RealtimeModelPolicy::production(),
