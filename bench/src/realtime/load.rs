@@ -32,14 +32,14 @@ pub(super) trait Caller: Send + 'static {
     fn talk(self, call: Call) -> impl Future<Output = Result<(), Failed>> + Send;
 }
 
-/// What a caller shares with the measurement.
+/// The parts of a call that its speaking and hearing share.
 pub(super) struct Call {
     pub(super) counts: Arc<Counts>,
     frame: Duration,
     is_over: Arc<AtomicBool>,
 }
 
-/// What all callers have seen.
+/// The counts of all callers.
 pub(super) struct Counts {
     pub(super) heard: Ages,
     sent: AtomicU64,

@@ -34,7 +34,7 @@ use crate::error::RealtimeError;
 use crate::event::{RealtimeEvent, SessionProblem};
 use crate::history::RealtimeHistory;
 use crate::items::RealtimeItem;
-use crate::model::{RealtimeInterrupt, RealtimeModelCommand, RealtimeModelError};
+use crate::model::{RealtimeInterrupt, RealtimeModelCommand, RealtimeModelError, RealtimeVoice};
 use crate::policy::RealtimePolicy;
 
 /// The settings of the machine.
@@ -256,6 +256,11 @@ impl RealtimeMachine {
     /// Returns `true` if the model has said something aloud, after which its voice cannot change.
     pub fn has_spoken(&self) -> bool {
         self.has_spoken
+    }
+
+    /// The voice of the session.
+    pub(crate) fn voice(&self) -> Option<&RealtimeVoice> {
+        self.current.settings.voice.as_ref()
     }
 
     /// Returns `false` while the session must not read from the model.
