@@ -25,6 +25,8 @@ use spinner::Spinner;
 use style::{BAD, BOLD, DIM, Look, NOTICE, USER};
 use wrap::{LineWrapper, one_line, wrapped};
 
+/// The name of the offline model in events.
+const OFFLINE_MODEL: &str = "offline";
 /// The number of characters that are drawn of a tool's arguments or output.
 const MAX_VALUE: usize = 400;
 /// The largest width of the column of names.
@@ -47,6 +49,9 @@ pub(crate) struct Screen {
     agents: Vec<Arc<str>>,
     /// The agent that has the conversation.
     agent: Arc<str>,
+    /// Set if its model is the offline one: its answers are then marked, so that nobody takes them for
+    /// those of a language model.
+    is_offline: bool,
     /// The time of the last `run_started`.
     run_started_at: f64,
     /// The message that is being drawn.
@@ -89,6 +94,7 @@ impl Screen {
             user_messages: UserMessages::Drawn,
             agents: Vec::new(),
             agent: Arc::default(),
+            is_offline: false,
             run_started_at: 0.0,
             message: None,
             drawn_messages: Vec::new(),
@@ -131,8 +137,9 @@ impl Screen {
                 let text = self.look.language.not_summarised(reason);
                 self.detail(NOTICE, &text)
             }
-            EventKind::AgentUpdated { .. } => {
+            EventKind::AgentUpdated { model, .. } => {
                 self.agent = agent.clone();
+                self.is_offline = **model == *OFFLINE_MODEL;
                 Ok(())
             }
             EventKind::TextDelta { item, text, .. } => self.text_delta(agent, item, text),
@@ -259,7 +266,16 @@ impl Screen {
             return Ok(());
         }
         self.drawn_messages.push(text.to_owned());
-        self.entry(agent, Style::new(), text)
+        self.entry(agent, Style::new(), &format!("{text}{}", self.signature()))
+    }
+
+    /// Returns the mark below a message that no language model wrote.
+    fn signature(&self) -> String {
+        if self.is_offline {
+            format!("\n\n{}", self.look.language.offline())
+        } else {
+            String::new()
+        }
     }
 
     fn is_drawn(&self, message: &str) -> bool {
@@ -271,7 +287,8 @@ impl Screen {
             return Ok(());
         };
         self.drawn_messages.push(message.text.trim().to_owned());
-        writeln!(self.out, "{}", message.wrapper.finish())
+        let signature = message.wrapper.push(&self.signature());
+        writeln!(self.out, "{signature}{}", message.wrapper.finish())
     }
 
     /// Draws the call of a tool that the provider runs. Function tools have events of their own.

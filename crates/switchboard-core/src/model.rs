@@ -246,6 +246,12 @@ pub struct HandoffSpec {
     pub strict: bool,
     /// The agent that would get the conversation.
     pub to: Arc<str>,
+    /// The payload's schema as it was given. In its strict form, which models over HTTP get, every
+    /// field is required; this one says which may be left out.
+    pub described_schema: Arc<RawValue>,
+    /// The knowledge of the agents that may get the conversation, by which a model without a language
+    /// model's understanding can tell what they are for. Models over HTTP do not get it.
+    pub knowledge: Arc<[Knowledge]>,
 }
 
 /// A response of a model.

@@ -143,8 +143,7 @@ fn pipeline(
     for (agent, voice) in voices {
         pipeline = pipeline.voice(agent, voice);
     }
-    // The mark of the offline model is for readers.
-    Ok(pipeline.pronounce(|words| (words != "(offline model)").then(|| words.to_owned())))
+    Ok(pipeline)
 }
 
 /// A spoken conversation.

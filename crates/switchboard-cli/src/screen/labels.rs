@@ -10,6 +10,11 @@ impl Language {
         self.choose("You", "用户")
     }
 
+    /// The mark below an answer of the offline model.
+    pub(super) fn offline(self) -> &'static str {
+        self.choose("(offline model)", "（离线模型）")
+    }
+
     /// The number of items that a handoff carried over.
     pub(super) fn carried(self, items: usize, of: usize) -> String {
         let noun = if of == 1 { "item" } else { "items" };

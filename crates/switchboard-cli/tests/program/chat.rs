@@ -26,8 +26,6 @@ You        My bill is wrong
 call       transfer_to_billing {}
 output     {\"assistant\": \"Billing\"}
 assistant  A second charge is reversed.
-
-           (offline model)
 Forgotten; a new conversation begins.
 Nothing has been said yet.
 "

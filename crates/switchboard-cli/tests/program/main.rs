@@ -10,6 +10,7 @@ mod encrypted_sessions;
 mod files;
 mod io_errors;
 mod models;
+mod offline_model;
 mod people;
 #[cfg(unix)]
 mod production;

@@ -91,7 +91,7 @@ fn a_file_is_answered_with_a_file_after_a_handoff() {
         (ran.code, &*ran.stdout, &*ran.stderr),
         (
             Some(0),
-            "You: My bill is wrong.\nTriage: → Billing\nBilling: A second charge is reversed. (offline model)\n",
+            "You: My bill is wrong.\nTriage: → Billing\nBilling: A second charge is reversed.\n",
             ""
         )
     );
