@@ -63,6 +63,11 @@ pub struct FromJavaScript;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/redaction.md")]
+pub struct RedactionGuide;
+
+/// The code of the guides is compiled and run.
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/production.md")]
 pub struct Production;
 

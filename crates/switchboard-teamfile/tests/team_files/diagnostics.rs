@@ -114,13 +114,41 @@ after_tools = "stop_on_first_toll"
         "there is no filter \"remove_tools\"",
         "there is no filter \"redact_pi\"",
         "did you mean \"redact_pii\"?",
-        "and as tables { redact = … }, { keep_last = … }",
+        "and as tables { redact_pii = … }, { redact = … }, { keep_last = … }",
         "a filter has no field \"keep_lst\"",
         "did you mean \"keep_last\"?",
         "\"keep_last\" must be at least 0",
         "an entry of \"filters\" must be text in quotes or a table, and this is a number",
         "there is no after_tools behavior \"stop_on_first_toll\"",
         "did you mean \"stop_on_first_tool\"?",
+    ] {
+        assert!(report.contains(part), "{part} is missing in\n{report}");
+    }
+}
+
+#[test]
+fn misspelt_classes_of_personal_data_are_reported_with_the_known_ones() {
+    let text = r#"
+[agents.A]
+handoffs = [{ to = "B", filters = [
+    { redact_pii = { only = ["cards", "iban"], without = ["phones"], placeholders = { emial = "x" } } },
+    { redact_pii = { onyl = ["card"] } },
+    { redact = { emails = true } },
+] }]
+[agents.B]
+"#;
+    let report = report(text);
+    for part in [
+        "there is no class of personal data \"cards\"",
+        "did you mean \"card\"?",
+        "there is no class of personal data \"phones\"",
+        "did you mean \"phone\"?",
+        "there are \"card\", \"iban\", \"ssn\", \"resident_id\", \"passport\", \"email\" and \"phone\"",
+        "has no field \"emial\"",
+        "did you mean \"email\"?",
+        "has no field \"onyl\"",
+        "did you mean \"only\"?",
+        "has no field \"emails\"",
     ] {
         assert!(report.contains(part), "{part} is missing in\n{report}");
     }
