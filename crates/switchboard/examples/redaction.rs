@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     for request in model.requests().iter() {
         let agent = request.agent.as_deref().unwrap_or_default();
-        let message = request.input.first().and_then(Item::text);
+        let message = request.input.iter().next().and_then(Item::text);
         println!("{agent} saw:\n  {}", message.unwrap_or_default());
     }
     println!("{}: {}", result.last_agent().name(), result.final_text());
