@@ -11,7 +11,9 @@ use std::ops::Index;
 use std::sync::Arc;
 
 pub use check::{Finding, FindingCode, Severity};
-pub use graph::Graph;
+pub use graph::{
+    AgentBox, EdgeLine, Graph, GraphAgent, GraphEdge, GraphEdgeKind, GraphLayout, LabelLine,
+};
 
 use connections::Connections;
 
