@@ -156,10 +156,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 fn budget_error(description: &str) -> Error {
     Error::new(
         ErrorKind::Budget,
-        format!(
-            "{description}; no model was asked. Resume the run in this error with a larger \
-             budget, or begin a new one"
-        ),
+        format!("{description}; no model was asked. The run can go on with a larger budget"),
     )
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use bytes_call::BytesCall;
+use connection_settings::display_url;
 pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
@@ -224,6 +225,7 @@ impl Client {
         call: &Call,
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
+        let error = error.with(|error| error.server = display_url(&call.url));
         let context = RetryContext {
             is_streamed: call.is_streamed,
             is_retried_by_run: call.settings.retry.is_some(),
@@ -322,20 +324,25 @@ impl Client {
     }
 
     /// Completes the error of a request and adds its usage to that of the run.
-    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest) -> BoxError {
+    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest, url: &Url) -> BoxError {
         if let Some(usage) = error.usage() {
             request.add_usage(usage);
         }
-        let error = error.with(|error| error.earlier_attempts = request.earlier_attempts());
+        let error = error.with(|error| {
+            error.earlier_attempts = request.earlier_attempts();
+            error.server = display_url(url);
+        });
         self.complete_error(error, &request_secrets(request)).into()
     }
 
-    /// Adds the server to an error and removes secrets from it.
+    /// Adds the server to an error that does not name it, and removes secrets from it.
     fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
-        error
-            .scrubbed(&self.0.secrets)
-            .scrubbed(secrets)
-            .with(|error| error.server = self.0.server.clone())
+        let error = error.with(|error| {
+            if error.server.is_empty() {
+                error.server = self.0.server.clone();
+            }
+        });
+        error.scrubbed(&self.0.secrets).scrubbed(secrets)
     }
 }
 
