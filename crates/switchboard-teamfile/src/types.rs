@@ -10,6 +10,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::file_refs::FileRef;
+
 pub(crate) use policies::{
     AnnouncedSpec, ApprovalGuardrailsSpec, AtBudgetSpec, AtLoopLimitSpec, BranchFailuresSpec,
     BudgetSpec, DeliverSpec, FanOutSpec, HandoffRuleSpec, LimitSpec, LoopsSpec, PolicySpec,
@@ -123,6 +125,19 @@ pub(crate) enum TextSpec {
 pub(crate) struct FileSpec {
     /// The path of the file.
     pub(crate) file: String,
+    /// Allows a file outside the folder of the team file: an absolute path, one with `..`, or a link that
+    /// leads out.
+    #[serde(default)]
+    pub(crate) outside: bool,
+}
+
+impl FileSpec {
+    pub(crate) fn reference(&self) -> FileRef<'_> {
+        FileRef {
+            name: &self.file,
+            is_outside_allowed: self.outside,
+        }
+    }
 }
 
 /// Knowledge of an agent.
@@ -438,6 +453,9 @@ pub(crate) struct CommandSpec {
 pub(crate) struct RecordsSpec {
     /// A JSON or TOML file: a table whose fields are the records.
     pub(crate) file: String,
+    /// Allows a file outside the folder of the team file.
+    #[serde(default)]
+    pub(crate) outside: bool,
     /// The argument that holds the name of a record.
     pub(crate) by: String,
 }
@@ -624,7 +642,7 @@ pub(crate) struct ConversationsSpec {
 }
 
 /// The agent that gets the next message of a conversation.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(rename = "active agent")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ActiveAgentSpec {

@@ -321,7 +321,7 @@ async fn models_are_created_from_the_file_and_the_environment() {
     assert!(
         wrong
             .to_string()
-            .starts_with("error[model]: there is no model \"nobody/x\""),
+            .starts_with("error[unknown-model]: there is no model \"nobody/x\""),
         "{wrong}"
     );
 }
