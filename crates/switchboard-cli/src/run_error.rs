@@ -83,6 +83,13 @@ fn model_help(error: &Error) -> Option<&'static str> {
             "check the key in the variable that the team file names, or try the team with --model \
              offline"
         }
+        ModelErrorKind::RateLimit if cause.is_out_of_quota() => {
+            "look at the plan and the bills of the account, or use another model (--model)"
+        }
+        ModelErrorKind::WebPage => {
+            "check the address and its path (--base-url, or base_url in the team file), or try the team \
+             with --model offline"
+        }
         ModelErrorKind::RateLimit => {
             "wait a little and try again, or look at your account's limits"
         }

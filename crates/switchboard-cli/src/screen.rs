@@ -1,6 +1,7 @@
 //! Draws a conversation in a terminal: messages, handoffs, tool calls.
 
 mod labels;
+mod markdown;
 pub(crate) mod spinner;
 pub(crate) mod style;
 pub(crate) mod wrap;
@@ -21,8 +22,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::event_line::EventLine;
 use crate::event_sink::EventSink;
+use crate::translate::translate;
+use markdown::MarkdownWrapper;
 use spinner::Spinner;
-use style::{BAD, BOLD, DIM, Look, NOTICE, USER};
+use style::{BAD, BOLD, Colours, DIM, Look, NOTICE, USER};
 use wrap::{LineWrapper, one_line, wrapped};
 
 /// The number of characters that are drawn of a tool's arguments or output.
@@ -73,8 +76,44 @@ pub(crate) enum UserMessages {
 /// A message that is drawn as its text arrives.
 struct StreamedMessage {
     id: Arc<str>,
-    wrapper: LineWrapper,
+    wrapper: TextWrapper,
     text: String,
+}
+
+/// Wraps the text of a message: as Markdown where it can be styled, and otherwise as it is.
+enum TextWrapper {
+    Plain(LineWrapper),
+    Markdown(MarkdownWrapper),
+}
+
+impl TextWrapper {
+    fn new(look: Look, indent: usize) -> Self {
+        match look.colours {
+            Colours::On => Self::Markdown(MarkdownWrapper::new(look.width, indent, indent)),
+            Colours::Off => Self::Plain(LineWrapper::new(look.width, indent, indent)),
+        }
+    }
+
+    fn push(&mut self, text: &str) -> String {
+        match self {
+            Self::Plain(wrapper) => wrapper.push(text),
+            Self::Markdown(wrapper) => wrapper.push(text),
+        }
+    }
+
+    fn finish(&mut self) -> String {
+        match self {
+            Self::Plain(wrapper) => wrapper.finish(),
+            Self::Markdown(wrapper) => wrapper.finish(),
+        }
+    }
+
+    fn resize(&mut self, width: Option<usize>) {
+        match self {
+            Self::Plain(wrapper) => wrapper.resize(width),
+            Self::Markdown(wrapper) => wrapper.resize(width),
+        }
+    }
 }
 
 impl Screen {
@@ -239,7 +278,7 @@ impl Screen {
             let indent = self.indent();
             self.message = Some(StreamedMessage {
                 id: id.clone(),
-                wrapper: LineWrapper::new(self.look.width, indent, indent),
+                wrapper: TextWrapper::new(self.look, indent),
                 text: String::new(),
             });
         }
@@ -259,7 +298,10 @@ impl Screen {
             return Ok(());
         }
         self.drawn_messages.push(text.to_owned());
-        self.entry(agent, Style::new(), text)
+        self.name(agent, self.style_of(agent))?;
+        let mut wrapper = TextWrapper::new(self.look, self.indent());
+        let shown = wrapper.push(text) + &wrapper.finish();
+        writeln!(self.out, "{shown}")
     }
 
     fn is_drawn(&self, message: &str) -> bool {
@@ -408,8 +450,9 @@ impl Screen {
     fn error(&mut self, message: &str) -> io::Result<()> {
         self.begin_line()?;
         self.out.flush()?;
-        let label = self.look.paint(BAD, "error:");
-        let message = wrapped(message, self.look.width, 7, 7);
+        let label = self.look.paint(BAD, self.look.language.error());
+        let message = translate(message, self.look.language);
+        let message = wrapped(&message, self.look.width, 7, 7);
         self.write_error(&format!("{label} {message}\n"))
     }
 
@@ -513,8 +556,10 @@ impl EventSink for Screen {
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let label = self.look.paint(BOLD, "  help:");
-        let help = wrapped(help, self.look.width, 8, 8);
+        let label = format!("  {}", self.look.language.help());
+        let label = self.look.paint(BOLD, &label);
+        let help = translate(help, self.look.language);
+        let help = wrapped(&help, self.look.width, 8, 8);
         self.write_error(&format!("{label} {help}\n"))
     }
 

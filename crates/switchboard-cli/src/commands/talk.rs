@@ -49,7 +49,7 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
     if args.offline && team_options.model.is_none() {
         team_options.model = Some("offline".to_owned());
     }
-    let team = LoadedTeam::load(&file, &team_options, &[])?;
+    let team = LoadedTeam::load_with_any_server(&file, &team_options, &[])?;
     let approvals = Approvals::new(&args.options.approve, &file, Output::new(args.json), look)?;
     let speech = if args.offline {
         Speech::offline(&args.voice, &team).await?

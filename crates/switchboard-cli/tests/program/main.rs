@@ -3,20 +3,28 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod approvals;
+mod cases;
 mod chat;
+mod chat_commands;
+mod checks;
 mod command_line;
 mod conversations;
 mod encrypted_sessions;
 mod files;
+mod graphs;
 mod io_errors;
+mod language;
 mod models;
+mod output_options;
 mod people;
 #[cfg(unix)]
 mod production;
+mod provider_errors;
 mod recordings;
 mod routing;
 mod run;
 mod sessions;
+mod sessions_command;
 mod support;
 mod talk;
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 mod approvals;
 mod chat;
 mod looks;
+mod markdown;
 mod stopping;
 
 use fake_provider::{FakeProvider, Reply};
