@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::{Serialize, Serializer};
@@ -110,7 +110,7 @@ pub struct Problems {
     /// The number of problems that were not kept.
     more: usize,
     source: Source,
-    labels: Labels,
+    labels: Arc<Labels>,
 }
 
 /// The words in front of problems and advice.
@@ -122,14 +122,14 @@ struct Labels {
     help: Cow<'static, str>,
 }
 
-impl Labels {
-    const ENGLISH: Self = Self {
+static ENGLISH: LazyLock<Arc<Labels>> = LazyLock::new(|| {
+    Arc::new(Labels {
         error: Cow::Borrowed("error"),
         warning: Cow::Borrowed("warning"),
         note: Cow::Borrowed("note"),
         help: Cow::Borrowed("help"),
-    };
-}
+    })
+});
 
 const MAX_PROBLEMS: usize = 200;
 
@@ -198,7 +198,7 @@ impl Problems {
             list: Vec::new(),
             more: 0,
             source,
-            labels: Labels::ENGLISH,
+            labels: Arc::clone(&ENGLISH),
         }
     }
 
@@ -215,12 +215,12 @@ impl Problems {
         let label = |label: &str| Cow::Owned(text(label));
         Self {
             list: self.list.iter().map(problem).collect(),
-            labels: Labels {
+            labels: Arc::new(Labels {
                 error: label("error"),
                 warning: label("warning"),
                 note: label("note"),
                 help: label("help"),
-            },
+            }),
             ..self.clone()
         }
     }

@@ -209,7 +209,7 @@ impl MarkdownWrapper {
             && (style == CODE
                 || !(self.previous.is_alphanumeric() && (is_underscore || next.is_ascii_digit())));
         let closes = style == CODE
-            || !self.previous.is_whitespace() && !(is_underscore && next.is_alphanumeric());
+            || !(self.previous.is_whitespace() || is_underscore && next.is_alphanumeric());
         if is_open && closes || !is_open && opens {
             self.set(self.styles ^ style, out);
         } else {

@@ -60,7 +60,7 @@ fn a_chat_that_cannot_be_saved_leaves_what_was_saved_before() {
     assert_eq!(failed, 2, "{}", ran.stdout);
     let replayed = folder.run(&["replay", "chat.jsonl"]);
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
-    assert!(replayed.stdout.starts_with("You     Hi\n"));
+    assert!(replayed.stdout.starts_with("You        Hi\n"));
     // No temporary file is left.
     let left = fs::read_dir(folder.path("")).unwrap();
     let left = left.map(|entry| entry.unwrap().file_name());
@@ -84,7 +84,7 @@ fn a_chat_continues_if_its_session_cannot_be_stored() {
     assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
     assert!(ran.stdout.contains("* Triage"), "{}", ran.stdout);
     let history = folder.run_with_input(&args, "/history\n");
-    assert!(history.stdout.starts_with("You        Hi\n"), "{history:?}");
+    assert!(history.stdout.starts_with("You     Hi\n"), "{history:?}");
 }
 
 #[cfg(unix)]

@@ -55,9 +55,11 @@ async fn an_answer_that_is_not_streamed_is_read_without_a_retry() {
         assert!(error.to_string().contains("5000"), "{error}");
 
         let script = Script::new([Reply::raw("<html>Welcome</html>", "text/html")]);
-        let error = failure(&script.model(protocol), true).await;
-        assert_eq!(error.kind(), ModelErrorKind::BadAnswer, "{error}");
+        let patient = model(&script.endpoint().retries(2), protocol);
+        let error = failure(&patient, true).await;
+        assert_eq!(error.kind(), ModelErrorKind::WebPage, "{error}");
         assert!(error.to_string().contains("text/html"), "{error}");
+        assert_eq!(script.requests().len(), 1, "{protocol:?}");
     }
 }
 

@@ -61,9 +61,8 @@ impl Observed {
     fn add(&mut self, event: &EventKind) {
         match event {
             EventKind::RunStarted { input, .. } => {
-                if !std::mem::take(&mut self.is_waiting) || input.is_some() {
-                    self.messages.push(input.clone());
-                }
+                let goes_on = std::mem::take(&mut self.is_waiting) && input.is_none();
+                self.messages.extend((!goes_on).then(|| input.clone()));
             }
             EventKind::RunInterrupted { .. } => self.is_waiting = true,
             EventKind::InputPassed { input, .. } => {
