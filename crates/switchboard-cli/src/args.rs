@@ -137,6 +137,26 @@ Examples:
   switchboard resume team.toml --session tuesday --hand-to Billing")]
     Resume(Resume),
 
+    /// Serve teams over HTTP, for clients of OpenAI's protocols and for programs of your own
+    ///
+    /// Settings come from --config, then from variables such as SWITCHBOARD_SERVE_PORT, then from the command line.
+    /// docs/service.md lists them all. SIGTERM ends the server in order; SIGHUP reads the keys again.
+    #[command(after_help = "\
+Examples:
+  switchboard serve team.toml --port 8080
+  switchboard serve support.toml sales.toml --store sqlite:conversations.db
+  switchboard serve team.toml --host 0.0.0.0 --keys keys.toml --set runs=200
+  switchboard serve team.toml --config serve.toml")]
+    Serve(Serve),
+
+    /// Make a key for a client of `serve`, and add its hash to a file of keys
+    #[command(after_help = "\
+Examples:
+  switchboard key keys.toml --tenant acme
+
+The key is printed once and stored nowhere. Limits are set in the file; docs/service.md has them.")]
+    Key(Key),
+
     /// Look a team file over
     #[command(after_help = "\
 Examples:
@@ -202,6 +222,52 @@ pub(crate) struct Demo {
     /// Print one event a line as JSON, for machines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `switchboard serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The team files
+    #[arg(required = true, value_name = "TEAM")]
+    pub(crate) teams: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) options: TeamOptions,
+
+    /// A file of settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The address to listen on; any but a loopback address needs --keys
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<String>,
+
+    /// The port; 0 is any free one
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+
+    /// The file of keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<String>,
+
+    /// The store of conversations: sqlite:PATH, postgres://..., redis://... or memory:
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// Set any setting; can be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// `switchboard key`.
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    /// The file of keys; it is made if it is not there
+    pub(crate) file: PathBuf,
+
+    /// The tenant whose conversations the key gives access to
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: String,
 }
 
 /// `switchboard init`.

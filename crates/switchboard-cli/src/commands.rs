@@ -10,6 +10,7 @@ mod replay;
 mod resume;
 mod run;
 mod schema;
+mod serve;
 mod talk;
 mod test;
 
@@ -35,6 +36,8 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Resume(args)) => block_on(resume::run(args, look)),
         Some(Command::Chat(args)) => block_on(chat::run(args, look)),
         Some(Command::Talk(args)) => block_on(talk::run(args, look)),
+        Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Key(args)) => serve::add_key(&args, out),
         Some(Command::Check(args)) => check::run(&args, look, out),
         Some(Command::Graph(args)) => graph::run(&args, &mut io::stdout()),
         Some(Command::Test(args)) => block_on(test::run(args, look)),

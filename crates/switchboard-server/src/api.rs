@@ -3,6 +3,7 @@
 mod conversations;
 mod events;
 mod openapi;
+mod requests;
 mod runs;
 mod teams;
 mod types;
@@ -29,10 +30,22 @@ pub(crate) fn routes() -> Router<Service> {
             "/api/conversations/{conversation}",
             get(conversations::show).delete(conversations::delete),
         )
-        .route("/api/conversations/{conversation}/fork", post(conversations::fork))
-        .route("/api/conversations/{conversation}/messages", post(conversations::send))
-        .route("/api/conversations/{conversation}/decisions", post(conversations::decide))
-        .route("/api/conversations/{conversation}/answers", post(conversations::answer))
+        .route(
+            "/api/conversations/{conversation}/fork",
+            post(conversations::fork),
+        )
+        .route(
+            "/api/conversations/{conversation}/messages",
+            post(conversations::send),
+        )
+        .route(
+            "/api/conversations/{conversation}/decisions",
+            post(conversations::decide),
+        )
+        .route(
+            "/api/conversations/{conversation}/answers",
+            post(conversations::answer),
+        )
         .route("/api/runs", get(runs::list))
         .route("/api/runs/{run}", get(runs::show))
         .route("/api/runs/{run}/events", get(runs::events))

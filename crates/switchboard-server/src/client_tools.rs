@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use switchboard_core::tool::{ToolOutput, tool};
 use switchboard_core::Tool;
 use switchboard_core::approval::Interruption;
+use switchboard_core::tool::{ToolOutput, tool};
 
 /// The description of a tool that the client runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,7 +76,8 @@ impl ClientTools {
                 .run_raw(&client_tool.parameters, move |ctx| {
                     let outputs = outputs.lock().unwrap_or_else(PoisonError::into_inner);
                     let output = outputs.get(ctx.call_id()).cloned();
-                    output.unwrap_or_else(|| ToolOutput::Text("The tool gave no output.".to_owned()))
+                    output
+                        .unwrap_or_else(|| ToolOutput::Text("The tool gave no output.".to_owned()))
                 })
         });
         tools.collect()

@@ -207,7 +207,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_goes_on_after_the_event_it_names() {
-        let log = Arc::new(EventLog::new(LogLimits { events: 10, bytes: 10_000, is_copied: false }));
+        let log = Arc::new(EventLog::new(LogLimits {
+            events: 10,
+            bytes: 10_000,
+            is_copied: false,
+        }));
         for text in ["a", "b", "c"] {
             log.push(event(text));
         }
@@ -219,7 +223,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_log_is_bounded_in_events_and_bytes_and_tells_of_what_it_dropped() {
-        let log = Arc::new(EventLog::new(LogLimits { events: 2, bytes: 10_000, is_copied: false }));
+        let log = Arc::new(EventLog::new(LogLimits {
+            events: 2,
+            bytes: 10_000,
+            is_copied: false,
+        }));
         for text in ["a", "b", "c"] {
             log.push(event(text));
         }
@@ -227,7 +235,11 @@ mod tests {
         assert_eq!(read_all(log.read_after(0)).await, ["from 2", "2", "3"]);
         assert_eq!(read_all(log.read_after(1)).await, ["2", "3"]);
 
-        let log = Arc::new(EventLog::new(LogLimits { events: 10, bytes: 1, is_copied: false }));
+        let log = Arc::new(EventLog::new(LogLimits {
+            events: 10,
+            bytes: 1,
+            is_copied: false,
+        }));
         log.push(event("a"));
         log.push(event("b"));
         log.close();

@@ -35,7 +35,8 @@ impl IntoResponse for ServiceError {
         let body = json!({"error": {
             "message": self.message(), "type": kind_name, "param": null, "code": kind.as_str(),
         }});
-        let status = StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, axum::Json(body)).into_response();
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_seconds() {
@@ -49,16 +50,24 @@ impl IntoResponse for ServiceError {
 }
 
 /// Gives each request an identifier, counts and logs it, and sets the headers that keep browsers safe.
-pub(crate) async fn observe(State(service): State<Service>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe(
+    State(service): State<Service>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let began = Instant::now();
-    let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
+    let given = request
+        .headers()
+        .get(&REQUEST_ID)
+        .and_then(|id| id.to_str().ok());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let given = given.filter(|id| {
-        !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.chars().all(is_plain)
-    });
+    let given =
+        given.filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.chars().all(is_plain));
     let id = match given {
         Some(id) => id.to_owned(),
-        None => random_id("req").map(|id| id.to_string()).unwrap_or_default(),
+        None => random_id("req")
+            .map(|id| id.to_string())
+            .unwrap_or_default(),
     };
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>();
@@ -68,8 +77,15 @@ pub(crate) async fn observe(State(service): State<Service>, mut request: Request
     }
     let mut response = next.run(request).await;
     let (status, time) = (response.status().as_u16(), began.elapsed());
-    let counted = if method_is_known(&method) { method.as_str() } else { "(other)" };
-    service.inner().metrics.request(counted, &route, status, time);
+    let counted = if method_is_known(&method) {
+        method.as_str()
+    } else {
+        "(other)"
+    };
+    service
+        .inner()
+        .metrics
+        .request(counted, &route, status, time);
     tracing::info!(
         request = id,
         method = counted,
@@ -87,12 +103,20 @@ pub(crate) async fn observe(State(service): State<Service>, mut request: Request
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ];
     for (name, value) in fixed {
         // A page of its own may set others.
-        headers.entry(name).or_insert(HeaderValue::from_static(value));
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     response
 }
@@ -111,13 +135,22 @@ fn method_is_known(method: &Method) -> bool {
 }
 
 /// Refuses requests from pages of other sites, those beyond the limits, and those without a valid key.
-pub(crate) async fn admit(State(service): State<Service>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn admit(
+    State(service): State<Service>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let inner = service.inner();
     let permit = inner.requests.clone().try_acquire_owned();
     let Ok(_permit) = permit else {
         inner.metrics.refused("requests");
-        let error = ServiceError::new(ServiceErrorKind::Unavailable, "too many requests are under way");
-        return error.retry_after(std::time::Duration::from_secs(1)).into_response();
+        let error = ServiceError::new(
+            ServiceErrorKind::Unavailable,
+            "too many requests are under way",
+        );
+        return error
+            .retry_after(std::time::Duration::from_secs(1))
+            .into_response();
     };
     match admitted(&service, request.method(), request.headers()) {
         Ok(caller) => {
@@ -131,7 +164,11 @@ pub(crate) async fn admit(State(service): State<Service>, mut request: Request, 
     }
 }
 
-fn admitted(service: &Service, method: &Method, headers: &HeaderMap) -> Result<Caller, ServiceError> {
+fn admitted(
+    service: &Service,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Caller, ServiceError> {
     check_host(service, headers)?;
     check_origin(method, headers)?;
     let Some(keys) = &service.inner().keys else {
@@ -163,7 +200,9 @@ fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError
     let Some(hosts) = &service.inner().hosts else {
         return Ok(());
     };
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
     let name = host.map(without_port).unwrap_or_default();
     if hosts.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(());
@@ -183,7 +222,9 @@ fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ServiceError
     }
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
     if authority.is_some() && authority == host {
         return Ok(());
     }
@@ -194,7 +235,9 @@ fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ServiceError
 /// The name of a host header, which may be an IPv6 address in brackets.
 fn without_port(host: &str) -> &str {
     match host.rfind(':') {
-        Some(at) if !host[at..].contains(']') && host[at + 1..].bytes().all(|b| b.is_ascii_digit()) => {
+        Some(at)
+            if !host[at..].contains(']') && host[at + 1..].bytes().all(|b| b.is_ascii_digit()) =>
+        {
             &host[..at]
         }
         _ => host,
@@ -206,7 +249,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ServiceError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed"))
+        caller.ok_or_else(|| {
+            ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed")
+        })
     }
 }
 
@@ -218,17 +263,25 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
 
     async fn from_request(request: Request, service: &Service) -> Result<Self, ServiceError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !media_type.eq_ignore_ascii_case("application/json") {
             let message = "the content type of the body must be application/json";
-            return Err(ServiceError::new(ServiceErrorKind::UnsupportedMediaType, message));
+            return Err(ServiceError::new(
+                ServiceErrorKind::UnsupportedMediaType,
+                message,
+            ));
         }
         let limits = &service.inner().limits;
         let body = axum::body::to_bytes(request.into_body(), limits.body_bytes);
         let body = tokio::time::timeout(limits.body_time, body).await;
         let body = body.map_err(|_| {
-            ServiceError::new(ServiceErrorKind::TimedOut, "the body did not arrive in time")
+            ServiceError::new(
+                ServiceErrorKind::TimedOut,
+                "the body did not arrive in time",
+            )
         })?;
         let body = body.map_err(|error| {
             let is_too_large = std::error::Error::source(&error)
@@ -242,7 +295,9 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
         })?;
         let parsed = serde_json::from_slice(&body);
         parsed.map(Self).map_err(|error| {
-            ServiceError::invalid(format!("the body is not what this endpoint expects: {error}"))
+            ServiceError::invalid(format!(
+                "the body is not what this endpoint expects: {error}"
+            ))
         })
     }
 }
@@ -253,7 +308,10 @@ pub(crate) struct PathOf<T>(pub(crate) T);
 impl<T: DeserializeOwned + Send> FromRequestParts<Service> for PathOf<T> {
     type Rejection = ServiceError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, ServiceError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Service,
+    ) -> Result<Self, ServiceError> {
         let path = Path::<T>::from_request_parts(parts, service).await;
         path.map(|Path(path)| Self(path))
             .map_err(|_| ServiceError::invalid("the path is not valid"))
@@ -266,7 +324,10 @@ pub(crate) struct QueryOf<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequestParts<Service> for QueryOf<T> {
     type Rejection = ServiceError;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, ServiceError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Service,
+    ) -> Result<Self, ServiceError> {
         let query = Query::<T>::from_request_parts(parts, service).await;
         query
             .map(|Query(query)| Self(query))

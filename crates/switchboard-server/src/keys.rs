@@ -164,11 +164,15 @@ impl Keys {
         let mut keys = HashMap::new();
         for entry in entries {
             let problem = |what: String| KeysError(format!("the key {:?}: {what}", entry.id));
-            let tenant = Tenant::named(&entry.tenant).map_err(|error| problem(error.to_string()))?;
+            let tenant =
+                Tenant::named(&entry.tenant).map_err(|error| problem(error.to_string()))?;
             let hash = KeyHash::parse(&entry.hash)
                 .ok_or_else(|| problem("its hash is not of the form v1.SALT.HMAC".to_owned()))?;
             let id: Arc<str> = entry.id.as_str().into();
-            let used = known.get(&id).map(|key| key.used.clone()).unwrap_or_default();
+            let used = known
+                .get(&id)
+                .map(|key| key.used.clone())
+                .unwrap_or_default();
             let key = Key {
                 tenant,
                 hash,
@@ -185,7 +189,9 @@ impl Keys {
 
     /// Finds the key that a client has sent. Its secret is compared in constant time.
     pub(crate) fn authenticate(&self, sent: &str) -> Option<Arc<Key>> {
-        let parts = sent.strip_prefix("sb_").and_then(|rest| rest.split_once('_'));
+        let parts = sent
+            .strip_prefix("sb_")
+            .and_then(|rest| rest.split_once('_'));
         let (id, secret) = parts.unwrap_or(("", sent));
         let keys = self.0.by_id.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.get(id).cloned();
@@ -370,7 +376,9 @@ impl Drop for RunPermit {
 
 /// The number of the day (UTC), and the time until the next.
 fn today() -> (u64, Duration) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let seconds = now.as_secs();
     (seconds / DAY, Duration::from_secs(DAY - seconds % DAY))
 }
@@ -436,8 +444,8 @@ fn hex(bytes: &[u8]) -> String {
 /// Makes a random identifier that nobody can guess, such as `run_5f0c…`.
 pub(crate) fn random_id(prefix: &str) -> Result<Arc<str>, ServiceError> {
     let bytes = random::<16>();
-    let bytes = bytes
-        .map_err(|error| ServiceError::new(ServiceErrorKind::Internal, error.to_string()))?;
+    let bytes =
+        bytes.map_err(|error| ServiceError::new(ServiceErrorKind::Internal, error.to_string()))?;
     Ok(format!("{prefix}_{}", hex(&bytes)).into())
 }
 
@@ -456,7 +464,15 @@ mod tests {
         let mut wrong = key.clone();
         wrong.pop();
         let other_secret = format!("sb_{}_{}", entry.id, &other[12..]);
-        for wrong in [&*wrong, &other, &other_secret, &format!("{key}0"), "", "sb_", &entry.hash] {
+        for wrong in [
+            &*wrong,
+            &other,
+            &other_secret,
+            &format!("{key}0"),
+            "",
+            "sb_",
+            &entry.hash,
+        ] {
             assert!(keys.authenticate(wrong).is_none(), "{wrong}");
         }
     }
@@ -475,7 +491,10 @@ mod tests {
 
         std::fs::write(&path, "[[keys]]\nid = 'x'\nten = 'a'\n").unwrap();
         let error = keys.reload().unwrap_err().to_string();
-        assert!(error.contains("keys.toml") && error.contains("ten"), "{error}");
+        assert!(
+            error.contains("keys.toml") && error.contains("ten"),
+            "{error}"
+        );
         assert!(keys.authenticate(&first).is_some());
     }
 
@@ -495,6 +514,12 @@ mod tests {
         let error = found.take_request().unwrap_err();
         assert_eq!(error.kind(), ServiceErrorKind::RateLimited);
         assert!((1..=30).contains(&error.retry_after_seconds().unwrap()));
-        assert!(found.take_run().unwrap_err().message().contains("10 tokens per day"));
+        assert!(
+            found
+                .take_run()
+                .unwrap_err()
+                .message()
+                .contains("10 tokens per day")
+        );
     }
 }

@@ -40,6 +40,7 @@ mod router;
 mod runs;
 mod server;
 mod service;
+mod settings;
 mod team;
 mod tenant;
 
@@ -48,5 +49,6 @@ pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
 pub use server::{RunningServer, ServeError, Server, Tls};
 pub use service::{Service, ServiceBuilder};
+pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};
 pub use team::{AgentInfo, ServedTeam};
 pub use tenant::{MAX_CONVERSATION_ID, Tenant};

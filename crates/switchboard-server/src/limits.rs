@@ -20,8 +20,10 @@ pub struct Limits {
     pub header_time: Duration,
     /// The time in which a request's body must arrive.
     pub body_time: Duration,
-    /// The time of a run. It is then stopped after its turn, and 30 seconds later at once.
+    /// The time of a run. It is then stopped after its turn.
     pub run_time: Duration,
+    /// The time that such a turn has to end. The run is then stopped at once.
+    pub stop_time: Duration,
     /// The time for which a client may read nothing while there is something to be sent.
     pub write_time: Duration,
     /// The time for which a message waits for other runs of its conversation.
@@ -49,6 +51,7 @@ impl Default for Limits {
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),
             run_time: Duration::from_secs(600),
+            stop_time: Duration::from_secs(30),
             write_time: Duration::from_secs(60),
             conversation_wait: Duration::from_secs(30),
             events: 20_000,

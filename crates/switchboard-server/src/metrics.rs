@@ -55,7 +55,9 @@ labels! {
 }
 
 fn histogram() -> Histogram {
-    Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0])
+    Histogram::new([
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+    ])
 }
 
 impl Metrics {
@@ -83,16 +85,52 @@ impl Metrics {
         registry.register("runs_running", "Runs under way", metrics.running.clone());
         registry.register("run_seconds", "Time of runs", metrics.run_seconds.clone());
         registry.register("turns", "Turns begun", metrics.turns.clone());
-        registry.register("handoffs", "Handoffs by edge and outcome", metrics.handoffs.clone());
-        registry.register("tool_calls", "Tool calls, by outcome", metrics.tools.clone());
-        registry.register("tool_seconds", "Time of tool calls", metrics.tool_seconds.clone());
+        registry.register(
+            "handoffs",
+            "Handoffs by edge and outcome",
+            metrics.handoffs.clone(),
+        );
+        registry.register(
+            "tool_calls",
+            "Tool calls, by outcome",
+            metrics.tools.clone(),
+        );
+        registry.register(
+            "tool_seconds",
+            "Time of tool calls",
+            metrics.tool_seconds.clone(),
+        );
         registry.register("tokens", "Tokens of models", metrics.tokens.clone());
-        registry.register("cost", "Cost of models, in the currency of the prices", metrics.cost.clone());
-        registry.register("model_retries", "Model requests sent again", metrics.retries.clone());
-        registry.register("run_errors", "Runs that failed, by kind of error", metrics.errors.clone());
-        registry.register("http_requests", "Requests by route and status", metrics.requests.clone());
-        registry.register("http_request_seconds", "Time until the head of a response", metrics.request_seconds.clone());
-        registry.register("refused", "Requests refused by a limit", metrics.refused.clone());
+        registry.register(
+            "cost",
+            "Cost of models, in the currency of the prices",
+            metrics.cost.clone(),
+        );
+        registry.register(
+            "model_retries",
+            "Model requests sent again",
+            metrics.retries.clone(),
+        );
+        registry.register(
+            "run_errors",
+            "Runs that failed, by kind of error",
+            metrics.errors.clone(),
+        );
+        registry.register(
+            "http_requests",
+            "Requests by route and status",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "http_request_seconds",
+            "Time until the head of a response",
+            metrics.request_seconds.clone(),
+        );
+        registry.register(
+            "refused",
+            "Requests refused by a limit",
+            metrics.refused.clone(),
+        );
         metrics
     }
 
@@ -110,7 +148,14 @@ impl Metrics {
     }
 
     /// Counts the end of a run.
-    pub(crate) fn run_ended(&self, team: &str, status: &str, time: Duration, usage: &Usage, cost: f64) {
+    pub(crate) fn run_ended(
+        &self,
+        team: &str,
+        status: &str,
+        time: Duration,
+        usage: &Usage,
+        cost: f64,
+    ) {
         let team = team.to_owned();
         self.running.dec();
         let labels = RunLabels {
@@ -119,7 +164,9 @@ impl Metrics {
         };
         self.runs.get_or_create(&labels).inc();
         let labels = TeamLabels { team: team.clone() };
-        self.run_seconds.get_or_create(&labels).observe(time.as_secs_f64());
+        self.run_seconds
+            .get_or_create(&labels)
+            .observe(time.as_secs_f64());
         let kinds = [
             ("input", usage.input_tokens),
             ("cached", usage.cached_tokens),
@@ -137,7 +184,12 @@ impl Metrics {
     }
 
     /// Counts an event of a run. Tools of clients are counted under one name.
-    pub(crate) fn observe(&self, team: &str, event: &StreamEvent, is_own_tool: impl FnOnce(&str) -> bool) {
+    pub(crate) fn observe(
+        &self,
+        team: &str,
+        event: &StreamEvent,
+        is_own_tool: impl FnOnce(&str) -> bool,
+    ) {
         let team = team.to_owned();
         match &event.kind {
             EventKind::TurnStarted { .. } => {
@@ -155,7 +207,12 @@ impl Metrics {
                 };
                 self.handoffs.get_or_create(&labels).inc();
             }
-            EventKind::ToolEnded { tool, failed, seconds, .. } => {
+            EventKind::ToolEnded {
+                tool,
+                failed,
+                seconds,
+                ..
+            } => {
                 let name = if is_own_tool(tool) { tool } else { "(other)" };
                 let labels = ToolLabels {
                     team: team.clone(),
@@ -163,7 +220,9 @@ impl Metrics {
                     status: (if *failed { "failed" } else { "ok" }).to_owned(),
                 };
                 self.tools.get_or_create(&labels).inc();
-                self.tool_seconds.get_or_create(&TeamLabels { team }).observe(*seconds);
+                self.tool_seconds
+                    .get_or_create(&TeamLabels { team })
+                    .observe(*seconds);
             }
             EventKind::RunFailed { error, .. } => {
                 let labels = ErrorLabels {
@@ -184,13 +243,19 @@ impl Metrics {
             status: status.to_string(),
         };
         self.requests.get_or_create(&labels).inc();
-        let labels = RouteLabels { route: route.to_owned() };
-        self.request_seconds.get_or_create(&labels).observe(time.as_secs_f64());
+        let labels = RouteLabels {
+            route: route.to_owned(),
+        };
+        self.request_seconds
+            .get_or_create(&labels)
+            .observe(time.as_secs_f64());
     }
 
     /// Counts a request that a limit has refused.
     pub(crate) fn refused(&self, reason: &str) {
-        let labels = ReasonLabels { reason: reason.to_owned() };
+        let labels = ReasonLabels {
+            reason: reason.to_owned(),
+        };
         self.refused.get_or_create(&labels).inc();
     }
 }

@@ -8,6 +8,7 @@ mod input;
 mod models;
 mod output;
 mod record;
+mod response_object;
 mod responses;
 mod settings;
 
@@ -26,9 +27,15 @@ pub(crate) fn routes() -> Router<Service> {
         .route("/v1/models/{*model}", get(models::show))
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/responses", post(responses::create))
-        .route("/v1/responses/{response}", get(responses::show).delete(responses::delete))
+        .route(
+            "/v1/responses/{response}",
+            get(responses::show).delete(responses::delete),
+        )
         .route("/v1/responses/{response}/cancel", post(responses::cancel))
-        .route("/v1/responses/{response}/input_items", get(responses::input_items))
+        .route(
+            "/v1/responses/{response}/input_items",
+            get(responses::input_items),
+        )
 }
 
 /// The team and the agent that a model's name stands for: `team`, or `team/agent`.

@@ -42,9 +42,14 @@ impl Service {
 
 /// Closes the connection after a refusal: the rest of the body is not worth reading.
 async fn close_refused_bodies(mut response: Response) -> Response {
-    if matches!(response.status(), StatusCode::PAYLOAD_TOO_LARGE | StatusCode::GATEWAY_TIMEOUT) {
+    if matches!(
+        response.status(),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::GATEWAY_TIMEOUT
+    ) {
         let close = axum::http::HeaderValue::from_static("close");
-        response.headers_mut().insert(axum::http::header::CONNECTION, close);
+        response
+            .headers_mut()
+            .insert(axum::http::header::CONNECTION, close);
     }
     response
 }

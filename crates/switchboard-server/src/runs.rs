@@ -45,6 +45,15 @@ pub(crate) struct RunRecord {
     end: Mutex<Option<End>>,
 }
 
+/// The outcome of adding a run.
+pub(crate) enum Insertion {
+    Done,
+    /// The tenant has begun a run with the same idempotency key before.
+    Known(Arc<RunRecord>),
+    /// Too many runs are under way.
+    Full,
+}
+
 /// The end of a run.
 #[derive(Debug)]
 pub(crate) struct End {
@@ -109,15 +118,26 @@ impl Runs {
         self.state().running
     }
 
-    /// Adds a run that is about to begin.
-    pub(crate) fn insert(&self, record: &Arc<RunRecord>) {
+    /// Adds a run that is about to begin, unless there are `limit` of them or one with its idempotency key.
+    pub(crate) fn insert(&self, record: &Arc<RunRecord>, limit: usize) -> Insertion {
         let mut state = self.state();
+        let key = record.idempotency_key.as_ref();
+        let key = key.map(|key| (record.tenant.clone(), key.clone()));
+        if let Some(key) = &key
+            && let Some(known) = state.by_key.get(key)
+            && let Some(known) = state.by_id.get(known)
+        {
+            return Insertion::Known(known.clone());
+        }
+        if state.running >= limit {
+            return Insertion::Full;
+        }
         state.running += 1;
-        if let Some(key) = &record.idempotency_key {
-            let key = (record.tenant.clone(), key.clone());
+        if let Some(key) = key {
             state.by_key.insert(key, record.id.clone());
         }
         state.by_id.insert(record.id.clone(), record.clone());
+        Insertion::Done
     }
 
     /// Notes the end of a run.
@@ -141,7 +161,11 @@ impl Runs {
 
     /// The run that the tenant has begun with this idempotency key.
     pub(crate) fn with_key(&self, tenant: &Tenant, key: &Arc<str>) -> Option<Arc<RunRecord>> {
-        let id = self.state().by_key.get(&(tenant.clone(), key.clone()))?.clone();
+        let id = self
+            .state()
+            .by_key
+            .get(&(tenant.clone(), key.clone()))?
+            .clone();
         self.get(tenant, &id)
     }
 

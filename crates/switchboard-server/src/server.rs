@@ -338,7 +338,11 @@ impl<T> TimedWrites<T> {
     }
 
     /// Passes the outcome of a write on, or an error if it has waited too long.
-    fn timed<R>(&mut self, outcome: Poll<io::Result<R>>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
+    fn timed<R>(
+        &mut self,
+        outcome: Poll<io::Result<R>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<R>> {
         if outcome.is_ready() {
             self.is_waiting = false;
             return outcome;

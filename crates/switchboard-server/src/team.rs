@@ -131,7 +131,11 @@ impl ServedTeam {
     }
 
     /// Prepares a run. Nothing happens before its future is polled.
-    pub(crate) fn prepare(&self, request: RunRequest, sink: EventSink) -> Result<PreparedRun, ServiceError> {
+    pub(crate) fn prepare(
+        &self,
+        request: RunRequest,
+        sink: EventSink,
+    ) -> Result<PreparedRun, ServiceError> {
         self.runs.prepare(&self.name, request, sink)
     }
 }
@@ -312,7 +316,11 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
         let info = |agent: &Agent<C>| AgentInfo {
             name: agent.name().to_owned(),
             description: agent.description().map(ToOwned::to_owned),
-            tools: agent.tools().iter().map(|tool| tool.name().to_owned()).collect(),
+            tools: agent
+                .tools()
+                .iter()
+                .map(|tool| tool.name().to_owned())
+                .collect(),
             handoffs: (agent.handoffs().iter())
                 .map(|handoff| handoff.agent_name().to_owned())
                 .collect(),
@@ -410,13 +418,18 @@ async fn drive<C: Send + Sync + 'static>(
             return RunEnd {
                 status: EndStatus::Failed(error.kind()),
                 usage: run.map(|run| *run.usage()).unwrap_or_default(),
-                request_usage: run.map(|run| run.request_usage().to_vec()).unwrap_or_default(),
+                request_usage: run
+                    .map(|run| run.request_usage().to_vec())
+                    .unwrap_or_default(),
             };
         }
     };
     let (usage, request_usage) = (*result.usage(), result.request_usage().to_vec());
     // The run itself stores whole turns only.
-    if let Err(error) = runner.store_stopped(result.run(), &incomplete_message).await {
+    if let Err(error) = runner
+        .store_stopped(result.run(), &incomplete_message)
+        .await
+    {
         let kind = EventKind::run_failed(ErrorKind::Session, error.to_string(), result.run());
         sink(StreamEvent::new(kind, agent, result.run().turns()));
         return RunEnd {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::ServiceError;
 
-/// The longest identifier of a conversation, in bytes.
+/// The longest identifier of a conversation, in characters.
 pub const MAX_CONVERSATION_ID: usize = 200;
 
 /// The owner of conversations and runs: nobody else sees them.
@@ -44,8 +44,8 @@ impl Tenant {
     pub(crate) fn stored_name(&self, id: &str) -> Result<Arc<str>, ServiceError> {
         let problem = if id.is_empty() {
             "it is empty"
-        } else if id.len() > MAX_CONVERSATION_ID {
-            "it is longer than 200 bytes"
+        } else if id.chars().count() > MAX_CONVERSATION_ID {
+            "it is longer than 200 characters"
         } else if id.contains('/') || id.chars().any(char::is_control) {
             "it has a \"/\" or a control character"
         } else if id.starts_with('~') {
@@ -104,7 +104,15 @@ mod tests {
     #[test]
     fn identifiers_that_would_lead_out_of_a_tenant_are_refused() {
         let tenant = Tenant::named("a").unwrap();
-        for id in ["", "../b", "b/c", "~response~r", "a\u{0}b", "a\nb", &"x".repeat(201)] {
+        for id in [
+            "",
+            "../b",
+            "b/c",
+            "~response~r",
+            "a\u{0}b",
+            "a\nb",
+            &"x".repeat(201),
+        ] {
             tenant.stored_name(id).unwrap_err();
         }
         for name in ["", "a/b", "a b", "~", "é", &"x".repeat(65)] {

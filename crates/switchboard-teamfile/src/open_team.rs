@@ -235,6 +235,11 @@ impl OpenTeam {
         &self.team
     }
 
+    /// The agents, shared with this team.
+    pub fn shared_team(&self) -> Arc<Team<Context>> {
+        self.team.clone()
+    }
+
     /// The agent that gets the conversation first.
     pub fn start(&self) -> &Agent<Context> {
         &self.start

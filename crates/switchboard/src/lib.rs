@@ -21,6 +21,9 @@ pub use switchboard_models as models;
 #[cfg(feature = "realtime")]
 #[doc(inline)]
 pub use switchboard_realtime as realtime;
+#[cfg(feature = "server")]
+#[doc(inline)]
+pub use switchboard_server as server;
 #[cfg(any(
     feature = "sqlite",
     feature = "postgres",
@@ -70,3 +73,8 @@ pub struct Production;
 #[cfg(all(doctest, feature = "realtime"))]
 #[doc = include_str!("../../../docs/realtime.md")]
 pub struct Realtime;
+
+/// The code of the guides is compiled and run.
+#[cfg(all(doctest, feature = "server"))]
+#[doc = include_str!("../../../docs/service.md")]
+pub struct ServiceGuide;

@@ -1,6 +1,10 @@
 //! Tests of the built program: its arguments, its output, its exit codes.
 
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a panic is the report"
+)]
 
 mod approvals;
 mod chat;
@@ -16,6 +20,7 @@ mod production;
 mod recordings;
 mod routing;
 mod run;
+mod serve;
 mod sessions;
 mod support;
 mod talk;

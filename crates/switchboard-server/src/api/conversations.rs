@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::types::{
-    AnswerBody, ConversationBody, ConversationList, DecisionsBody, EntryBody, ForkBody, FoundEntry,
-    ListParameters, MessageBody, SearchParameters, SearchResults,
+use super::requests::{
+    AnswerBody, DecisionsBody, ForkBody, ListParameters, MessageBody, SearchParameters,
 };
+use super::types::{ConversationBody, ConversationList, EntryBody, FoundEntry, SearchResults};
 use super::{run_events, run_info};
 use crate::error::ServiceError;
 use crate::http::{JsonBody, PathOf, QueryOf, header_text};
@@ -48,8 +48,10 @@ pub(super) async fn search(
     QueryOf(parameters): QueryOf<SearchParameters>,
 ) -> Result<Json<SearchResults>, ServiceError> {
     let limit = bounded(parameters.limit)?;
-    if parameters.q.trim().is_empty() || parameters.q.contains('\0') {
-        return Err(ServiceError::invalid("q is the text to search for, and not empty"));
+    if parameters.q.is_empty() || parameters.q.contains('\0') {
+        return Err(ServiceError::invalid(
+            "q is the text to search for: not empty, and without zeros",
+        ));
     }
     let found = service.search(&caller, &parameters.q, limit).await?;
     let found = found.iter().map(|(conversation, entry)| FoundEntry {
@@ -109,7 +111,7 @@ pub(super) async fn send(
         && !team.has_agent(agent)
     {
         let message = format!("the team {:?} has no agent {agent:?}", team.name());
-        return Err(ServiceError::invalid(message));
+        return Err(ServiceError::not_found(message));
     }
     let run = service.send(
         &caller,
@@ -134,7 +136,8 @@ pub(super) async fn decide(
     JsonBody(body): JsonBody<DecisionsBody>,
 ) -> Result<Response, ServiceError> {
     let decisions = body.decisions.iter();
-    let decisions = decisions.map(|decision| (decision.call_id.as_str().into(), decision.decision()));
+    let decisions =
+        decisions.map(|decision| (decision.call_id.as_str().into(), decision.decision()));
     let run = service.decide(&caller, &id, decisions.collect()).await?;
     Ok(answer_with(&run, body.stream).await)
 }
@@ -145,8 +148,9 @@ pub(super) async fn answer(
     PathOf(id): PathOf<String>,
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<Response, ServiceError> {
-    let answer = body.answer()?;
-    let run = service.answer(&caller, &id, body.person.as_deref(), answer).await?;
+    let run = service
+        .answer(&caller, &id, body.person.as_deref(), body.answer())
+        .await?;
     Ok(answer_with(&run, body.stream).await)
 }
 
@@ -161,9 +165,9 @@ async fn answer_with(run: &Arc<RunRecord>, stream: bool) -> Response {
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ServiceError> {
     match header_text(headers, "idempotency-key") {
-        Some(key) if key.len() > MAX_IDEMPOTENCY_KEY => {
-            Err(ServiceError::invalid("the idempotency key is longer than 128 bytes"))
-        }
+        Some(key) if key.len() > MAX_IDEMPOTENCY_KEY => Err(ServiceError::invalid(
+            "the idempotency key is longer than 128 bytes",
+        )),
         key => Ok(key.map(Arc::from)),
     }
 }

@@ -31,7 +31,9 @@ pub(crate) fn run_events(run: &Arc<RunRecord>, after: u64) -> Response {
                 .data(&*event.json),
             Read::Truncated(first) => {
                 let data = json!({"type": "events_dropped", "next": first});
-                Event::default().event("events_dropped").data(data.to_string())
+                Event::default()
+                    .event("events_dropped")
+                    .data(data.to_string())
             }
         };
         Some((Ok::<_, Infallible>(event), reader))

@@ -5,9 +5,10 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use super::requests::{AnswerBody, CONVERSATION_ID, DecisionsBody, ForkBody, MessageBody};
 use super::types::{
-    AnswerBody, CheckBody, ConversationBody, ConversationList, DecisionsBody, ErrorBody, ForkBody,
-    MessageBody, RunInfo, RunList, SearchResults, TeamBody, TeamList,
+    CheckBody, ConversationBody, ConversationList, ErrorBody, RunInfo, RunList, SearchResults,
+    TeamBody, TeamList,
 };
 
 pub(super) async fn document() -> Json<Value> {
@@ -64,8 +65,10 @@ impl Operation {
     fn to_value(&self, error: &Value) -> Value {
         let (status, content) = &self.success;
         let media = |schema: &Value| json!({"schema": schema});
-        let content: Map<String, Value> =
-            content.iter().map(|(name, schema)| ((*name).to_owned(), media(schema))).collect();
+        let content: Map<String, Value> = content
+            .iter()
+            .map(|(name, schema)| ((*name).to_owned(), media(schema)))
+            .collect();
         let mut success = json!({"description": "Success."});
         if !content.is_empty() {
             success["content"] = Value::Object(content);
@@ -94,7 +97,11 @@ impl Operation {
 
     /// A name for generated clients, such as `post_conversations_messages`.
     fn operation_id(&self) -> String {
-        let words = self.path.split('/').skip(2).filter(|word| !word.starts_with('{'));
+        let words = self
+            .path
+            .split('/')
+            .skip(2)
+            .filter(|word| !word.starts_with('{'));
         let id = words.fold(self.method.to_owned(), |id, word| format!("{id}_{word}"));
         let id = id.replace('.', "_");
         if self.path.ends_with('}') {
@@ -107,7 +114,7 @@ impl Operation {
 
 fn path_parameter(name: &str, description: &str) -> Value {
     json!({"name": name, "in": "path", "required": true, "description": description,
-           "schema": {"type": "string", "minLength": 1, "maxLength": 200}})
+           "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": CONVERSATION_ID}})
 }
 
 fn query(name: &str, description: &str, is_required: bool, schema: &Value) -> Value {
@@ -133,7 +140,7 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let last_event = json!({
         "name": "Last-Event-ID", "in": "header", "required": false,
         "description": "The identifier of the last event that was seen.",
-        "schema": {"type": "integer", "minimum": 0},
+        "schema": {"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64},
     });
     let json_of = |schema: Value| vec![("application/json", schema)];
     let run_or_events = |schemas: &mut SchemaGenerator| {
@@ -151,7 +158,10 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         method: "get",
         path,
         summary,
-        parameters: parameters.iter().map(|parameter| (*parameter).clone()).collect(),
+        parameters: parameters
+            .iter()
+            .map(|parameter| (*parameter).clone())
+            .collect(),
         body: None,
         success: ("200", content),
         errors,
@@ -160,27 +170,84 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         method: "post",
         path,
         summary,
-        parameters: parameters.iter().map(|parameter| (*parameter).clone()).collect(),
+        parameters: parameters
+            .iter()
+            .map(|parameter| (*parameter).clone())
+            .collect(),
         body: Some(body),
         success,
         errors: &["404", "409", "413", "415", "504"],
     };
-    let text = query("q", "The text.", true, &json!({"type": "string", "minLength": 1}));
-    let cursor = query("cursor", "`next` of the page before.", false, &json!({"type": "string"}));
+    let text = query(
+        "q",
+        "The text.",
+        true,
+        &json!({"type": "string", "pattern": "^[^\\x00]+$"}),
+    );
+    let cursor = query(
+        "cursor",
+        "`next` of the page before.",
+        false,
+        &json!({"type": "string", "pattern": "^[0-9]{1,15}~.+$"}),
+    );
     let format = query("format", "The language of the drawing.", false, &formats);
     vec![
-        get("/api/openapi.json", "This document.", &[], json_of(json!({"type": "object"})), &[]),
-        get("/api/teams", "Lists the teams.", &[], json_of(reference::<TeamList>(schemas)), &[]),
-        get("/api/teams/{team}", "Shows a team.", &[&team], json_of(reference::<TeamBody>(schemas)), &["404"]),
-        get("/api/teams/{team}/graph", "Draws a team.", &[&team, &format], drawing, &["404"]),
-        get("/api/teams/{team}/check", "Checks a team for mistakes.", &[&team],
-            json_of(reference::<CheckBody>(schemas)), &["404"]),
-        get("/api/conversations", "Lists conversations, the last changed first.", &[&limit, &cursor],
-            json_of(reference::<ConversationList>(schemas)), &[]),
-        get("/api/search", "Finds entries of conversations by their text, the latest first.", &[&text, &limit],
-            json_of(reference::<SearchResults>(schemas)), &[]),
-        get("/api/conversations/{conversation}", "Shows a conversation with its latest entries.",
-            &[&conversation, &limit], json_of(reference::<ConversationBody>(schemas)), &["404"]),
+        get(
+            "/api/openapi.json",
+            "This document.",
+            &[],
+            json_of(json!({"type": "object"})),
+            &[],
+        ),
+        get(
+            "/api/teams",
+            "Lists the teams.",
+            &[],
+            json_of(reference::<TeamList>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/teams/{team}",
+            "Shows a team.",
+            &[&team],
+            json_of(reference::<TeamBody>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/teams/{team}/graph",
+            "Draws a team.",
+            &[&team, &format],
+            drawing,
+            &["404"],
+        ),
+        get(
+            "/api/teams/{team}/check",
+            "Checks a team for mistakes.",
+            &[&team],
+            json_of(reference::<CheckBody>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/conversations",
+            "Lists conversations, the last changed first.",
+            &[&limit, &cursor],
+            json_of(reference::<ConversationList>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/search",
+            "Finds entries of conversations by their text, the latest first.",
+            &[&text, &limit],
+            json_of(reference::<SearchResults>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/conversations/{conversation}",
+            "Shows a conversation with its latest entries.",
+            &[&conversation, &limit],
+            json_of(reference::<ConversationBody>(schemas)),
+            &["404"],
+        ),
         Operation {
             method: "delete",
             path: "/api/conversations/{conversation}",
@@ -190,21 +257,55 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             success: ("204", Vec::new()),
             errors: &["404", "409"],
         },
-        post("/api/conversations/{conversation}/fork", "Copies a conversation.", &[&conversation],
-             reference::<ForkBody>(schemas), ("201", json_of(reference::<ConversationBody>(schemas)))),
-        post("/api/conversations/{conversation}/messages",
-             "Sends a message. The conversation is created with its first message.",
-             &[&conversation, &idempotency], reference::<MessageBody>(schemas), ("200", run_or_events(schemas))),
-        post("/api/conversations/{conversation}/decisions", "Decides calls that wait, and goes on with the run.",
-             &[&conversation], reference::<DecisionsBody>(schemas), ("200", run_or_events(schemas))),
-        post("/api/conversations/{conversation}/answers",
-             "Answers for a person that a run waits for, and goes on with the run.",
-             &[&conversation], reference::<AnswerBody>(schemas), ("200", run_or_events(schemas))),
-        get("/api/runs", "Lists the runs under way, and those that ended a short time ago.", &[],
-            json_of(reference::<RunList>(schemas)), &[]),
-        get("/api/runs/{run}", "Shows a run.", &[&run], json_of(reference::<RunInfo>(schemas)), &["404"]),
-        get("/api/runs/{run}/events", "Follows the events of a run, from the first or after one that was seen.",
-            &[&run, &last_event], events_only, &["404"]),
+        post(
+            "/api/conversations/{conversation}/fork",
+            "Copies a conversation.",
+            &[&conversation],
+            reference::<ForkBody>(schemas),
+            ("201", json_of(reference::<ConversationBody>(schemas))),
+        ),
+        post(
+            "/api/conversations/{conversation}/messages",
+            "Sends a message. The conversation is created with its first message.",
+            &[&conversation, &idempotency],
+            reference::<MessageBody>(schemas),
+            ("200", run_or_events(schemas)),
+        ),
+        post(
+            "/api/conversations/{conversation}/decisions",
+            "Decides calls that wait, and goes on with the run.",
+            &[&conversation],
+            reference::<DecisionsBody>(schemas),
+            ("200", run_or_events(schemas)),
+        ),
+        post(
+            "/api/conversations/{conversation}/answers",
+            "Answers for a person that a run waits for, and goes on with the run.",
+            &[&conversation],
+            reference::<AnswerBody>(schemas),
+            ("200", run_or_events(schemas)),
+        ),
+        get(
+            "/api/runs",
+            "Lists the runs under way, and those that ended a short time ago.",
+            &[],
+            json_of(reference::<RunList>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/runs/{run}",
+            "Shows a run.",
+            &[&run],
+            json_of(reference::<RunInfo>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/runs/{run}/events",
+            "Follows the events of a run, from the first or after one that was seen.",
+            &[&run, &last_event],
+            events_only,
+            &["404"],
+        ),
         Operation {
             method: "post",
             path: "/api/runs/{run}/cancel",
@@ -228,10 +329,15 @@ mod tests {
         let source = include_str!("../api.rs");
         let document = make();
         let described: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
-        let routes: Vec<&str> =
-            source.split('"').filter(|part| part.starts_with("/api/")).collect();
+        let routes: Vec<&str> = source
+            .split('"')
+            .filter(|part| part.starts_with("/api/"))
+            .collect();
         for route in &routes {
-            assert!(described.iter().any(|path| path == route), "{route} is not described");
+            assert!(
+                described.iter().any(|path| path == route),
+                "{route} is not described"
+            );
         }
         assert_eq!(described.len(), routes.len());
     }

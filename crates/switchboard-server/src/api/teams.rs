@@ -4,9 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::types::{
-    CheckBody, FindingBody, GraphFormat, GraphParameters, TeamBody, TeamList,
-};
+use super::requests::{GraphFormat, GraphParameters};
+use super::types::{CheckBody, FindingBody, TeamBody, TeamList};
 use crate::error::ServiceError;
 use crate::http::{PathOf, QueryOf, text};
 use crate::service::{Caller, Service};

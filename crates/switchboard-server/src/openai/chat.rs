@@ -59,9 +59,14 @@ pub(super) async fn create(
         instructions: instructions.map(Arc::from),
         ..MessageOptions::default()
     };
-    let given = CONVERSATION_HEADERS.iter().find_map(|name| header_text(&headers, name));
+    let given = CONVERSATION_HEADERS
+        .iter()
+        .find_map(|name| header_text(&headers, name));
     let (run, conversation) = if is_task(&items) {
-        (start_task(&service, &caller, team, agent, items, options)?, "".into())
+        (
+            start_task(&service, &caller, team, agent, items, options)?,
+            "".into(),
+        )
     } else {
         start(&service, &caller, team, agent, given, items, options).await?
     };
@@ -99,7 +104,11 @@ async fn start(
             (id.into(), items, Some(waiting))
         }
         None => match waiting_outputs(&items) {
-            Some(waiting) => (waiting.conversation, items, Some((waiting.outputs, waiting.added))),
+            Some(waiting) => (
+                waiting.conversation,
+                items,
+                Some((waiting.outputs, waiting.added)),
+            ),
             None => (new_conversation(false)?, items, None),
         },
     };
@@ -115,7 +124,10 @@ async fn start(
             added,
             ..MessageOptions::default()
         };
-        if let Some(run) = service.give_outputs(caller, &conversation, outputs, resumed).await? {
+        if let Some(run) = service
+            .give_outputs(caller, &conversation, outputs, resumed)
+            .await?
+        {
             return Ok((run, conversation));
         }
     }
@@ -166,7 +178,7 @@ fn is_task(items: &[Item]) -> bool {
         text.contains("-word-or-less title for the conversation")
             || text.contains("5-word-or-less title for the following conversation")
     };
-    (text.starts_with("### Task:") && text.contains("### ")) || is_title(text)
+    text.starts_with("### Task:") || is_title(text)
 }
 
 /// A completion that is being written.
@@ -190,11 +202,15 @@ impl Completion {
             let mut response = error.into_response();
             // Tools may have run: clients must not try again on their own.
             let should_retry = HeaderName::from_static("x-should-retry");
-            response.headers_mut().insert(should_retry, HeaderValue::from_static("false"));
+            response
+                .headers_mut()
+                .insert(should_retry, HeaderValue::from_static("false"));
             return Ok(response);
         }
         let output = response["output"].as_array().cloned().unwrap_or_default();
-        let texts = output.iter().filter_map(|item| item["content"][0]["text"].as_str());
+        let texts = output
+            .iter()
+            .filter_map(|item| item["content"][0]["text"].as_str());
         let mut texts: Vec<String> = texts.map(ToOwned::to_owned).collect();
         texts.extend(waiting_text(&response));
         let calls = output.iter().filter(|item| item["type"] == "function_call");
@@ -224,18 +240,28 @@ impl Completion {
         let first = self.chunk(&json!({"role": "assistant", "content": ""}), Value::Null);
         let reader = run.log.clone().read_after(0);
         let state = (self, reader, vec![first].into_iter(), Progress::default());
-        let chunks = stream::unfold(state, |(mut this, mut reader, mut waiting, mut progress)| async move {
-            loop {
-                if let Some(chunk) = waiting.next() {
-                    let event = Event::default().data(chunk);
-                    return Some((Ok::<_, Infallible>(event), (this, reader, waiting, progress)));
+        let chunks = stream::unfold(
+            state,
+            |(mut this, mut reader, mut waiting, mut progress)| async move {
+                loop {
+                    if let Some(chunk) = waiting.next() {
+                        let event = Event::default().data(chunk);
+                        return Some((
+                            Ok::<_, Infallible>(event),
+                            (this, reader, waiting, progress),
+                        ));
+                    }
+                    let events = next_events(&mut reader, &mut this.events).await?;
+                    let chunks = events
+                        .iter()
+                        .flat_map(|event| this.chunks(event, &mut progress));
+                    waiting = chunks.collect::<Vec<_>>().into_iter();
                 }
-                let events = next_events(&mut reader, &mut this.events).await?;
-                let chunks = events.iter().flat_map(|event| this.chunks(event, &mut progress));
-                waiting = chunks.collect::<Vec<_>>().into_iter();
-            }
-        });
-        Sse::new(chunks).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+            },
+        );
+        Sse::new(chunks)
+            .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+            .into_response()
     }
 
     fn chunk(&self, delta: &Value, finish_reason: Value) -> String {
@@ -258,7 +284,10 @@ impl Completion {
         match event["type"].as_str().unwrap_or_default() {
             "response.output_text.delta" => {
                 let mut text = event["delta"].as_str().unwrap_or_default().to_owned();
-                if progress.last_message.is_some_and(|last| event["output_index"] != last) {
+                if progress
+                    .last_message
+                    .is_some_and(|last| event["output_index"] != last)
+                {
                     text.insert_str(0, "\n\n");
                 }
                 progress.last_message = event["output_index"].as_u64();
@@ -290,8 +319,15 @@ impl Completion {
             "response.completed" | "response.incomplete" => {
                 let response = &event["response"];
                 let waiting = waiting_text(response).map(|text| {
-                    let separator = if progress.last_message.is_some() { "\n\n" } else { "" };
-                    self.chunk(&json!({"content": format!("{separator}{text}")}), Value::Null)
+                    let separator = if progress.last_message.is_some() {
+                        "\n\n"
+                    } else {
+                        ""
+                    };
+                    self.chunk(
+                        &json!({"content": format!("{separator}{text}")}),
+                        Value::Null,
+                    )
                 });
                 let mut chunks: Vec<String> = waiting.into_iter().collect();
                 let reason = finish_reason(response, progress.calls > 0);
@@ -322,10 +358,12 @@ struct Progress {
 /// The text for a user whose message waits for a person, as a chat has no other place for it.
 fn waiting_text(response: &Value) -> Option<String> {
     let waiting = response["switchboard"]["waiting"].as_array()?;
-    let names = waiting.iter().map(|waiting| match waiting["kind"].as_str() {
-        Some("person") => waiting["agent"].as_str().unwrap_or_default(),
-        _ => waiting["tool"].as_str().unwrap_or_default(),
-    });
+    let names = waiting
+        .iter()
+        .map(|waiting| match waiting["kind"].as_str() {
+            Some("person") => waiting["agent"].as_str().unwrap_or_default(),
+            _ => waiting["tool"].as_str().unwrap_or_default(),
+        });
     let names: Vec<&str> = names.collect();
     if names.is_empty() || response["status"] != "incomplete" {
         return None;
@@ -341,7 +379,9 @@ fn tool_call(item: &Value) -> Value {
 fn finish_reason(response: &Value, has_calls: bool) -> &'static str {
     match response["status"].as_str() {
         _ if has_calls => "tool_calls",
-        Some("incomplete") if response["incomplete_details"]["reason"] == "max_output_tokens" => "length",
+        Some("incomplete") if response["incomplete_details"]["reason"] == "max_output_tokens" => {
+            "length"
+        }
         _ => "stop",
     }
 }
@@ -363,14 +403,21 @@ fn refuse_what_cannot_be_done(body: &Map<String, Value>) -> Result<(), ServiceEr
     if body.get("n").is_some_and(|n| !is_one(n)) {
         return Err(ServiceError::invalid("n is 1: a team gives one answer"));
     }
-    let format = body.get("response_format").map_or(&Value::Null, |format| &format["type"]);
+    let format = body
+        .get("response_format")
+        .map_or(&Value::Null, |format| &format["type"]);
     if !format.is_null() && format != "text" {
         return Err(ServiceError::invalid(
             "the form of an answer is set by the agents of the team, not by response_format",
         ));
     }
-    if body.get("functions").is_some_and(|functions| !functions.is_null()) {
-        return Err(ServiceError::invalid("functions are not possible any more; send tools"));
+    if body
+        .get("functions")
+        .is_some_and(|functions| !functions.is_null())
+    {
+        return Err(ServiceError::invalid(
+            "functions are not possible any more; send tools",
+        ));
     }
     Ok(())
 }

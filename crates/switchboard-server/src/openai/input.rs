@@ -68,7 +68,9 @@ pub(super) struct WaitingOutputs {
 pub(super) fn waiting_outputs(items: &[Item]) -> Option<WaitingOutputs> {
     let start = new_items_start(items);
     let new = &items[start..];
-    let outputs = new.iter().filter(|item| item.kind() == ItemKind::FunctionCallOutput);
+    let outputs = new
+        .iter()
+        .filter(|item| item.kind() == ItemKind::FunctionCallOutput);
     let outputs: Vec<_> = outputs
         .filter_map(|item| {
             let call_id = item.call_id()?;
@@ -95,7 +97,9 @@ pub(super) fn messages(items: &[Item]) -> Vec<Item> {
 
 /// The outputs among items, by the identifiers of their calls.
 pub(super) fn outputs(items: &[Item]) -> Vec<(Arc<str>, ToolOutput)> {
-    let outputs = items.iter().filter(|item| item.kind() == ItemKind::FunctionCallOutput);
+    let outputs = items
+        .iter()
+        .filter(|item| item.kind() == ItemKind::FunctionCallOutput);
     outputs
         .filter_map(|item| {
             let call_id = item.call_id()?;
@@ -110,7 +114,10 @@ fn tool_output(item: &Item) -> ToolOutput {
     if let Some(text) = item.output() {
         return ToolOutput::Text(text.into_owned());
     }
-    let parts = item.to_value().map(|item| item["output"].clone()).unwrap_or_default();
+    let parts = item
+        .to_value()
+        .map(|item| item["output"].clone())
+        .unwrap_or_default();
     match serde_json::from_value::<Vec<OutputPart>>(parts.clone()) {
         Ok(parts) => ToolOutput::Parts(parts),
         Err(_) => ToolOutput::Json(parts),
@@ -121,9 +128,15 @@ fn tool_output(item: &Item) -> ToolOutput {
 pub(super) fn new_items_start(items: &[Item]) -> usize {
     let is_new = |item: &Item| {
         item.kind() == ItemKind::FunctionCallOutput
-            || matches!(item.role().as_deref(), Some("user" | "system" | "developer"))
+            || matches!(
+                item.role().as_deref(),
+                Some("user" | "system" | "developer")
+            )
     };
-    items.iter().rposition(|item| !is_new(item)).map_or(0, |at| at + 1)
+    items
+        .iter()
+        .rposition(|item| !is_new(item))
+        .map_or(0, |at| at + 1)
 }
 
 /// Brings a stored conversation to where the client has it, and returns the items that are new. A client that edits
@@ -158,9 +171,16 @@ pub(super) fn response_items(input: &Value) -> Result<Vec<Item>, ServiceError> {
     let items = match input {
         Value::String(text) if !text.is_empty() => return Ok(vec![Item::user(text)]),
         Value::Array(items) if !items.is_empty() => items,
-        _ => return Err(ServiceError::invalid("input is a text or a list of items, and not empty")),
+        _ => {
+            return Err(ServiceError::invalid(
+                "input is a text or a list of items, and not empty",
+            ));
+        }
     };
-    items.iter().filter_map(|item| response_item(item).transpose()).collect()
+    items
+        .iter()
+        .filter_map(|item| response_item(item).transpose())
+        .collect()
 }
 
 fn response_item(item: &Value) -> Result<Option<Item>, ServiceError> {
@@ -168,7 +188,8 @@ fn response_item(item: &Value) -> Result<Option<Item>, ServiceError> {
     match kind {
         Some("message") if item["role"].is_string() && !item["content"].is_null() => {}
         Some("function_call") if item["call_id"].is_string() && item["name"].is_string() => {}
-        Some("function_call_output") if item["call_id"].is_string() && item.get("output").is_some() => {}
+        Some("function_call_output")
+            if item["call_id"].is_string() && item.get("output").is_some() => {}
         // The reasoning of another response, which no model of the team can read.
         Some("reasoning") => return Ok(None),
         Some(kind) => {
@@ -184,20 +205,24 @@ fn response_item(item: &Value) -> Result<Option<Item>, ServiceError> {
         fields.remove("agent");
     }
     let item = Item::from_value(&item);
-    item.map(Some).map_err(|error| ServiceError::invalid(error.to_string()))
+    item.map(Some)
+        .map_err(|error| ServiceError::invalid(error.to_string()))
 }
 
 /// Reads the messages of a Chat Completions request: items, and instructions of the client.
 pub(super) fn chat_items(messages: &Value) -> Result<(Vec<Item>, Option<String>), ServiceError> {
     let messages = messages.as_array().filter(|messages| !messages.is_empty());
-    let messages = messages.ok_or_else(|| ServiceError::invalid("messages is a list, and not empty"))?;
+    let messages =
+        messages.ok_or_else(|| ServiceError::invalid("messages is a list, and not empty"))?;
     let mut items = Vec::new();
     let mut instructions: Vec<String> = Vec::new();
     for message in messages {
         let content = &message["content"];
         match message["role"].as_str() {
             Some("system" | "developer") => instructions.push(text_of(content)),
-            Some("user") => items.push(item(&json!({"role": "user", "content": user_content(content)?}))?),
+            Some("user") => items.push(item(
+                &json!({"role": "user", "content": user_content(content)?}),
+            )?),
             Some("assistant") => {
                 let text = text_of(content);
                 if !text.is_empty() {
@@ -205,7 +230,8 @@ pub(super) fn chat_items(messages: &Value) -> Result<(Vec<Item>, Option<String>)
                 }
                 for call in message["tool_calls"].as_array().into_iter().flatten() {
                     let function = &call["function"];
-                    let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
+                    let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str())
+                    else {
                         return Err(ServiceError::invalid("a tool call has no id or no name"));
                     };
                     let arguments = function["arguments"].as_str().unwrap_or("{}");
@@ -219,14 +245,21 @@ pub(super) fn chat_items(messages: &Value) -> Result<(Vec<Item>, Option<String>)
                 })?;
                 items.push(Item::function_call_output(call_id, &text_of(content)));
             }
-            _ => return Err(ServiceError::invalid("messages have the role system, developer, user, assistant or tool")),
+            _ => {
+                return Err(ServiceError::invalid(
+                    "messages have the role system, developer, user, assistant or tool",
+                ));
+            }
         }
     }
     if items.is_empty() {
         return Err(ServiceError::invalid("there is no message of the user"));
     }
     let instructions = instructions.join("\n\n");
-    Ok((items, (!instructions.trim().is_empty()).then_some(instructions)))
+    Ok((
+        items,
+        (!instructions.trim().is_empty()).then_some(instructions),
+    ))
 }
 
 fn item(value: &Value) -> Result<Item, ServiceError> {
@@ -250,7 +283,11 @@ fn user_content(content: &Value) -> Result<Value, ServiceError> {
     let parts = match content {
         Value::String(_) => return Ok(content.clone()),
         Value::Array(parts) => parts,
-        _ => return Err(ServiceError::invalid("the content of a message is a text or a list of parts")),
+        _ => {
+            return Err(ServiceError::invalid(
+                "the content of a message is a text or a list of parts",
+            ));
+        }
     };
     let part = |part: &Value| match part["type"].as_str() {
         Some("text") => Ok(json!({"type": "input_text", "text": part["text"]})),
@@ -261,11 +298,19 @@ fn user_content(content: &Value) -> Result<Value, ServiceError> {
         }
         Some("file") => {
             let file = &part["file"];
-            Ok(json!({"type": "input_file", "filename": file["filename"], "file_data": file["file_data"]}))
+            Ok(
+                json!({"type": "input_file", "filename": file["filename"], "file_data": file["file_data"]}),
+            )
         }
-        _ => Err(ServiceError::invalid("parts of a message are text, image_url or file")),
+        _ => Err(ServiceError::invalid(
+            "parts of a message are text, image_url or file",
+        )),
     };
-    parts.iter().map(part).collect::<Result<Vec<Value>, _>>().map(Value::Array)
+    parts
+        .iter()
+        .map(part)
+        .collect::<Result<Vec<Value>, _>>()
+        .map(Value::Array)
 }
 
 #[cfg(test)]
@@ -279,11 +324,21 @@ mod tests {
         for is_kept in [true, false] {
             let conversation = new_conversation(is_kept).unwrap();
             let exported = exported_call_id(&conversation, "call_a_1");
-            assert_eq!(imported_call_id(&exported), Some((conversation.clone(), "call_a_1")));
+            assert_eq!(
+                imported_call_id(&exported),
+                Some((conversation.clone(), "call_a_1"))
+            );
             assert_eq!(is_temporary(&conversation), !is_kept);
         }
         assert_eq!(exported_call_id("tuesday", "call_1"), "call_1");
-        for other in ["call_1", "sb", "sbc", "sbc123_x", "sbx0123456789abcdef_c", "sbc0123456789abcdeg_c"] {
+        for other in [
+            "call_1",
+            "sb",
+            "sbc",
+            "sbc123_x",
+            "sbx0123456789abcdef_c",
+            "sbc0123456789abcdeg_c",
+        ] {
             assert_eq!(imported_call_id(other), None, "{other}");
         }
     }

@@ -115,7 +115,12 @@ impl OutputEvents {
                 ..
             } => {
                 let id = item.item().id().unwrap_or_default();
-                self.finish_message(&id, text.as_deref().unwrap_or_default(), &event.agent, &mut events);
+                self.finish_message(
+                    &id,
+                    text.as_deref().unwrap_or_default(),
+                    &event.agent,
+                    &mut events,
+                );
             }
             EventKind::Handoff(handoff) => {
                 self.handoffs.push(json!({
@@ -130,7 +135,11 @@ impl OutputEvents {
                 self.add_final_output(output, &event.agent, &mut events);
                 self.end("completed", usage, &mut events);
             }
-            EventKind::RunInterrupted { interruptions, usage, .. } => {
+            EventKind::RunInterrupted {
+                interruptions,
+                usage,
+                ..
+            } => {
                 self.close_all("completed", &mut events);
                 self.interrupted(interruptions, usage, &mut events);
             }
@@ -238,7 +247,8 @@ impl OutputEvents {
         item["status"] = status.into();
         item["content"] = json!([text_part(&open.text)]);
         let item = item.clone();
-        let place = json!({"item_id": item["id"], "output_index": output_index, "content_index": 0});
+        let place =
+            json!({"item_id": item["id"], "output_index": output_index, "content_index": 0});
         let mut done = place.clone();
         done["text"] = open.text.as_str().into();
         done["logprobs"] = json!([]);
@@ -260,7 +270,10 @@ impl OutputEvents {
 
     /// Adds the final output where no message has it, as with an output that a tool has made.
     fn add_final_output(&mut self, output: &Value, agent: &str, events: &mut Vec<Value>) {
-        let last = self.output.last().and_then(|item| item["content"][0]["text"].as_str());
+        let last = self
+            .output
+            .last()
+            .and_then(|item| item["content"][0]["text"].as_str());
         let is_said = last.is_some_and(|text| match output {
             Value::String(output) => output == text,
             output => serde_json::from_str::<Value>(text).is_ok_and(|said| said == *output),
@@ -276,13 +289,16 @@ impl OutputEvents {
 
     /// Ends a response whose run waits: for tools of the client, or for people.
     fn interrupted(&mut self, waiting: &[Interruption], usage: &Usage, events: &mut Vec<Value>) {
-        let (calls, others): (Vec<&Interruption>, Vec<&Interruption>) =
-            waiting.iter().partition(|waiting| self.team.is_client_call(waiting));
+        let (calls, others): (Vec<&Interruption>, Vec<&Interruption>) = waiting
+            .iter()
+            .partition(|waiting| self.team.is_client_call(waiting));
         for call in &calls {
             self.add_call(call, events);
         }
         let waiting = others.into_iter().map(Waiting::from);
-        self.waiting = waiting.filter_map(|waiting| serde_json::to_value(waiting).ok()).collect();
+        self.waiting = waiting
+            .filter_map(|waiting| serde_json::to_value(waiting).ok())
+            .collect();
         if calls.is_empty() {
             self.response["incomplete_details"] = json!({"reason": "waiting"});
             self.end("incomplete", usage, events);

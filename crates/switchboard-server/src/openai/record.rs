@@ -28,15 +28,25 @@ pub(super) struct ResponseRecord {
 
 impl ResponseRecord {
     /// Stores the response as it is now.
-    pub(super) async fn save(&self, service: &Service, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+    pub(super) async fn save(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
         let internal = |error: &dyn std::fmt::Display| {
-            ServiceError::new(ServiceErrorKind::Internal, format!("a response cannot be stored: {error}"))
+            ServiceError::new(
+                ServiceErrorKind::Internal,
+                format!("a response cannot be stored: {error}"),
+            )
         };
         let json = serde_json::to_string(self).map_err(|error| internal(&error))?;
         let item = Item::from_json(json).map_err(|error| internal(&error))?;
         let entry = Entry::new(EntryContent::Item(item));
         let mut commit = Commit::new(Expected::Any, vec![entry]);
-        commit.expires = Some(Some(SystemTime::now() + service.inner().limits.keep_responses));
+        commit.expires = Some(Some(
+            SystemTime::now() + service.inner().limits.keep_responses,
+        ));
         let name = caller.tenant.record_name("response", id);
         let committed = ConversationStore::commit(&service.inner().store, &name, commit).await;
         match committed.map_err(|error| ServiceError::of_store(&error))? {
@@ -46,7 +56,11 @@ impl ResponseRecord {
     }
 
     /// Reads a response of the caller.
-    pub(super) async fn load(service: &Service, caller: &Caller, id: &str) -> Result<Self, ServiceError> {
+    pub(super) async fn load(
+        service: &Service,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Self, ServiceError> {
         let missing = || ServiceError::not_found(format!("there is no response {id:?}"));
         if !is_response_id(id) {
             return Err(missing());
@@ -54,7 +68,9 @@ impl ResponseRecord {
         let store = &service.inner().store;
         let name = caller.tenant.record_name("response", id);
         let failed = |error| ServiceError::of_store(&error);
-        let head = ConversationStore::head(store, &name).await.map_err(failed)?;
+        let head = ConversationStore::head(store, &name)
+            .await
+            .map_err(failed)?;
         let next = head.ok_or_else(missing)?.revision.next;
         let last = ConversationStore::read(store, &name, next.saturating_sub(1)..next);
         let last = last.await.map_err(failed)?;
@@ -67,11 +83,17 @@ impl ResponseRecord {
     }
 
     /// Deletes a response of the caller. Its conversation stays.
-    pub(super) async fn delete(service: &Service, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+    pub(super) async fn delete(
+        service: &Service,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
         Self::load(service, caller, id).await?;
         let name = caller.tenant.record_name("response", id);
         let deleted = service.inner().store.delete(&name).await;
-        deleted.map(drop).map_err(|error| ServiceError::of_store(&error))
+        deleted
+            .map(drop)
+            .map_err(|error| ServiceError::of_store(&error))
     }
 }
 

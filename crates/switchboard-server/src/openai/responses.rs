@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 use switchboard_core::Item;
 use tokio::sync::watch;
 
+use super::find_model;
 use super::input::{
     is_temporary, messages, new_conversation, outputs, response_items, waiting_outputs,
 };
 use super::output::OutputEvents;
 use super::record::{ResponseRecord, run_id};
+use super::response_object::{input_values, new_response};
 use super::settings::{choose_tools, client_tools, model_settings};
-use super::{find_model, now};
-use crate::client_tools::ClientTool;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventReader, Read};
 use crate::http::{JsonBody, PathOf, QueryOf};
@@ -50,7 +50,9 @@ pub(super) async fn create(
     let is_streamed = flag(&body, "stream")?.unwrap_or(false);
     let choice = body.get("tool_choice").unwrap_or(&Value::Null);
     let (offered, tool_choice) = choose_tools(choice, tools.clone())?;
-    let effort = body.get("reasoning").and_then(|reasoning| reasoning["effort"].as_str());
+    let effort = body
+        .get("reasoning")
+        .and_then(|reasoning| reasoning["effort"].as_str());
     let mut settings = model_settings(&body, &["max_output_tokens"], effort)?;
     settings.tool_choice = tool_choice;
 
@@ -86,7 +88,14 @@ pub(super) async fn create(
         }
     };
     let events = OutputEvents::new(team.clone(), place.conversation, response);
-    let finished = keep_record(&service, &caller, &run, events.clone(), is_stored.then_some(record), &key);
+    let finished = keep_record(
+        &service,
+        &caller,
+        &run,
+        events.clone(),
+        is_stored.then_some(record),
+        &key,
+    );
     if is_streamed {
         return Ok(stream_response(&run, events, finished));
     }
@@ -113,7 +122,11 @@ async fn find_place(
         Some(Value::String(id)) => Some(id.as_str()),
         Some(object) => match object["id"].as_str() {
             Some(id) => Some(id),
-            None => return Err(ServiceError::invalid("conversation is an identifier, or an object with an id")),
+            None => {
+                return Err(ServiceError::invalid(
+                    "conversation is an identifier, or an object with an id",
+                ));
+            }
         },
     };
     match (conversation, text(body, "previous_response_id")?) {
@@ -153,7 +166,10 @@ async fn continue_from(
 ) -> Result<Arc<str>, ServiceError> {
     let record = ResponseRecord::load(service, caller, previous).await?;
     let next = record.next.ok_or_else(|| {
-        ServiceError::new(ServiceErrorKind::Conflict, "the previous response has not ended")
+        ServiceError::new(
+            ServiceErrorKind::Conflict,
+            "the previous response has not ended",
+        )
     })?;
     let failed = |error| ServiceError::of_store(&error);
     let conversation = service.conversation(caller, &record.conversation)?;
@@ -165,7 +181,9 @@ async fn continue_from(
         return Ok(record.conversation.into());
     }
     let copy = new_conversation(true)?;
-    service.fork(caller, &record.conversation, &copy, Some(next)).await?;
+    service
+        .fork(caller, &record.conversation, &copy, Some(next))
+        .await?;
     Ok(copy)
 }
 
@@ -196,12 +214,16 @@ async fn start(
             added,
             ..MessageOptions::default()
         };
-        let run = service.give_outputs(caller, &place.conversation, outputs, resumed).await?;
+        let run = service
+            .give_outputs(caller, &place.conversation, outputs, resumed)
+            .await?;
         if let Some(run) = run {
             return Ok(run);
         }
         if place.is_continued {
-            return Err(ServiceError::invalid("no call with this identifier waits for its output"));
+            return Err(ServiceError::invalid(
+                "no call with this identifier waits for its output",
+            ));
         }
         // The wait is over; the client's own record of the conversation is all that there is.
         options.is_temporary = true;
@@ -252,7 +274,8 @@ fn keep_record(
             if let Err(error) = record.save(&service, &caller, &id).await {
                 tracing::error!(%error, response = id, "a response could not be stored");
                 response["status"] = "failed".into();
-                response["error"] = json!({"code": "server_error", "message": "the response could not be stored"});
+                response["error"] =
+                    json!({"code": "server_error", "message": "the response could not be stored"});
             }
         }
         sender.send_replace(Some(response));
@@ -276,20 +299,28 @@ fn stream_response(
 ) -> Response {
     let first = events.begin();
     let state = (run.log.read_after(0), events, finished, first.into_iter());
-    let sent = stream::unfold(state, |(mut reader, mut events, finished, mut waiting)| async move {
-        loop {
-            if let Some(mut event) = waiting.next() {
-                if event.get("response").is_some() && events.is_ended() {
-                    event = with_stored(event, finished.clone()).await;
+    let sent = stream::unfold(
+        state,
+        |(mut reader, mut events, finished, mut waiting)| async move {
+            loop {
+                if let Some(mut event) = waiting.next() {
+                    if event.get("response").is_some() && events.is_ended() {
+                        event = with_stored(event, finished.clone()).await;
+                    }
+                    let kind = event["type"].as_str().unwrap_or_default().to_owned();
+                    let sent = Event::default().event(kind).data(event.to_string());
+                    return Some((
+                        Ok::<_, Infallible>(sent),
+                        (reader, events, finished, waiting),
+                    ));
                 }
-                let kind = event["type"].as_str().unwrap_or_default().to_owned();
-                let sent = Event::default().event(kind).data(event.to_string());
-                return Some((Ok::<_, Infallible>(sent), (reader, events, finished, waiting)));
+                waiting = next_events(&mut reader, &mut events).await?.into_iter();
             }
-            waiting = next_events(&mut reader, &mut events).await?.into_iter();
-        }
-    });
-    Sse::new(sent).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+        },
+    );
+    Sse::new(sent)
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+        .into_response()
 }
 
 /// Puts the stored response into the last event.
@@ -307,13 +338,18 @@ async fn with_stored(mut event: Value, finished: watch::Receiver<Option<Value>>)
 }
 
 /// The events of a response for the next event of the run; `None` after the last.
-pub(super) async fn next_events(reader: &mut EventReader, events: &mut OutputEvents) -> Option<Vec<Value>> {
+pub(super) async fn next_events(
+    reader: &mut EventReader,
+    events: &mut OutputEvents,
+) -> Option<Vec<Value>> {
     if events.is_ended() {
         return None;
     }
     match reader.next().await {
         Some(Read::Event(event)) => Some(events.translate(&event.event)),
-        Some(Read::Truncated(_)) => Some(events.fail("the client is too slow; read the conversation instead")),
+        Some(Read::Truncated(_)) => {
+            Some(events.fail("the client is too slow; read the conversation instead"))
+        }
         None => Some(events.fail("the run ended without a result")),
     }
 }
@@ -334,7 +370,8 @@ pub(super) async fn show(
     let mut response = record.response;
     if record.next.is_none() && service.run(&caller, &run_id(&id)).is_err() {
         response["status"] = "failed".into();
-        response["error"] = json!({"code": "server_error", "message": "the service was restarted meanwhile"});
+        response["error"] =
+            json!({"code": "server_error", "message": "the service was restarted meanwhile"});
     }
     Ok(Json(response))
 }
@@ -351,7 +388,9 @@ pub(super) async fn delete(
     PathOf(id): PathOf<String>,
 ) -> Result<Json<Value>, ServiceError> {
     ResponseRecord::delete(&service, &caller, &id).await?;
-    Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
+    Ok(Json(
+        json!({"id": id, "object": "response", "deleted": true}),
+    ))
 }
 
 /// Cancels the run of a response.
@@ -413,78 +452,6 @@ pub(super) async fn input_items(
     })))
 }
 
-/// The items of a request, each with an identifier.
-fn input_values(key: &str, items: &[Item]) -> Vec<Value> {
-    let key: String = key.trim_start_matches("resp_").chars().take(16).collect();
-    let items = items.iter().enumerate().filter_map(|(at, item)| {
-        let mut value = item.to_value()?;
-        value["id"] = format!("msg_in{key}{at:04x}").into();
-        if value.get("type").is_none() {
-            value["type"] = "message".into();
-        }
-        if let Some(text) = value["content"].as_str() {
-            let kind = if value["role"] == "assistant" { "output_text" } else { "input_text" };
-            value["content"] = json!([{"type": kind, "text": text}]);
-        }
-        Some(value)
-    });
-    items.collect()
-}
-
-/// A response that has not begun, with every field that the Open Responses specification asks for.
-fn new_response(
-    id: &str,
-    body: &Body,
-    model: &str,
-    tools: &[ClientTool],
-    is_stored: bool,
-    conversation: &str,
-) -> Value {
-    let given = |name: &str, default: Value| match body.get(name) {
-        None | Some(Value::Null) => default,
-        Some(value) => value.clone(),
-    };
-    let tools = tools.iter().map(|tool| {
-        json!({"type": "function", "name": &*tool.name, "description": &*tool.description,
-               "parameters": &*tool.parameters, "strict": false})
-    });
-    json!({
-        "id": id,
-        "object": "response",
-        "created_at": now(),
-        "completed_at": null,
-        "status": "in_progress",
-        "incomplete_details": null,
-        "model": model,
-        "previous_response_id": given("previous_response_id", Value::Null),
-        "conversation": {"id": conversation},
-        "instructions": given("instructions", Value::Null),
-        "output": [],
-        "error": null,
-        "tools": tools.collect::<Vec<_>>(),
-        "tool_choice": given("tool_choice", "auto".into()),
-        "truncation": "disabled",
-        "parallel_tool_calls": given("parallel_tool_calls", true.into()),
-        "text": {"format": {"type": "text"}},
-        "top_p": given("top_p", 1.0.into()),
-        "presence_penalty": given("presence_penalty", 0.0.into()),
-        "frequency_penalty": given("frequency_penalty", 0.0.into()),
-        "top_logprobs": 0,
-        "temperature": given("temperature", 1.0.into()),
-        "reasoning": given("reasoning", Value::Null),
-        "usage": null,
-        "max_output_tokens": given("max_output_tokens", Value::Null),
-        "max_tool_calls": null,
-        "store": is_stored,
-        "background": false,
-        "service_tier": "default",
-        "metadata": given("metadata", json!({})),
-        "safety_identifier": given("safety_identifier", Value::Null),
-        "prompt_cache_key": given("prompt_cache_key", Value::Null),
-        "switchboard": {"conversation": conversation, "agent": null, "handoffs": [], "waiting": []},
-    })
-}
-
 /// Refuses requests whose answer would not be what they ask for.
 fn refuse_what_cannot_be_done(body: &Body) -> Result<(), ServiceError> {
     if flag(body, "background")? == Some(true) {
@@ -492,7 +459,9 @@ fn refuse_what_cannot_be_done(body: &Body) -> Result<(), ServiceError> {
             "background responses are not possible; stream it: its run goes on if the connection is lost",
         ));
     }
-    let format = body.get("text").map_or(&Value::Null, |text| &text["format"]["type"]);
+    let format = body
+        .get("text")
+        .map_or(&Value::Null, |text| &text["format"]["type"]);
     if !format.is_null() && format != "text" {
         return Err(ServiceError::invalid(
             "the form of an answer is set by the agents of the team, not by text.format",

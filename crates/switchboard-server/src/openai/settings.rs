@@ -37,13 +37,19 @@ fn client_tool(tool: &Value) -> Result<ClientTool, ServiceError> {
     let name = function["name"].as_str().unwrap_or_default();
     let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if name.is_empty() || name.len() > 64 || !name.chars().all(is_valid) {
-        let message = format!("{name:?} is no name of a tool: it has 1 to 64 letters, digits, \"-\" or \"_\"");
+        let message = format!(
+            "{name:?} is no name of a tool: it has 1 to 64 letters, digits, \"-\" or \"_\""
+        );
         return Err(ServiceError::invalid(message));
     }
     let parameters = match &function["parameters"] {
         Value::Null => json!({"type": "object", "properties": {}}),
         parameters @ Value::Object(_) => parameters.clone(),
-        _ => return Err(ServiceError::invalid(format!("the parameters of {name} are no schema"))),
+        _ => {
+            return Err(ServiceError::invalid(format!(
+                "the parameters of {name} are no schema"
+            )));
+        }
     };
     Ok(ClientTool {
         name: name.into(),
@@ -58,7 +64,9 @@ pub(super) fn choose_tools(
     choice: &Value,
     tools: Vec<ClientTool>,
 ) -> Result<(ClientTools, Option<ToolChoice>), ServiceError> {
-    let named = choice["name"].as_str().or(choice["function"]["name"].as_str());
+    let named = choice["name"]
+        .as_str()
+        .or(choice["function"]["name"].as_str());
     let choice = match (choice.as_str(), named) {
         (None | Some("auto"), None) => None,
         (Some("none"), _) => return Ok((ClientTools::default(), None)),
@@ -66,7 +74,11 @@ pub(super) fn choose_tools(
         (_, Some(name)) if tools.iter().any(|tool| *tool.name == *name) => {
             Some(ToolChoice::Named(name.into()))
         }
-        _ => return Err(ServiceError::invalid("tool_choice names no tool of the request")),
+        _ => {
+            return Err(ServiceError::invalid(
+                "tool_choice names no tool of the request",
+            ));
+        }
     };
     Ok((ClientTools::new(tools), choice))
 }
@@ -81,7 +93,9 @@ pub(super) fn model_settings(
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_f64() {
             Some(number) if (low..=high).contains(&number) => Ok(Some(number)),
-            _ => Err(ServiceError::invalid(format!("{name} is a number from {low} to {high}"))),
+            _ => Err(ServiceError::invalid(format!(
+                "{name} is a number from {low} to {high}"
+            ))),
         },
     };
     let mut settings = ModelSettings {
@@ -103,7 +117,11 @@ pub(super) fn model_settings(
     match body.get("parallel_tool_calls") {
         None | Some(Value::Null) => {}
         Some(Value::Bool(parallel)) => settings.parallel_tool_calls = Some(*parallel),
-        Some(_) => return Err(ServiceError::invalid("parallel_tool_calls is true or false")),
+        Some(_) => {
+            return Err(ServiceError::invalid(
+                "parallel_tool_calls is true or false",
+            ));
+        }
     }
     settings.reasoning = effort.map(|effort| Reasoning {
         effort: Some(effort.into()),

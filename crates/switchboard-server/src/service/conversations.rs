@@ -89,13 +89,19 @@ impl Service {
                 if listed.len() == limit {
                     let last: Option<&(Arc<str>, Head)> = listed.last();
                     let next = last.map(|(id, head)| format!("{}~{id}", to_millis(head.changed)));
-                    return Ok(Listed { conversations: listed, next });
+                    return Ok(Listed {
+                        conversations: listed,
+                        next,
+                    });
                 }
                 listed.push((id, head));
             }
             let next = oldest.map(|time| time + millisecond);
             if is_last || next.is_none() {
-                return Ok(Listed { conversations: listed, next: None });
+                return Ok(Listed {
+                    conversations: listed,
+                    next: None,
+                });
             }
             if next == before {
                 // A whole page of one millisecond.
@@ -129,9 +135,13 @@ impl Service {
             let found = self.inner().store.search(text, most).await;
             let found = found.map_err(|error| ServiceError::of_store(&error))?;
             let is_all = found.len() < most || most >= MAX_FOUND;
-            let own = found.into_iter().filter_map(|Found { conversation, entry, .. }| {
-                Some((caller.tenant.id_of(&conversation)?.into(), entry))
-            });
+            let own = found.into_iter().filter_map(
+                |Found {
+                     conversation,
+                     entry,
+                     ..
+                 }| { Some((caller.tenant.id_of(&conversation)?.into(), entry)) },
+            );
             let own: Vec<(Arc<str>, Entry)> = own.take(limit).collect();
             if is_all || own.len() == limit {
                 return Ok(own);
@@ -172,7 +182,9 @@ impl Service {
         let conversation = self.conversation(caller, id)?;
         let to = caller.tenant.stored_name(to)?;
         let forked = conversation.fork(to, before).await;
-        forked.map(drop).map_err(|error| ServiceError::of_store(&error))
+        forked
+            .map(drop)
+            .map_err(|error| ServiceError::of_store(&error))
     }
 
     /// Deletes a conversation, and cancels its runs.

@@ -6,8 +6,13 @@ use crate::support::TestServer;
 
 /// Runs a program with the address of a server as its last argument.
 async fn run(mut command: Command, server: &TestServer) {
-    command.arg(server.url()).env("NO_PROXY", "127.0.0.1").env("OPENAI_AGENTS_DISABLE_TRACING", "1");
-    let status = tokio::task::spawn_blocking(move || command.status()).await.unwrap();
+    command
+        .arg(server.url())
+        .env("NO_PROXY", "127.0.0.1")
+        .env("OPENAI_AGENTS_DISABLE_TRACING", "1");
+    let status = tokio::task::spawn_blocking(move || command.status())
+        .await
+        .unwrap();
     assert!(status.unwrap().success());
 }
 
@@ -47,7 +52,11 @@ async fn the_api_is_what_its_document_says() {
     let server = TestServer::start().await;
     // Something to find.
     let body = serde_json::json!({"input": "refund my bill"});
-    server.client.post("/api/conversations/known/messages", body).await.ok();
+    server
+        .client
+        .post("/api/conversations/known/messages", body)
+        .await
+        .ok();
     let mut command = Command::new(python());
     command.arg(script("check_api.py"));
     run(command, &server).await;

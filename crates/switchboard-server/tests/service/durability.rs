@@ -21,7 +21,11 @@ async fn a_server_in_a_process_of_its_own() {
     };
     let conversations = switchboard_sessions::open(&store).await.unwrap();
     let served = ServedTeam::new("support", team(&RuleModel::new()), ());
-    let service = Service::builder().team(served).conversations(conversations).build().unwrap();
+    let service = Service::builder()
+        .team(served)
+        .conversations(conversations)
+        .build()
+        .unwrap();
     let server = Server::bind(service, "127.0.0.1:0").await.unwrap();
     println!("\nlistening on http://{}", server.address());
     std::io::stdout().flush().unwrap();
@@ -37,7 +41,11 @@ struct Process {
 impl Process {
     fn start(store: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["durability::a_server_in_a_process_of_its_own", "--exact", "--nocapture"])
+            .args([
+                "durability::a_server_in_a_process_of_its_own",
+                "--exact",
+                "--nocapture",
+            ])
             .env(STORE, format!("sqlite:{}", store.display()))
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -75,11 +83,20 @@ async fn talk(client: Client, id: usize, round: usize, answered: Arc<Mutex<Vec<S
     for number in 0.. {
         let message = format!("bill {id}-{round}-{number}");
         let path = format!("/api/conversations/c{id}/messages");
-        let request = crate::support::with_json(client.request("POST", &path), &json!({"input": message}));
-        let Ok(response) = request.send().await else { return };
-        let Ok(text) = response.text().await else { return };
+        let request =
+            crate::support::with_json(client.request("POST", &path), &json!({"input": message}));
+        let Ok(response) = request.send().await else {
+            return;
+        };
+        let Ok(text) = response.text().await else {
+            return;
+        };
         let run: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(run["output"], format!("Billing: you said {message}"), "{run}");
+        assert_eq!(
+            run["output"],
+            format!("Billing: you said {message}"),
+            "{run}"
+        );
         answered.lock().await.push(message);
     }
 }
@@ -89,7 +106,8 @@ async fn nothing_that_was_answered_is_lost_when_the_server_is_killed_under_load(
     const CONVERSATIONS: usize = 6;
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("conversations.db");
-    let answered: Vec<Arc<Mutex<Vec<String>>>> = (0..CONVERSATIONS).map(|_| Arc::default()).collect();
+    let answered: Vec<Arc<Mutex<Vec<String>>>> =
+        (0..CONVERSATIONS).map(|_| Arc::default()).collect();
     for round in 0..3 {
         let mut process = Process::start(&store);
         let before = total(&answered).await;
@@ -105,12 +123,22 @@ async fn nothing_that_was_answered_is_lost_when_the_server_is_killed_under_load(
     }
     let process = Process::start(&store);
     for (id, answered) in answered.iter().enumerate() {
-        let shown = process.client.get(&format!("/api/conversations/c{id}?limit=1000")).await.ok();
+        let shown = process
+            .client
+            .get(&format!("/api/conversations/c{id}?limit=1000"))
+            .await
+            .ok();
         let items = shown["items"].as_array().unwrap();
-        let stored: Vec<&str> = items.iter().filter_map(|entry| entry["content"]["content"].as_str()).collect();
+        let stored: Vec<&str> = items
+            .iter()
+            .filter_map(|entry| entry["content"]["content"].as_str())
+            .collect();
         let mut stored = stored.into_iter();
         for message in answered.lock().await.iter() {
-            assert!(stored.any(|known| known == message), "{message} is lost, or not in order");
+            assert!(
+                stored.any(|known| known == message),
+                "{message} is lost, or not in order"
+            );
         }
     }
 }
@@ -128,21 +156,45 @@ async fn responses_and_waiting_calls_outlive_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("conversations.db");
     let mut process = Process::start(&store);
-    let weather = json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}});
+    let weather =
+        json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}});
     let body = json!({"model": "support", "input": "weather for my bill", "tools": [weather]});
     let first = process.client.post("/v1/responses", body).await.ok();
-    let waiting = process.client.post("/api/conversations/c1/messages", json!({"input": "refund my bill"})).await.ok();
+    let waiting = process
+        .client
+        .post(
+            "/api/conversations/c1/messages",
+            json!({"input": "refund my bill"}),
+        )
+        .await
+        .ok();
     process.kill();
 
     let process = Process::start(&store);
     let id = first["id"].as_str().unwrap();
-    assert_eq!(process.client.get(&format!("/v1/responses/{id}")).await.ok(), first);
+    assert_eq!(
+        process
+            .client
+            .get(&format!("/v1/responses/{id}"))
+            .await
+            .ok(),
+        first
+    );
     let call = first["output"].as_array().unwrap().last().unwrap();
-    let output = json!({"type": "function_call_output", "call_id": call["call_id"], "output": "rain"});
+    let output =
+        json!({"type": "function_call_output", "call_id": call["call_id"], "output": "rain"});
     let body = json!({"model": "support", "input": [output], "previous_response_id": id});
     let second = process.client.post("/v1/responses", body).await.ok();
-    assert_eq!(second["output"][0]["content"][0]["text"], "Billing: I got rain.");
-    let body = json!({"decisions": [{"call_id": waiting["waiting"][0]["call_id"], "approve": true}]});
-    let done = process.client.post("/api/conversations/c1/decisions", body).await.ok();
+    assert_eq!(
+        second["output"][0]["content"][0]["text"],
+        "Billing: I got rain."
+    );
+    let body =
+        json!({"decisions": [{"call_id": waiting["waiting"][0]["call_id"], "approve": true}]});
+    let done = process
+        .client
+        .post("/api/conversations/c1/decisions", body)
+        .await
+        .ok();
     assert_eq!(done["status"], "completed");
 }

@@ -41,13 +41,25 @@ impl RuleModel {
 
     fn decide(&self, request: &ModelRequest) -> Result<ModelResponse, BoxError> {
         let items: Vec<&Item> = request.input.iter().collect();
-        let words = items.iter().rfind(|item| item.role().as_deref() == Some("user"));
-        let words = words.and_then(|item| item.text()).unwrap_or_default().into_owned();
+        let words = items
+            .iter()
+            .rfind(|item| item.role().as_deref() == Some("user"));
+        let words = words
+            .and_then(|item| item.text())
+            .unwrap_or_default()
+            .into_owned();
         let agent = request.agent.as_deref().unwrap_or("Nobody");
         let has = |name: &str| request.tools.iter().any(|tool| *tool.name == *name);
-        let can_go = |name: &str| request.handoffs.iter().any(|handoff| *handoff.tool_name == *name);
+        let can_go = |name: &str| {
+            request
+                .handoffs
+                .iter()
+                .any(|handoff| *handoff.tool_name == *name)
+        };
         let last = items.last().and_then(|item| item.output_text());
-        let is_transfer = last.as_deref().is_some_and(|output| output.contains("\"assistant\""));
+        let is_transfer = last
+            .as_deref()
+            .is_some_and(|output| output.contains("\"assistant\""));
         if let Some(output) = last.filter(|_| !is_transfer) {
             return Ok(self.say(agent, &format!("I got {output}.")));
         }
@@ -72,7 +84,12 @@ impl RuleModel {
     fn say(&self, agent: &str, text: &str) -> ModelResponse {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let item = Item::output_message(&format!("msg_{number}"), &format!("{agent}: {text}"));
-        let usage = Usage { requests: 1, input_tokens: 10, output_tokens: 5, ..Usage::default() };
+        let usage = Usage {
+            requests: 1,
+            input_tokens: 10,
+            output_tokens: 5,
+            ..Usage::default()
+        };
         ModelResponse::new([item]).usage(usage)
     }
 }
@@ -87,9 +104,19 @@ impl Model for RuleModel {
         request: ModelRequest,
     ) -> impl futures_util::Stream<Item = Result<ModelEvent, BoxError>> + Send {
         let response = self.decide(&request);
-        let item = response.as_ref().ok().and_then(|response| response.output.first().cloned());
-        let text = item.as_ref().and_then(|item| item.text()).unwrap_or_default().into_owned();
-        let id: Arc<str> = item.and_then(|item| Some(item.id()?.into_owned())).unwrap_or_default().into();
+        let item = response
+            .as_ref()
+            .ok()
+            .and_then(|response| response.output.first().cloned());
+        let text = item
+            .as_ref()
+            .and_then(|item| item.text())
+            .unwrap_or_default()
+            .into_owned();
+        let id: Arc<str> = item
+            .and_then(|item| Some(item.id()?.into_owned()))
+            .unwrap_or_default()
+            .into();
         let words: Vec<String> = text.split_inclusive(' ').map(ToOwned::to_owned).collect();
         let is_slow = text.contains("slow");
         let gate = self.gate.clone();
@@ -102,7 +129,9 @@ impl Model for RuleModel {
                 Ok(ModelEvent::TextDelta { item, text })
             }
         });
-        words.chain(stream::once(async move { response.map(ModelEvent::Completed) }))
+        words.chain(stream::once(
+            async move { response.map(ModelEvent::Completed) },
+        ))
     }
 
     fn name(&self) -> &str {
@@ -115,9 +144,16 @@ pub(crate) fn team(model: &RuleModel) -> Team {
     let refund = tool::<()>("refund")
         .description("Pays money back.")
         .needs_approval()
-        .run_raw(&json!({"type": "object"}), |ctx| format!("refunded {}", ctx.arguments()));
+        .run_raw(&json!({"type": "object"}), |ctx| {
+            format!("refunded {}", ctx.arguments())
+        });
     Team::new()
-        .agent(Agent::new("Triage").handoff("Billing").handoff("Ann").model(model.clone()))
+        .agent(
+            Agent::new("Triage")
+                .handoff("Billing")
+                .handoff("Ann")
+                .model(model.clone()),
+        )
         .agent(
             Agent::new("Billing")
                 .handoff_description("Bills.")
@@ -125,7 +161,11 @@ pub(crate) fn team(model: &RuleModel) -> Team {
                 .tool(refund)
                 .model(model.clone()),
         )
-        .agent(Agent::person("Ann").handoff_description("A person.").handoff("Triage"))
+        .agent(
+            Agent::person("Ann")
+                .handoff_description("A person.")
+                .handoff("Triage"),
+        )
         .build()
         .unwrap()
 }
@@ -147,7 +187,9 @@ impl TestServer {
     pub(crate) async fn with(configure: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
         let model = RuleModel::new();
         let served = ServedTeam::new("support", team(&model), ());
-        let builder = Service::builder().team(served).conversations(Conversations::in_memory());
+        let builder = Service::builder()
+            .team(served)
+            .conversations(Conversations::in_memory());
         let service = configure(builder).build().unwrap();
         let server = Server::bind(service.clone(), "127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", server.address()), None);
@@ -196,7 +238,10 @@ impl Answer {
     }
 
     pub(crate) fn error_code(&self) -> (u16, String) {
-        (self.status, self.json()["error"]["code"].as_str().unwrap().to_owned())
+        (
+            self.status,
+            self.json()["error"]["code"].as_str().unwrap().to_owned(),
+        )
     }
 }
 
@@ -218,7 +263,11 @@ impl Client {
     pub(crate) fn new(base: &str, key: Option<&str>) -> Self {
         install_crypto();
         Self {
-            http: reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap(),
+            http: reqwest::Client::builder()
+                .no_proxy()
+                .timeout(PATIENCE)
+                .build()
+                .unwrap(),
             base: base.to_owned(),
             key: key.map(ToOwned::to_owned),
         }
@@ -260,7 +309,10 @@ impl Client {
 
     /// Posts a body and reads the events of the answer.
     pub(crate) async fn events(&self, path: &str, body: Value) -> Vec<SseEvent> {
-        self.open(with_json(self.request("POST", path), &body)).await.rest().await
+        self.open(with_json(self.request("POST", path), &body))
+            .await
+            .rest()
+            .await
     }
 }
 
@@ -297,7 +349,11 @@ impl Events {
 }
 
 fn parse(text: &str) -> Option<SseEvent> {
-    let mut event = SseEvent { id: None, name: None, data: String::new() };
+    let mut event = SseEvent {
+        id: None,
+        name: None,
+        data: String::new(),
+    };
     for line in text.lines() {
         match line.split_once(": ") {
             Some(("id", id)) => event.id = Some(id.to_owned()),
@@ -310,7 +366,9 @@ fn parse(text: &str) -> Option<SseEvent> {
 }
 
 pub(crate) fn with_json(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuilder {
-    request.header("content-type", "application/json").body(body.to_string())
+    request
+        .header("content-type", "application/json")
+        .body(body.to_string())
 }
 
 pub(crate) async fn answer(request: reqwest::RequestBuilder) -> Answer {
