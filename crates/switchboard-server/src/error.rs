@@ -129,9 +129,6 @@ impl ServiceError {
         if let Some(error) = error.downcast_ref::<ConversationError>() {
             let kind = match error.kind() {
                 ConversationErrorKind::NotFound => ServiceErrorKind::NotFound,
-                ConversationErrorKind::NoSuchPosition | ConversationErrorKind::WithinTurn => {
-                    ServiceErrorKind::InvalidRequest
-                }
                 ConversationErrorKind::Damaged | ConversationErrorKind::Encrypted => {
                     ServiceErrorKind::Internal
                 }

@@ -74,10 +74,8 @@ fn a_team_file_is_served_and_the_server_ends_when_it_is_asked_to() {
     let (status, body) = served.request("POST", "/v1/chat/completions", "none", QUESTION);
     assert_eq!(status, 200, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(
-        answer["choices"][0]["message"]["content"],
-        "A second charge is reversed."
-    );
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(text.starts_with("A second charge is reversed."), "{text}");
     assert_eq!(answer["switchboard"]["agent"], "Billing");
 
     // The service and the other commands share the sessions of the data folder.

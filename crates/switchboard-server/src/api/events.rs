@@ -15,6 +15,9 @@ use crate::event_log::{EventReader, Read};
 use crate::http::header_text;
 use crate::runs::RunRecord;
 
+/// The largest number of an event that JSON readers keep exactly.
+const MAX_EVENT_ID: u64 = (1 << 53) - 1;
+
 /// The time between comments that keep a quiet connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -54,8 +57,11 @@ pub(crate) fn run_events(run: &Arc<RunRecord>, after: u64) -> Response {
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<u64, ServiceError> {
     match header_text(headers, "last-event-id") {
         None => Ok(0),
-        Some(id) => id
-            .parse()
-            .map_err(|_| ServiceError::invalid("Last-Event-ID is no number of an event")),
+        Some(id) => match id.parse() {
+            Ok(id @ 0..=MAX_EVENT_ID) => Ok(id),
+            _ => Err(ServiceError::invalid(
+                "Last-Event-ID is no number of an event",
+            )),
+        },
     }
 }

@@ -122,6 +122,19 @@ fn query(name: &str, description: &str, is_required: bool, schema: &Value) -> Va
            "schema": schema})
 }
 
+/// The schema of one server-sent event.
+fn event_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["data"],
+        "properties": {
+            "id": {"type": "string", "description": "The number of the event in its run."},
+            "event": {"type": "string", "description": "The kind of event."},
+            "data": {"type": "string", "description": "An object with `type`, `agent` and `turn` as JSON."},
+        },
+    })
+}
+
 fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     let conversation = path_parameter("conversation", "The identifier of the conversation.");
     let team = path_parameter("team", "The name of the team.");
@@ -144,14 +157,13 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
     });
     let json_of = |schema: Value| vec![("application/json", schema)];
     let run_or_events = |schemas: &mut SchemaGenerator| {
-        let events = json!({"type": "string",
-            "description": "The events of the run. The data of each is an object with `type`, `agent` and `turn`."});
+        let events = event_schema();
         vec![
             ("application/json", reference::<RunInfo>(schemas)),
             ("text/event-stream", events),
         ]
     };
-    let events_only = vec![("text/event-stream", json!({"type": "string"}))];
+    let events_only = vec![("text/event-stream", event_schema())];
     let drawing = vec![("text/plain", json!({"type": "string"}))];
     let formats = json!({"type": "string", "enum": ["mermaid", "dot"], "default": "mermaid"});
     let get = |path, summary, parameters: &[&Value], content, errors| Operation {

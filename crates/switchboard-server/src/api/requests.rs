@@ -63,19 +63,25 @@ enum UserContent {
     Parts(#[schemars(length(min = 1))] Vec<ContentPart>),
 }
 
-/// A part of a message.
+/// A part of a message. Not tagged: a tag could also be the number of the variant.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(untagged, deny_unknown_fields)]
 enum ContentPart {
-    InputText {
+    Text {
+        #[serde(rename = "type")]
+        kind: TextPart,
         text: String,
     },
-    InputImage {
+    Image {
+        #[serde(rename = "type")]
+        kind: ImagePart,
         image_url: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
-    InputFile {
+    File {
+        #[serde(rename = "type")]
+        kind: FilePart,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filename: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +89,24 @@ enum ContentPart {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         file_url: Option<String>,
     },
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum TextPart {
+    InputText,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ImagePart {
+    InputImage,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum FilePart {
+    InputFile,
 }
 
 impl MessageInput {
