@@ -51,6 +51,8 @@ def wire():
                     label = f"{spoken}, {form}, {items:,} items, {at_once} at a time"
                     peers = [peer for peer in ALL if (peer, protocol) != ("openai-agents-rs", "responses")]
                     # Right before Switchboard's own, which is the first of its case: they are compared.
+                    if form == "plain":
+                        yield f"reading_{name}", f"bare, parsing the answers: {label}", []
                     yield f"bare_{name}", f"bare: {label}", []
                     yield name, label, peers
 

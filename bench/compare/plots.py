@@ -5,7 +5,15 @@ import math
 from . import programs
 from .figures import middle
 
+# Units of time, in microseconds.
+UNITS = [("s", 1e6), ("ms", 1e3), ("µs", 1), ("ns", 1e-3)]
+
 COLOURS = {"switchboard": "#2f81f7", "openai-agents-rs": "#3fb950", "rig": "#d29922", "node": "#db61a2", "python": "#a371f7"}
+
+WIDTH = 760
+LEFT = 10
+# The width of a character in the widest of the usual fonts: where text ends cannot be measured here.
+CHARACTER = 7.3
 
 STYLE = """<style>
  text { font: 12px system-ui, sans-serif; fill: #1f2328 }
@@ -33,23 +41,32 @@ def plots(results):
 
 
 def shown(micros):
-    return f"{micros / 1000:,.3g} ms" if micros >= 1000 else f"{micros:.3g} µs"
+    """A duration with three significant digits, never with an exponent."""
+    rounded = float(f"{micros:.3g}")
+    value, unit = next((rounded / size, unit) for unit, size in UNITS if rounded >= size or unit == "ns")
+    return f"{value:g} {unit}"
 
 
-def svg(width, height, title, parts):
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{title}">'
-    return "\n".join([head, STYLE, text(10, 20, title, "title"), *parts, "</svg>"]) + "\n"
+def svg(height, title, parts):
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{title}">'
+    return "\n".join([head, STYLE, text(LEFT, 20, title, "title"), *parts, "</svg>"]) + "\n"
 
 
 def text(x, y, words, kind="", anchor="start"):
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{words}</text>'
 
 
-def legend(names, x, y):
+def legend(names, y):
+    """The legend from line `y` on, and the line below it. An entry that would not fit begins a new line."""
+    parts, x = [], LEFT
     for name in names:
-        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" rx="2" fill="{COLOURS[name]}"/>'
-        yield text(x + 15, y, programs.NAMES[name])
-        x += 30 + 6.6 * len(programs.NAMES[name])
+        width = 15 + CHARACTER * len(programs.NAMES[name])
+        if x > LEFT and x + width > WIDTH - LEFT:
+            x, y = LEFT, y + 18
+        parts.append(f'<rect x="{x:.1f}" y="{y - 9}" width="10" height="10" rx="2" fill="{COLOURS[name]}"/>')
+        parts.append(text(x + 15, y, programs.NAMES[name]))
+        x += width + 15
+    return parts, y + 18
 
 
 def scale(values, start, end):
@@ -63,31 +80,32 @@ def lines(results, title, cases):
     points = {name: [(n, found) for n, case in cases if (found := middle(results, case, name))] for name in programs.NAMES}
     points = {name: found for name, found in points.items() if found}
     if not points:
-        return svg(760, 60, title, [text(10, 45, "not measured")])
+        return svg(60, title, [text(LEFT, 45, "not measured")])
     across, _ = scale([n for n, _ in cases], 80, 720)
-    up, powers = scale([value for found in points.values() for _, value in found], 340, 70)
-    parts = list(legend(points, 10, 45))
+    parts, top = legend(points, 45)
+    bottom = top + 270
+    up, powers = scale([value for found in points.values() for _, value in found], bottom, top)
     for power in powers:
         parts.append(f'<line x1="80" x2="720" y1="{up(power):.1f}" y2="{up(power):.1f}" class="line"/>')
         parts.append(text(72, up(power) + 4, shown(power), anchor="end"))
-    parts += [text(across(n), 360, f"{n:,}", anchor="middle") for n, _ in cases]
+    parts += [text(across(n), bottom + 20, f"{n:,}", anchor="middle") for n, _ in cases]
     for name, found in points.items():
         path = " ".join(f"{across(n):.1f},{up(value):.1f}" for n, value in found)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2"/>')
         parts += [f'<circle cx="{across(n):.1f}" cy="{up(value):.1f}" r="3" fill="{COLOURS[name]}"/>' for n, value in found]
-    return svg(760, 375, title, parts)
+    return svg(bottom + 35, title, parts)
 
 
 def bars(results, title, rows):
     found = [(label, [(name, value) for name in programs.NAMES if (value := middle(results, case, name))]) for label, case in rows]
     values = [value for _, bar in found for _, value in bar]
     if not values:
-        return svg(760, 60, title, [text(10, 45, "not measured")])
+        return svg(60, title, [text(LEFT, 45, "not measured")])
     # A bar for the smallest figure too.
     along, powers = scale([min(values) / 2, *values], 190, 660)
     names = [name for name in programs.NAMES if any(name == measured for _, bar in found for measured, _ in bar)]
-    parts, y = list(legend(names, 10, 45)), 65
-    body = []
+    parts, top = legend(names, 45)
+    y, body = top + 7, []
     for label, bar in found:
         body.append(text(182, y + 7 * len(bar) + 4, label, anchor="end"))
         for name, value in bar:
@@ -96,6 +114,6 @@ def bars(results, title, rows):
             y += 14
         y += 12
     for power in powers:
-        parts.append(f'<line x1="{along(power):.1f}" x2="{along(power):.1f}" y1="58" y2="{y}" class="line"/>')
+        parts.append(f'<line x1="{along(power):.1f}" x2="{along(power):.1f}" y1="{top}" y2="{y}" class="line"/>')
         parts.append(text(along(power), y + 15, shown(power), anchor="middle"))
-    return svg(760, y + 30, title, parts + body)
+    return svg(y + 30, title, parts + body)

@@ -1,4 +1,5 @@
-//! Measures the cost of runs: CPU time, allocations and memory, in process and over HTTP.
+//! Measures the cost of runs: CPU time, allocations and memory, in process and over HTTP, and of realtime
+//! sessions.
 //!
 //! The program `bench` runs one case and prints its cost. `bench/run` compares that with the cost in
 //! other libraries. See `bench/README.md`.
@@ -9,6 +10,7 @@ mod conversations;
 mod history;
 mod measure;
 mod models;
+mod realtime;
 mod wire;
 mod work;
 
@@ -17,5 +19,6 @@ pub use concurrent::{HistoryOwner, ParkedRuns, measure_spawned};
 pub use conversations::SessionCase;
 pub use history::{LONG, SHORT, history};
 pub use measure::{Measurement, measure, resident_bytes, runs_in};
+pub use realtime::{Load, RealtimeClient, RealtimeLoadServer};
 pub use wire::{WireCase, provider};
 pub use work::Work;

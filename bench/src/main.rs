@@ -4,15 +4,19 @@
 //!   the URL of a provider.
 //! - `bench serve` runs that provider: it prints its URL and stops when its input ends.
 //! - `bench once CASE RUNS [URL]` runs a case this many times and prints nothing, for counting instructions.
+//! - `bench talk_server FRAME_MS SECONDS` runs a server of realtime sessions whose agents speak for so long: it
+//!   prints its URL, stops when its input ends, and prints what it has heard and sent.
+//! - `bench talk CLIENT SESSIONS FRAME_MS URL` talks to it, with the client `switchboard` or `bare`.
 //! - `bench history ITEMS` prints the input history of runs, for the programs of the peers.
 
 use std::error::Error;
 use std::io::Read as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use bench::{
-    Baseline, HistoryOwner, ParkedRuns, SessionCase, WireCase, Work, history, measure,
-    measure_spawned, provider,
+    Baseline, HistoryOwner, Load, ParkedRuns, RealtimeClient, RealtimeLoadServer, SessionCase,
+    WireCase, Work, history, measure, measure_spawned, provider,
 };
 use serde_json::Value;
 
@@ -26,6 +30,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
         ["serve"] => serve(),
+        ["talk_server", frame_ms, seconds] => serve_talk(frame_ms, seconds),
+        ["talk", client, sessions, frame_ms, url] => talk(client, sessions, frame_ms, url),
         ["history", items] => print_history(items),
         ["once", case, runs] => once(case, runs, None),
         ["once", case, runs, url] => once(case, runs, Some(url)),
@@ -44,9 +50,10 @@ fn main() -> ExitCode {
 
 fn usage() -> Failed {
     format!(
-        "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS; CASE is one of {}, {}, \
+        "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS | \
+         talk_server FRAME_MS SECONDS | talk (switchboard|bare) SESSIONS FRAME_MS URL; CASE is one of {}, {}, \
          one_at_a_time, at_once_RUNS, parked_shared, parked_own, session_(open|message)_ITEMS, or over HTTP \
-         [bare_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
+         [bare_|reading_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
         Baseline::NAMES.join(", ")
     )
@@ -100,6 +107,25 @@ fn serve() -> Result<(), Failed> {
     let provider = provider()?;
     println!("{}", provider.url());
     std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn serve_talk(frame_ms: &str, seconds: &str) -> Result<(), Failed> {
+    let frame = Duration::from_millis(frame_ms.parse()?);
+    let server = RealtimeLoadServer::start(frame, seconds.parse()?)?;
+    println!("{}", server.url());
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    println!("{}", server.stop());
+    Ok(())
+}
+
+fn talk(client: &str, sessions: &str, frame_ms: &str, url: &str) -> Result<(), Failed> {
+    let client = RealtimeClient::named(client).ok_or_else(usage)?;
+    let load = Load {
+        sessions: sessions.parse()?,
+        frame: Duration::from_millis(frame_ms.parse()?),
+    };
+    println!("{}", client.measure(url, load)?);
     Ok(())
 }
 

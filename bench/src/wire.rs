@@ -14,7 +14,7 @@ use switchboard_models::{ChatModel, Endpoint, ResponsesModel};
 
 use crate::history::history;
 use crate::measure::{Measurement, runs_in, timed};
-use bare::Bare;
+use bare::{Bare, Reading};
 
 const KEY: &str = "bench";
 
@@ -44,9 +44,19 @@ fn replies() -> [Reply; 2] {
     ]
 }
 
+/// The sender of a case's requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Engine,
+    /// The HTTP client alone.
+    Bare,
+    /// The HTTP client alone, with the answers parsed.
+    Reading,
+}
+
 /// A variant of one handoff over HTTP.
 pub struct WireCase {
-    is_bare: bool,
+    sender: Sender,
     protocol: Protocol,
     is_streamed: bool,
     items: usize,
@@ -54,17 +64,21 @@ pub struct WireCase {
 }
 
 impl WireCase {
-    /// Parses the name of a case, like `responses_streamed_20_x64` or `bare_chat_plain_1000_x1`.
+    /// Parses the name of a case, like `responses_streamed_20_x64`, `bare_chat_plain_1000_x1` or
+    /// `reading_chat_plain_20_x1`. Streams are not parsed.
     pub fn named(name: &str) -> Option<Self> {
-        let (is_bare, name) = match name.strip_prefix("bare_") {
-            Some(name) => (true, name),
-            None => (false, name),
+        let (sender, name) = if let Some(name) = name.strip_prefix("bare_") {
+            (Sender::Bare, name)
+        } else if let Some(name) = name.strip_prefix("reading_") {
+            (Sender::Reading, name)
+        } else {
+            (Sender::Engine, name)
         };
         let [protocol, form, items, at_once] = name.split('_').collect::<Vec<_>>()[..] else {
             return None;
         };
         Some(Self {
-            is_bare,
+            sender,
             protocol: match protocol {
                 "responses" => Protocol::Responses,
                 "chat" => Protocol::Chat,
@@ -72,7 +86,7 @@ impl WireCase {
             },
             is_streamed: match form {
                 "plain" => false,
-                "streamed" => true,
+                "streamed" if sender != Sender::Reading => true,
                 _ => return None,
             },
             items: items.parse().ok()?,
@@ -107,20 +121,18 @@ impl WireCase {
 
     async fn client(&self, url: &str) -> Result<Client, Failed> {
         let engine = Engine::new(self, url)?;
-        if !self.is_bare {
-            return Ok(Client::Engine(engine));
-        }
+        let reading = match self.sender {
+            Sender::Engine => return Ok(Client::Engine(engine)),
+            Sender::Bare if self.is_streamed => Reading::Lines,
+            Sender::Bare => Reading::Bytes,
+            Sender::Reading => Reading::Answer(self.protocol),
+        };
         let path = match self.protocol {
             Protocol::Responses => "responses",
             Protocol::Chat => "chat/completions",
         };
         let bodies = self.bodies().await?;
-        Ok(Client::Bare(Bare::new(
-            url,
-            path,
-            bodies,
-            self.is_streamed,
-        )?))
+        Ok(Client::Bare(Bare::new(url, path, bodies, reading)?))
     }
 
     /// The request bodies of the engine, as a recording provider received them.

@@ -10,6 +10,8 @@ use std::str::FromStr;
 pub enum Key {
     /// Enter, also called Return.
     Enter,
+    /// Enter while Alt is pressed.
+    AltEnter,
     /// Tab.
     Tab,
     /// Backspace.
@@ -42,8 +44,9 @@ pub(crate) enum CursorKeys {
 }
 
 impl Key {
-    const NAMES: [(&'static str, Self); 12] = [
+    const NAMES: [(&'static str, Self); 13] = [
         ("Enter", Self::Enter),
+        ("AltEnter", Self::AltEnter),
         ("Tab", Self::Tab),
         ("Backspace", Self::Backspace),
         ("Escape", Self::Escape),
@@ -65,6 +68,7 @@ impl Key {
         };
         match self {
             Self::Enter => vec![b'\r'],
+            Self::AltEnter => vec![0x1b, b'\r'],
             Self::Tab => vec![b'\t'],
             Self::Backspace => vec![0x7f],
             Self::Escape => vec![0x1b],

@@ -1,9 +1,12 @@
 //! Sends the same requests without an engine, to measure the HTTP client alone.
 
+mod answers;
+
 use std::hint::black_box;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fake_provider::Protocol;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
@@ -16,7 +19,17 @@ pub(super) struct Bare {
     url: Url,
     headers: HeaderMap,
     bodies: Vec<Bytes>,
-    is_streamed: bool,
+    reading: Reading,
+}
+
+/// The work on a response.
+pub(super) enum Reading {
+    /// Its bytes are read and thrown away.
+    Bytes,
+    /// Its lines are split and thrown away.
+    Lines,
+    /// It is parsed.
+    Answer(Protocol),
 }
 
 impl Bare {
@@ -24,7 +37,7 @@ impl Bare {
         url: &str,
         path: &str,
         bodies: Vec<String>,
-        is_streamed: bool,
+        reading: Reading,
     ) -> Result<Self, Failed> {
         // Fails if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -47,7 +60,7 @@ impl Bare {
             url: Url::parse(&format!("{url}/{path}"))?,
             headers,
             bodies: bodies.into_iter().map(Bytes::from).collect(),
-            is_streamed,
+            reading,
         })
     }
 
@@ -56,10 +69,19 @@ impl Bare {
             let request = self.client.post(self.url.clone());
             let request = request.headers(self.headers.clone()).body(body.clone());
             let response = request.send().await?.error_for_status()?;
-            if self.is_streamed {
-                black_box(lines(response).await?);
-            } else {
-                drop(black_box(response.bytes().await?));
+            match self.reading {
+                Reading::Bytes => drop(black_box(response.bytes().await?)),
+                Reading::Lines => {
+                    black_box(lines(response).await?);
+                }
+                Reading::Answer(Protocol::Responses) => {
+                    let body = response.bytes().await?;
+                    black_box(serde_json::from_slice::<answers::Response>(&body)?);
+                }
+                Reading::Answer(Protocol::Chat) => {
+                    let body = response.bytes().await?;
+                    black_box(serde_json::from_slice::<answers::Completion>(&body)?);
+                }
             }
         }
         Ok(())

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use switchboard_core::items::Items;
 use switchboard_core::model::{ModelSettings, ToolChoice};
 use switchboard_core::run::{
-    ApprovalGuardrails, BlockedOutputText, Fallback, HandoffPolicy, HistoryPolicy, ModelFilter,
-    Recovery, RunFailure, RunProblem, ServerHistory, SessionInput, StreamedOutput,
+    ApprovalGuardrails, BlockedOutputText, Fallback, HandoffPolicy, HistoryPolicy, InnerEvents,
+    ModelFilter, Recovery, RunFailure, RunProblem, ServerHistory, SessionInput, StreamedOutput,
     ToolErrorMessage, ToolErrorText, UnknownTool,
 };
 use switchboard_core::tool::{ToolError, ToolErrorKind};
@@ -64,6 +64,7 @@ impl Environment {
             tool_concurrency: case.tool_concurrency,
             history: HistoryPolicy::Reference,
             streamed_output: StreamedOutput::AtOnce,
+            inner_events: InnerEvents::Hidden,
             ..RunConfig::default()
         })
     }

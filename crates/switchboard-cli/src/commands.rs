@@ -10,6 +10,8 @@ mod replay;
 mod resume;
 mod run;
 mod schema;
+mod serve;
+mod sessions;
 mod talk;
 mod test;
 
@@ -18,14 +20,16 @@ use std::io;
 use crate::args::{self, Cli, Command};
 use crate::conversation::Conversation;
 use crate::conversation_store::ConversationStore;
+use crate::event_sink::{Answers, EventSink, JsonLines};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
-use crate::screen::style::Look;
+use crate::screen::Screen;
+use crate::screen::style::{Language, Look};
 use crate::trace_file::TraceFile;
 
 /// Runs the command.
-pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
-    let look = Look::of_stdout(cli.lang);
+pub(crate) fn run(cli: Cli, language: Language) -> Result<Exit, Failure> {
+    let look = Look::of_stdout(language);
     let out = &mut anstream::stdout();
     match cli.command {
         None => block_on(demo::run(&args::Demo::default(), look)),
@@ -35,8 +39,11 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
         Some(Command::Resume(args)) => block_on(resume::run(args, look)),
         Some(Command::Chat(args)) => block_on(chat::run(args, look)),
         Some(Command::Talk(args)) => block_on(talk::run(args, look)),
+        Some(Command::Sessions(args)) => block_on(sessions::run(args, look, out)),
+        Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Key(args)) => serve::add_key(&args, out),
         Some(Command::Check(args)) => check::run(&args, look, out),
-        Some(Command::Graph(args)) => graph::run(&args, &mut io::stdout()),
+        Some(Command::Graph(args)) => graph::run(&args, look, out),
         Some(Command::Test(args)) => block_on(test::run(args, look)),
         Some(Command::Replay(args)) => block_on(replay::run(args, look)),
         Some(Command::Schema) => schema::run(&mut io::stdout()),
@@ -58,6 +65,17 @@ fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit
     // The thread that reads lines may be blocked.
     runtime.shutdown_background();
     outcome
+}
+
+/// The destination of the events of runs.
+fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn EventSink> {
+    if output.json {
+        Box::new(JsonLines(io::stdout()))
+    } else if output.quiet {
+        Box::new(Answers::new(io::stdout()))
+    } else {
+        Box::new(Screen::of_stdout(look, team.names()))
+    }
 }
 
 /// Opens the conversation of the command line, and its trace file.

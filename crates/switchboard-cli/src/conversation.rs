@@ -1,22 +1,25 @@
 //! A conversation with a team: several runs with one session, each with the agent of the last.
 
+mod last_request;
+
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use switchboard_core::run::RunStatus;
 use switchboard_core::stream::{EventKind, ItemEvent, RunStream, StreamEvent};
-use switchboard_core::{Error, ErrorKind, Run, RunResult, Runner};
+use switchboard_core::{Error, ErrorKind, ModelRequest, Run, RunResult, Runner};
 use switchboard_teamfile::Context;
 
 use crate::conversation_store::ConversationStore;
-use crate::event_line::{EventLine, rounded};
+use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::EventSink;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 use crate::run_error;
 use crate::signals::{Signal, Signals};
 use crate::trace_file::TraceFile;
+use last_request::LastRequest;
 
 /// The time between calls of [`EventSink::tick`].
 const TICK: Duration = Duration::from_millis(100);
@@ -35,6 +38,8 @@ pub(crate) struct Conversation {
     /// The run that waits for decisions.
     waiting: Option<Run>,
     trace: Option<TraceFile>,
+    /// The request that a model was sent last.
+    last_request: LastRequest,
     began: Instant,
 }
 
@@ -57,6 +62,8 @@ pub(crate) enum RunOutcome {
     Waiting,
     /// The user stopped the run.
     Stopped(Signal),
+    /// The run took longer than `--timeout`.
+    TimedOut,
     /// The run failed; the failure was written to the sink.
     Failed(Exit),
 }
@@ -102,6 +109,7 @@ impl Conversation {
             team,
             store,
             trace,
+            last_request: LastRequest::default(),
             began: Instant::now(),
         })
     }
@@ -122,10 +130,23 @@ impl Conversation {
 
     /// Checks that the team can go on with the stored conversation.
     pub(crate) async fn check(&self) -> Result<(), Failure> {
+        self.check_with_help(run_error::help).await
+    }
+
+    /// Checks that the team can go on with the run that waits in the stored conversation.
+    pub(crate) async fn check_waiting(&self) -> Result<(), Failure> {
+        self.check_with_help(|_error| Some(run_error::CHANGED_TEAM_HELP))
+            .await
+    }
+
+    async fn check_with_help(
+        &self,
+        help: impl FnOnce(&Error) -> Option<&'static str>,
+    ) -> Result<(), Failure> {
         let checked = self.runner().check_conversation().await;
         checked.map_err(|error| Failure::Message {
             exit: run_error::exit(&error),
-            help: run_error::help(&error).map(ToOwned::to_owned),
+            help: help(&error).map(ToOwned::to_owned),
             message: error.to_string(),
         })
     }
@@ -157,6 +178,47 @@ impl Conversation {
         self.waiting = None;
         self.agent = self.team.open.start().name().to_owned();
         Ok(())
+    }
+
+    /// Replaces the team, as with another model or another context.
+    pub(crate) fn set_team(&mut self, team: LoadedTeam) {
+        self.team = team;
+    }
+
+    /// The request that a model was sent last.
+    pub(crate) fn last_request(&self) -> Option<ModelRequest> {
+        self.last_request.get()
+    }
+
+    /// Gives the conversation to the agent of a name that the user typed.
+    pub(crate) async fn give_to(&mut self, name: &str) -> Result<(), Failure> {
+        let agent = self.team.agent(name)?.name().to_owned();
+        self.store.set_agent(&agent).await?;
+        self.given_agent = None;
+        self.agent = agent;
+        Ok(())
+    }
+
+    /// Takes back the last message, with everything that followed. Returns the message if it was
+    /// text; `None` if there is nothing to take back.
+    pub(crate) async fn undo(&mut self) -> Result<Option<String>, Failure> {
+        let record = self.store.record().await?;
+        let items = record.iter().filter_map(|entry| entry.content.item());
+        let mut messages = items.filter(|item| item.role().as_deref() == Some("user"));
+        let message = messages.next_back().and_then(|item| item.text());
+        let message = message.unwrap_or_default().into_owned();
+        if !self.store.undo().await? {
+            return Ok(None);
+        }
+        self.waiting = None;
+        let start = self.team.open.start().name().to_owned();
+        self.refresh_agent(&start).await;
+        Ok(Some(message))
+    }
+
+    /// Goes on with a copy of the conversation under another name.
+    pub(crate) async fn fork(&mut self, name: &str) -> Result<(), Failure> {
+        self.store.fork(name).await
     }
 
     /// Sends a message to the team, and writes the events of the run.
@@ -208,10 +270,16 @@ impl Conversation {
             }
         }
         let stream = self.runner().resume_stream(run);
-        let stream = stream.map_err(|error| Failure::Message {
-            exit: run_error::exit(&error),
-            message: error.to_string(),
-            help: run_error::help(&error).map(str::to_owned),
+        let stream = stream.map_err(|error| {
+            let changed = run_error::changed_team(&error);
+            Failure::Message {
+                exit: run_error::exit(&error),
+                help: match changed {
+                    Some(_) => Some(run_error::CHANGED_TEAM_HELP.to_owned()),
+                    None => run_error::help(&error).map(str::to_owned),
+                },
+                message: changed.unwrap_or_else(|| error.to_string()),
+            }
         })?;
         self.drive(stream, sink, signals).await
     }
@@ -227,6 +295,8 @@ impl Conversation {
         let mut incomplete_message = String::new();
         let mut last = None;
         let mut tick = tokio::time::interval(TICK);
+        let deadline = self.team.timeout.map(|timeout| Instant::now() + timeout);
+        let mut timed_out = false;
         loop {
             let event = tokio::select! {
                 biased;
@@ -240,6 +310,11 @@ impl Conversation {
                     stream.stop();
                     continue;
                 }
+                () = sleep_until(deadline), if !timed_out => {
+                    timed_out = true;
+                    stream.stop();
+                    continue;
+                }
                 event = stream.next() => event,
                 _ = tick.tick() => {
                     sink.tick()?;
@@ -247,9 +322,11 @@ impl Conversation {
                 }
             };
             let Some(event) = event else { break };
+            // The events of the provider would double the output.
+            if is_raw(&event) {
+                continue;
+            }
             match &event.kind {
-                // The events of the provider would double the output.
-                EventKind::Raw { .. } => continue,
                 // Written below, once the conversation is stored.
                 EventKind::RunFinished { .. }
                 | EventKind::RunInterrupted { .. }
@@ -284,6 +361,10 @@ impl Conversation {
                 Ok(match (status, stopped_by) {
                     (RunStatus::Completed, _) => RunOutcome::Finished,
                     (RunStatus::Interrupted, None) => RunOutcome::Waiting,
+                    (_, None) if timed_out => {
+                        sink.write_help("the answer took longer than --timeout allows")?;
+                        RunOutcome::TimedOut
+                    }
                     (_, signal) => RunOutcome::Stopped(signal.unwrap_or(Signal::Interrupt)),
                 })
             }
@@ -309,6 +390,7 @@ impl Conversation {
     pub(crate) fn runner(&self) -> Runner<Context, Arc<Context>> {
         let runner = self.team.runner().session(self.store.conversation());
         let mut runner = runner.take_over_conversations(self.takes_over);
+        runner = runner.hooks(self.last_request.clone());
         if let Some(source) = &self.source {
             runner = runner.team_source(source.clone());
         }
@@ -362,6 +444,14 @@ impl Conversation {
     fn write(&self, event: StreamEvent, sink: &mut dyn EventSink) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
         sink.write(&EventLine { event, at })
+    }
+}
+
+/// Waits for a time; forever without one.
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The storage of a conversation: in memory, or with `--session NAME` in a store.
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::conversation::{Conversation, Conversations};
+use switchboard_core::conversation::{Conversation, Conversations, Entry};
 use switchboard_core::items::Items;
 use switchboard_core::{Run, Session as _};
 use switchboard_sessions::EncryptedStore;
@@ -36,20 +36,24 @@ impl ConversationStore {
                 "give it one, as in --session tuesday",
             ));
         }
-        let keys = store_keys::of_environment()?;
-        let address = match address {
-            Some(address) => address.to_owned(),
-            None => {
-                let path = data_folder::open()?.join("sessions.db");
-                format!("sqlite:{}", path.display())
-            }
-        };
-        let conversations = switchboard_sessions::open(&address).await;
-        let mut conversations = conversations.map_err(failure)?;
-        if let Some(keys) = keys {
-            conversations = Conversations::new(EncryptedStore::new(conversations, keys));
-        }
+        let conversations = open_all(address).await?;
         Ok(Self::of(conversations.get(name)))
+    }
+
+    /// Goes on with a copy of the conversation under another name.
+    pub(crate) async fn fork(&mut self, name: &str) -> Result<(), Failure> {
+        self.conversation = self.conversation.fork(name, None).await.map_err(failure)?;
+        Ok(())
+    }
+
+    /// Takes back the last message. Returns `false` if there is none.
+    pub(crate) async fn undo(&self) -> Result<bool, Failure> {
+        self.conversation.undo().await.map_err(failure)
+    }
+
+    /// Loads the record: everything that was said, and marks of what was refused.
+    pub(crate) async fn record(&self) -> Result<Vec<Entry>, Failure> {
+        self.conversation.record(None).await.map_err(failure)
     }
 
     /// The conversation, for a run.
@@ -74,6 +78,12 @@ impl ConversationStore {
         self.conversation.load(None).await.map_err(failure)
     }
 
+    /// The position after the last entry.
+    pub(crate) async fn end(&self) -> Result<u64, Failure> {
+        let head = self.conversation.head().await.map_err(failure)?;
+        Ok(head.map_or(0, |head| head.revision.next))
+    }
+
     /// Loads the run that waits for decisions, if one does.
     pub(crate) async fn waiting_run(&self) -> Result<Option<Run>, Failure> {
         self.conversation.waiting_run().await.map_err(failure)
@@ -90,7 +100,28 @@ impl ConversationStore {
     }
 }
 
-fn failure(error: impl Into<BoxError>) -> Failure {
+/// Opens the store at `address`, or else the database of the data folder. It is encrypted if the
+/// environment has a key.
+pub(crate) async fn open_all(address: Option<&str>) -> Result<Conversations, Failure> {
+    let keys = store_keys::of_environment()?;
+    let address = match address {
+        Some(address) => address.to_owned(),
+        None => {
+            let path = data_folder::open()?.join("sessions.db");
+            format!("sqlite:{}", path.display())
+        }
+    };
+    let conversations = switchboard_sessions::open(&address)
+        .await
+        .map_err(failure)?;
+    Ok(match keys {
+        Some(keys) => Conversations::new(EncryptedStore::new(conversations, keys)),
+        None => conversations,
+    })
+}
+
+/// The failure for an error of a store.
+pub(crate) fn failure(error: impl Into<BoxError>) -> Failure {
     let error = error.into();
     let help = store_keys::help(&*error).unwrap_or(
         "mend what the message says, or go on without --session; --store names another store, \

@@ -1,7 +1,7 @@
 //! The lines of `--json`, `/save` and `replay`: the events of a run's stream, each with its time.
 
 use serde::Deserialize;
-use switchboard_core::StreamEvent;
+use switchboard_core::{EventKind, StreamEvent};
 
 /// An event and its time. `docs/program.md` describes the JSON form.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +34,15 @@ impl EventLine {
     }
 }
 
+/// Returns `true` for an event of the provider's protocol, also inside a call.
+pub(crate) fn is_raw(event: &StreamEvent) -> bool {
+    match &event.kind {
+        EventKind::Raw { .. } => true,
+        EventKind::Inner { event, .. } => is_raw(event),
+        _ => false,
+    }
+}
+
 /// Rounds seconds to milliseconds.
 pub(crate) fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
@@ -42,8 +51,8 @@ pub(crate) fn rounded(seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+    use switchboard_core::ErrorKind;
     use switchboard_core::stream::ItemEvent;
-    use switchboard_core::{ErrorKind, EventKind};
 
     use super::*;
 
@@ -86,6 +95,7 @@ mod tests {
         r#"{"type":"tool_progress","agent":"A","turn":1,"call_id":"c","tool":"t","progress":1,"dropped":2}"#,
         r#"{"type":"tool_ended","agent":"A","turn":1,"call_id":"c","tool":"t","arguments":{},"output":1,"failed":true,"seconds":1.0}"#,
         r#"{"type":"handoff","agent":"A","turn":1,"from":"A","to":"B","tool":"t","call_id":"c","payload":{},"status":"taken","reason":"r","carried_items":1,"of_items":2}"#,
+        r#"{"type":"inner","agent":"A","turn":1,"call_id":"c","tool":"t","event":{"type":"inner","agent":"B","turn":2,"call_id":"d","tool":"u","event":{"type":"turn_started","agent":"C","turn":1}}}"#,
         r#"{"type":"guardrail","agent":"A","turn":1,"on":"input","result":{"guardrail":"g","agent":"A","outcome":"replaced","info":null,"replaced_by":"x"}}"#,
         r#"{"type":"run_finished","agent":"A","turn":1,"output":"o","turns":1,"usage":{}}"#,
         r#"{"type":"run_interrupted","agent":"A","turn":1,"interruptions":[{"kind":"tool","agent":"A","tool":"t","call_id":"c","arguments":"{}","inside":["d"]}],"turns":1,"usage":{}}"#,

@@ -2,7 +2,13 @@
 
 use std::io::{self, Write};
 
+use serde_json::Value;
+use switchboard_core::EventKind;
+use switchboard_core::approval::InterruptionKind;
+
 use crate::event_line::EventLine;
+use crate::screen::waiting_name;
+use crate::screen::wrap::one_line;
 
 /// Receives the events of a conversation as they happen.
 pub(crate) trait EventSink {
@@ -39,11 +45,78 @@ impl<W: Write> EventSink for JsonLines<W> {
     }
 }
 
+/// Writes the final outputs alone, and failures to standard error.
+pub(crate) struct Answers<W> {
+    out: W,
+}
+
+impl<W: Write> Answers<W> {
+    /// Writes the outputs to `out`.
+    pub(crate) fn new(out: W) -> Self {
+        Self { out }
+    }
+}
+
+impl<W: Write> EventSink for Answers<W> {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        match &line.event.kind {
+            EventKind::RunFinished { output, .. } => {
+                let text = match output {
+                    Value::String(text) => text.trim_end(),
+                    other => &other.to_string(),
+                };
+                writeln!(self.out, "{text}")?;
+                self.out.flush()
+            }
+            EventKind::RunFailed { message, .. } => {
+                // A closed standard error is no reason to fail.
+                let _ = writeln!(anstream::stderr(), "error: {message}");
+                Ok(())
+            }
+            EventKind::RunInterrupted { interruptions, .. } => {
+                for call in interruptions {
+                    let (agent, name) = (one_line(&call.agent), waiting_name(call));
+                    let text = match &call.kind {
+                        InterruptionKind::Person { .. } => "is asked for an answer".to_owned(),
+                        _ => format!("waits for a decision: {name}"),
+                    };
+                    let _ = writeln!(anstream::stderr(), "{agent} {text}");
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
+        let _ = writeln!(anstream::stderr(), "  help: {help}");
+        Ok(())
+    }
+}
+
 /// Collects the events.
 impl EventSink for Vec<EventLine> {
     fn write(&mut self, line: &EventLine) -> io::Result<()> {
         self.push(line.clone());
         Ok(())
+    }
+}
+
+impl EventSink for Box<dyn EventSink> {
+    fn write(&mut self, line: &EventLine) -> io::Result<()> {
+        (**self).write(line)
+    }
+
+    fn note_call(&mut self, call_id: &str, tool: &str) {
+        (**self).note_call(call_id, tool);
+    }
+
+    fn write_help(&mut self, help: &str) -> io::Result<()> {
+        (**self).write_help(help)
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        (**self).tick()
     }
 }
 

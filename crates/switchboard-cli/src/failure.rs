@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Model,
     /// Calls wait for a decision.
     Waiting,
+    /// The run took longer than `--timeout`.
+    TimedOut,
     /// Interrupted, as by Ctrl-C.
     Interrupted,
     /// Asked to end, as by `kill`.
@@ -37,6 +39,8 @@ impl Exit {
             Self::Guardrail => 3,
             Self::Model => 4,
             Self::Waiting => 5,
+            // As of timeout(1).
+            Self::TimedOut => 124,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }

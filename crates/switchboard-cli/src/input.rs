@@ -72,6 +72,24 @@ fn plain_lines(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Reads a line as JSON: a string, or an object with a `message`; `None` if it is plain text.
+pub(crate) fn json_message(line: &str) -> Option<Result<String, String>> {
+    let line = line.trim();
+    line.starts_with(['"', '{']).then(|| parse_message(line))
+}
+
+fn parse_message(line: &str) -> Result<String, String> {
+    match serde_json::from_str(line) {
+        Ok(Value::String(text)) => Ok(text),
+        Ok(Value::Object(mut fields)) => match fields.remove("message") {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err("has no text in \"message\"".to_owned()),
+        },
+        Ok(_) => Err("is neither a string nor an object".to_owned()),
+        Err(error) => Err(format!("is not JSON: {error}")),
+    }
+}
+
 /// Parses lines that are each a JSON string or an object with a `message`.
 fn json_lines(text: &str, path: &Path) -> Result<Vec<String>, Failure> {
     let lines = text
@@ -81,15 +99,7 @@ fn json_lines(text: &str, path: &Path) -> Result<Vec<String>, Failure> {
         .enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     let messages = lines.map(|(at, line)| {
-        let message = match serde_json::from_str(line) {
-            Ok(Value::String(text)) => Ok(text),
-            Ok(Value::Object(mut fields)) => match fields.remove("message") {
-                Some(Value::String(text)) => Ok(text),
-                _ => Err("has no text in \"message\"".to_owned()),
-            },
-            Ok(_) => Err("is neither a string nor an object".to_owned()),
-            Err(error) => Err(format!("is not JSON: {error}")),
-        };
+        let message = parse_message(line);
         message.map_err(|problem| {
             Failure::usage(
                 format!("{}:{}: the line {problem}", path.display(), at + 1),

@@ -14,7 +14,9 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::{FileHistory, History as _};
 use rustyline::validate::Validator;
-use rustyline::{Config, Context, Editor, ExternalPrinter, Helper};
+use rustyline::{
+    Cmd, Config, Context, Editor, ExternalPrinter, Helper, KeyCode, KeyEvent, Modifiers,
+};
 use tokio::sync::mpsc as async_mpsc;
 
 use crate::data_folder;
@@ -221,6 +223,7 @@ fn editor(
 ) -> rustyline::Result<Editor<CommandCompleter, FileHistory>> {
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(CommandCompleter(commands)));
+    editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
     if let Some(path) = history.filter(|path| path.exists()) {
         // A history that cannot be read is treated as missing.
         let _ = editor.load_history(path);

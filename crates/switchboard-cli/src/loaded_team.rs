@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::{Agent, Runner};
 use switchboard_teamfile::{Context, OpenTeam, TeamFile, closest};
@@ -17,6 +18,8 @@ pub(crate) struct LoadedTeam {
     /// The agents, their models and settings.
     pub(crate) open: OpenTeam,
     max_turns: Option<u32>,
+    /// The longest time of a run.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl LoadedTeam {
@@ -26,11 +29,38 @@ impl LoadedTeam {
             name: path.display().to_string(),
             open,
             max_turns: None,
+            timeout: None,
         }
     }
 
     /// Opens a team file with the options of the command line and more values for its context.
     pub(crate) fn load(
+        file: &TeamFile,
+        args: &args::TeamOptions,
+        context: &[(String, String)],
+    ) -> Result<Self, Failure> {
+        let team = Self::load_with_any_server(file, args, context)?;
+        if args.base_url.is_some() && !team.open.uses_base_url() {
+            let mut models: Vec<&str> = team
+                .names()
+                .filter_map(|agent| team.open.model_name(agent))
+                .collect();
+            models.sort_unstable();
+            models.dedup();
+            return Err(Failure::usage(
+                format!(
+                    "--base-url does not apply to the model {}",
+                    models.join(", ")
+                ),
+                "it is for --model openai/NAME and --model chat/NAME; [models] of the team file has \
+                 the servers of its own models",
+            ));
+        }
+        Ok(team)
+    }
+
+    /// The same without the check that `--base-url` applies to a model: it may apply to speech.
+    pub(crate) fn load_with_any_server(
         file: &TeamFile,
         args: &args::TeamOptions,
         context: &[(String, String)],
@@ -52,8 +82,17 @@ impl LoadedTeam {
         }
         Ok(Self {
             max_turns: args.max_turns.map(Into::into),
+            timeout: args.timeout,
             ..Self::new(file.path(), options.open()?)
         })
+    }
+
+    /// The same team with other values of the context.
+    pub(crate) fn with_context(&self, context: Context) -> Self {
+        Self {
+            open: self.open.with_context(context),
+            ..self.clone()
+        }
     }
 
     /// All agents.

@@ -23,6 +23,8 @@ mod shell;
 mod signals;
 mod store_keys;
 mod trace_file;
+mod transcript;
+mod translate;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -32,14 +34,19 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::Cli;
 use failure::{Exit, Failure};
-use screen::style::{BAD, BOLD, Color, Colours, Look};
+use screen::style::{BAD, BOLD, Color, Language, Look};
 
 fn main() -> ExitCode {
-    let cli = match parse_args(std::env::args_os().collect()) {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let language = requested_language(&args, |name| std::env::var(name).ok());
+    let cli = match parse_args(args, language) {
         Ok(cli) => cli,
         Err(error) => {
             // A closed output is not an error.
-            let _ = error.print();
+            let _ = match translate::error_text(&error, language) {
+                Some(text) => anstream::stderr().write_all(text.as_bytes()),
+                None => error.print(),
+            };
             return ExitCode::from(if error.use_stderr() {
                 Exit::Usage.code()
             } else {
@@ -47,8 +54,8 @@ fn main() -> ExitCode {
             });
         }
     };
-    let look = Look::of_stderr(cli.lang);
-    let exit = match commands::run(cli) {
+    let look = Look::of_stderr(language);
+    let exit = match commands::run(cli, language) {
         Ok(exit) => exit,
         Err(failure) => {
             print_failure(&failure, look);
@@ -59,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 /// Parses the command line. Colours are chosen first, as help has some as well.
-fn parse_args(args: Vec<OsString>) -> Result<Cli, clap::Error> {
+fn parse_args(args: Vec<OsString>, language: Language) -> Result<Cli, clap::Error> {
     let color = requested_colour(&args);
     color.choose();
     let choice = match color {
@@ -67,19 +74,42 @@ fn parse_args(args: Vec<OsString>) -> Result<Cli, clap::Error> {
         Color::Always => clap::ColorChoice::Always,
         Color::Never => clap::ColorChoice::Never,
     };
-    let matches = Cli::command().color(choice).try_get_matches_from(args)?;
+    let command = translate::localized(Cli::command(), language);
+    let matches = command.color(choice).try_get_matches_from(args)?;
     Cli::from_arg_matches(&matches)
 }
 
-fn requested_colour(args: &[OsString]) -> Color {
+/// The value of an option, before the command line is parsed.
+fn option_value<'a>(args: &'a [OsString], name: &str) -> Option<&'a str> {
     let mut args = args.iter().filter_map(|arg| arg.to_str());
-    let value = args
-        .find_map(|arg| match arg {
-            "--color" => Some(None),
-            arg => arg.strip_prefix("--color=").map(Some),
-        })
-        .and_then(|value| value.or_else(|| args.next()));
-    match value {
+    args.find_map(|arg| match arg.strip_prefix(name)? {
+        "" => Some(None),
+        rest => rest.strip_prefix('=').map(Some),
+    })
+    .and_then(|value| value.or_else(|| args.next()))
+}
+
+/// The language of `--lang`, or else of the environment.
+fn requested_language(args: &[OsString], var: impl Fn(&str) -> Option<String>) -> Language {
+    match option_value(args, "--lang") {
+        Some("zh") => return Language::Zh,
+        Some(_) => return Language::En,
+        None => {}
+    }
+    // The first that is set counts, as in POSIX.
+    let variables = ["LC_ALL", "LC_MESSAGES", "LANG"];
+    let locale = variables
+        .into_iter()
+        .filter_map(var)
+        .find(|value| !value.is_empty());
+    match locale {
+        Some(locale) if locale.starts_with("zh") => Language::Zh,
+        _ => Language::En,
+    }
+}
+
+fn requested_colour(args: &[OsString]) -> Color {
+    match option_value(args, "--color") {
         Some("always") => Color::Always,
         Some("never") => Color::Never,
         _ => Color::Auto,
@@ -90,16 +120,15 @@ fn requested_colour(args: &[OsString]) -> Color {
 fn print_failure(failure: &Failure, look: Look) {
     let text = match failure {
         Failure::BrokenPipe => return,
-        Failure::Problems(problems) => match look.colours {
-            Colours::On => format!("{problems:#}"),
-            Colours::Off => problems.to_string(),
-        },
+        Failure::Problems(problems) => look.problems(problems),
         Failure::Message { message, help, .. } => {
-            let error = look.paint(BAD, "error:");
-            let message = screen::wrap::wrapped(message, look.width, 7, 7);
+            let error = look.paint(BAD, look.language.error());
+            let message = translate::translate(message, look.language);
+            let message = screen::wrap::wrapped(&message, look.width, 7, 7);
             let help = help.as_ref().map(|help| {
-                let label = look.paint(BOLD, "help:");
-                let help = screen::wrap::wrapped(help, look.width, 8, 8);
+                let label = look.paint(BOLD, look.language.help());
+                let help = translate::translate(help, look.language);
+                let help = screen::wrap::wrapped(&help, look.width, 8, 8);
                 format!("\n  {label} {help}")
             });
             format!("{error} {message}{}", help.unwrap_or_default())
@@ -112,6 +141,24 @@ fn print_failure(failure: &Failure, look: Look) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_language_is_that_of_the_option_or_of_the_environment() {
+        let language = |args: &[&str], vars: &[(&str, &str)]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            requested_language(&args, |name| {
+                let found = vars.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let chinese = [("LANG", "zh_CN.UTF-8")];
+        assert_eq!(language(&["s"], &[]), Language::En);
+        assert_eq!(language(&["s"], &chinese), Language::Zh);
+        assert_eq!(language(&["s", "--lang", "en"], &chinese), Language::En);
+        assert_eq!(language(&["s", "--lang=zh"], &[]), Language::Zh);
+        let both = [("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C.UTF-8")];
+        assert_eq!(language(&["s"], &both), Language::En);
+    }
 
     #[test]
     fn the_option_for_colours_is_found_before_parsing() {

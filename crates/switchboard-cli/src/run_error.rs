@@ -1,6 +1,7 @@
 //! The exit code and the advice for a run that failed.
 
 use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
+use switchboard_core::run::{StateProblemKind, StateProblems};
 use switchboard_core::{Error, ErrorKind};
 use switchboard_models::{ModelError, ModelErrorKind};
 
@@ -51,6 +52,33 @@ pub(crate) fn help(error: &Error) -> Option<&'static str> {
     })
 }
 
+/// Advice on a run that waits and cannot go on with the team file.
+pub(crate) const CHANGED_TEAM_HELP: &str = "resume it with the team file as it was, or send a message with \
+    `switchboard run`, which ends the wait";
+
+/// The message for a run that waits and cannot go on with the team file; `None` for another error.
+pub(crate) fn changed_team(error: &Error) -> Option<String> {
+    let problems = error.cause()?.downcast_ref::<StateProblems>()?;
+    let problems = problems.problems().iter().map(|problem| {
+        let agent = &problem.agent;
+        let tool = problem.tool.as_deref().unwrap_or_default();
+        match problem.kind {
+            StateProblemKind::UnknownAgent | StateProblemKind::UnknownTarget => {
+                format!("the run waits with the agent \"{agent}\", which cannot be reached any more")
+            }
+            StateProblemKind::OtherSchema => format!(
+                "\"{tool}\" of \"{agent}\" takes other arguments now than when a person was asked about \
+                 its call"
+            ),
+            StateProblemKind::NoAgentTool => {
+                format!("the tool \"{tool}\" of \"{agent}\" asks no agent any more")
+            }
+            _ => format!("the call of \"{tool}\" waits, and \"{agent}\" has it no more"),
+        }
+    });
+    Some(problems.collect::<Vec<_>>().join("; "))
+}
+
 fn session_help(error: &Error) -> &'static str {
     let cause = error.cause();
     if let Some(help) = cause.and_then(store_keys::help) {
@@ -82,6 +110,13 @@ fn model_help(error: &Error) -> Option<&'static str> {
         ModelErrorKind::Authentication => {
             "check the key in the variable that the team file names, or try the team with --model \
              offline"
+        }
+        ModelErrorKind::RateLimit if cause.is_out_of_quota() => {
+            "look at the plan and the bills of the account, or use another model (--model)"
+        }
+        ModelErrorKind::WebPage => {
+            "check the address and its path (--base-url, or base_url in the team file), or try the team \
+             with --model offline"
         }
         ModelErrorKind::RateLimit => {
             "wait a little and try again, or look at your account's limits"

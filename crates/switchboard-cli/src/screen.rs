@@ -1,6 +1,8 @@
 //! Draws a conversation in a terminal: messages, handoffs, tool calls.
 
+mod inner_events;
 mod labels;
+mod markdown;
 pub(crate) mod spinner;
 pub(crate) mod style;
 pub(crate) mod wrap;
@@ -21,10 +23,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::event_line::EventLine;
 use crate::event_sink::EventSink;
+use crate::translate::translate;
+use markdown::MarkdownWrapper;
 use spinner::Spinner;
-use style::{BAD, BOLD, DIM, Look, NOTICE, USER};
+use style::{BAD, BOLD, Colours, DIM, Look, NOTICE, USER};
 use wrap::{LineWrapper, one_line, wrapped};
 
+/// The name of the offline model in events.
+const OFFLINE_MODEL: &str = "offline";
 /// The number of characters that are drawn of a tool's arguments or output.
 const MAX_VALUE: usize = 400;
 /// The largest width of the column of names.
@@ -47,6 +53,9 @@ pub(crate) struct Screen {
     agents: Vec<Arc<str>>,
     /// The agent that has the conversation.
     agent: Arc<str>,
+    /// Set if its model is the offline one: its answers are then marked, so that nobody takes them for
+    /// those of a language model.
+    is_offline: bool,
     /// The time of the last `run_started`.
     run_started_at: f64,
     /// The message that is being drawn.
@@ -73,8 +82,44 @@ pub(crate) enum UserMessages {
 /// A message that is drawn as its text arrives.
 struct StreamedMessage {
     id: Arc<str>,
-    wrapper: LineWrapper,
+    wrapper: TextWrapper,
     text: String,
+}
+
+/// Wraps the text of a message: as Markdown where it can be styled, and otherwise as it is.
+enum TextWrapper {
+    Plain(LineWrapper),
+    Markdown(MarkdownWrapper),
+}
+
+impl TextWrapper {
+    fn new(look: Look, indent: usize) -> Self {
+        match look.colours {
+            Colours::On => Self::Markdown(MarkdownWrapper::new(look.width, indent, indent)),
+            Colours::Off => Self::Plain(LineWrapper::new(look.width, indent, indent)),
+        }
+    }
+
+    fn push(&mut self, text: &str) -> String {
+        match self {
+            Self::Plain(wrapper) => wrapper.push(text),
+            Self::Markdown(wrapper) => wrapper.push(text),
+        }
+    }
+
+    fn finish(&mut self) -> String {
+        match self {
+            Self::Plain(wrapper) => wrapper.finish(),
+            Self::Markdown(wrapper) => wrapper.finish(),
+        }
+    }
+
+    fn resize(&mut self, width: Option<usize>) {
+        match self {
+            Self::Plain(wrapper) => wrapper.resize(width),
+            Self::Markdown(wrapper) => wrapper.resize(width),
+        }
+    }
 }
 
 impl Screen {
@@ -89,6 +134,7 @@ impl Screen {
             user_messages: UserMessages::Drawn,
             agents: Vec::new(),
             agent: Arc::default(),
+            is_offline: false,
             run_started_at: 0.0,
             message: None,
             drawn_messages: Vec::new(),
@@ -131,8 +177,9 @@ impl Screen {
                 let text = self.look.language.not_summarised(reason);
                 self.detail(NOTICE, &text)
             }
-            EventKind::AgentUpdated { .. } => {
+            EventKind::AgentUpdated { model, .. } => {
                 self.agent = agent.clone();
+                self.is_offline = **model == *OFFLINE_MODEL;
                 Ok(())
             }
             EventKind::TextDelta { item, text, .. } => self.text_delta(agent, item, text),
@@ -146,11 +193,8 @@ impl Screen {
                 item,
                 ..
             } => {
-                let call = item.item();
-                if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
-                    self.note_call(&call_id, &tool);
-                }
-                self.provider_call(agent, call)
+                self.note_item(item.item());
+                self.provider_call(agent, item.item())
             }
             EventKind::ToolStarted {
                 call_id,
@@ -173,6 +217,7 @@ impl Screen {
                 self.tool_output(output, *failed)
             }
             EventKind::Handoff(handoff) => self.handoff(handoff),
+            EventKind::Inner { call_id, event, .. } => self.inner_event(call_id, event),
             EventKind::Guardrail { result, .. } => self.guardrail(result),
             EventKind::RunFinished {
                 output,
@@ -239,7 +284,7 @@ impl Screen {
             let indent = self.indent();
             self.message = Some(StreamedMessage {
                 id: id.clone(),
-                wrapper: LineWrapper::new(self.look.width, indent, indent),
+                wrapper: TextWrapper::new(self.look, indent),
                 text: String::new(),
             });
         }
@@ -259,7 +304,19 @@ impl Screen {
             return Ok(());
         }
         self.drawn_messages.push(text.to_owned());
-        self.entry(agent, Style::new(), text)
+        self.name(agent, self.style_of(agent))?;
+        let mut wrapper = TextWrapper::new(self.look, self.indent());
+        let shown = wrapper.push(&format!("{text}{}", self.signature())) + &wrapper.finish();
+        writeln!(self.out, "{shown}")
+    }
+
+    /// Returns the mark below a message that no language model wrote.
+    fn signature(&self) -> String {
+        if self.is_offline {
+            format!("\n\n{}", self.look.language.offline())
+        } else {
+            String::new()
+        }
     }
 
     fn is_drawn(&self, message: &str) -> bool {
@@ -271,7 +328,15 @@ impl Screen {
             return Ok(());
         };
         self.drawn_messages.push(message.text.trim().to_owned());
-        writeln!(self.out, "{}", message.wrapper.finish())
+        let signature = message.wrapper.push(&self.signature());
+        writeln!(self.out, "{signature}{}", message.wrapper.finish())
+    }
+
+    /// Notes the name of a call's tool.
+    fn note_item(&mut self, call: &Item) {
+        if let (Some(call_id), Some(tool)) = (call.call_id(), call.name()) {
+            self.note_call(&call_id, &tool);
+        }
     }
 
     /// Draws the call of a tool that the provider runs. Function tools have events of their own.
@@ -314,7 +379,14 @@ impl Screen {
     fn handoff(&mut self, handoff: &HandoffEvent) -> io::Result<()> {
         let (from, to) = (&handoff.from, one_line(&handoff.to));
         match handoff.status {
-            HandoffStatus::Taken => self.entry(from, BOLD, &format!("→ {to}"))?,
+            HandoffStatus::Taken | HandoffStatus::FannedOut => {
+                self.entry(from, BOLD, &format!("→ {to}"))?;
+            }
+            HandoffStatus::Failed => {
+                let failed = self.look.language.failed();
+                let reason = handoff.reason.as_deref().unwrap_or_default();
+                return self.entry(from, NOTICE, &format!("→ {to} {failed} {reason}"));
+            }
             HandoffStatus::Refused => {
                 let refused = self.look.language.refused(&to);
                 let reason = handoff.reason.as_deref().unwrap_or_default();
@@ -408,8 +480,9 @@ impl Screen {
     fn error(&mut self, message: &str) -> io::Result<()> {
         self.begin_line()?;
         self.out.flush()?;
-        let label = self.look.paint(BAD, "error:");
-        let message = wrapped(message, self.look.width, 7, 7);
+        let label = self.look.paint(BAD, self.look.language.error());
+        let message = translate(message, self.look.language);
+        let message = wrapped(&message, self.look.width, 7, 7);
         self.write_error(&format!("{label} {message}\n"))
     }
 
@@ -513,8 +586,10 @@ impl EventSink for Screen {
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let label = self.look.paint(BOLD, "  help:");
-        let help = wrapped(help, self.look.width, 8, 8);
+        let label = format!("  {}", self.look.language.help());
+        let label = self.look.paint(BOLD, &label);
+        let help = translate(help, self.look.language);
+        let help = wrapped(&help, self.look.width, 8, 8);
         self.write_error(&format!("{label} {help}\n"))
     }
 

@@ -1,7 +1,9 @@
 //! The file of `--trace`: each span of a run as a line of JSON.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{
+    self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +30,7 @@ struct SpanWriter {
 }
 
 impl TraceFile {
-    /// Creates the file, in place of an older trace. A file of anything else is not overwritten.
+    /// Opens the file, to append to an older trace. A file of anything else is not touched.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         if exists_and_is_no_trace(path) {
             return Err(Failure::usage(
@@ -36,7 +38,13 @@ impl TraceFile {
                 "name another file with --trace, or delete this one",
             ));
         }
-        let file = File::create(path).map_err(|error| Failure::unwritable(path, &error))?;
+        let file = File::options().append(true).create(true).open(path);
+        let mut file = file.map_err(|error| Failure::unwritable(path, &error))?;
+        if ends_within_line(path) {
+            // The program that wrote it was killed.
+            file.write_all(b"\n")
+                .map_err(|error| Failure::unwritable(path, &error))?;
+        }
         let file = BufWriter::new(file);
         Ok(Self {
             path: path.to_owned(),
@@ -76,6 +84,17 @@ impl SpanWriter {
         serde_json::to_writer(&mut self.file, span)?;
         self.file.write_all(b"\n")
     }
+}
+
+/// Returns `true` if the last line of the file has no end.
+fn ends_within_line(path: &Path) -> bool {
+    let mut last = [0];
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)
+    });
+    // An empty file, or a device, has no last byte.
+    path.is_file() && read.is_ok() && last != *b"\n"
 }
 
 /// Returns `true` if the first line of the file is not a span.

@@ -14,6 +14,7 @@ use crate::agent::Agent;
 use crate::callback::{BoxError, IntoOutcome, Outcome, call};
 use crate::context::RunContext;
 use crate::environment::environment;
+use crate::error::Error;
 use crate::guardrail::{GuardrailKind, ToolGuardrail};
 use crate::handle::IntoHandle;
 use crate::handoff::function_name;
@@ -74,7 +75,8 @@ impl<C: Send + Sync + 'static> Agent<C> {
     /// Makes a tool of this agent. Unlike with a handoff, the calling agent gets the answer and keeps
     /// the conversation; this agent sees only the question.
     ///
-    /// It runs with the settings of the calling run, without its session, hooks and recovery. Agents
+    /// It runs with the settings of the calling run and within its budgets, without its session, hooks and
+    /// recovery. Agents
     /// that use each other as tools in a cycle fail at [`RunConfig::max_agent_depth`], and the model
     /// is told. If the final output is empty and no output guardrail has seen it, the answer is the
     /// last message or tool output that is not.
@@ -170,7 +172,8 @@ impl<C> AgentTool<C> {
         self.with(|builder| builder.failure_text(text))
     }
 
-    /// Ends the calling run when this agent fails, with the kind of the inner run's error.
+    /// Ends the calling run when this agent fails, with the kind of the inner run's error. When the calling
+    /// run is resumed, this agent goes on where it failed.
     pub fn fail_run(self) -> Self {
         self.with(ToolBuilder::fail_run)
     }
@@ -248,8 +251,8 @@ impl<C> AgentTool<C> {
         self
     }
 
-    /// Sets the settings of the agent's runs, instead of those of the calling run. The limit of turns,
-    /// the session and the hooks are set with the methods of their names.
+    /// Sets the settings of the agent's runs, instead of those of the calling run, whose budgets hold besides.
+    /// The limit of turns, the session and the hooks are set with the methods of their names.
     pub fn config(mut self, config: RunConfig<C>) -> Self {
         self.inner.config = Some(config);
         self
@@ -287,6 +290,9 @@ impl<C> AgentTool<C> {
 
     /// Calls `listen` with every event of the agent's run, which waits for it. The context tells
     /// concurrent calls apart ([`ToolContext::call_id`]). An error of `listen` is logged and ignored.
+    ///
+    /// It is called whether or not the calling run is streamed. If it is, its stream has the same events, as
+    /// [`EventKind::Inner`](crate::EventKind::Inner).
     pub fn on_event<F, R, M>(mut self, listen: F) -> Self
     where
         F: Fn(ToolContext<C>, StreamEvent) -> R + Send + Sync + 'static,
@@ -341,23 +347,52 @@ impl<C: Send + Sync + 'static> From<AgentTool<C>> for Tool<C> {
 }
 
 impl<C: Send + Sync + 'static> InnerRun<C> {
-    /// Runs the agent and returns its answer.
+    /// Runs the agent and returns its answer. Where there is none, the context has the run as far as it went.
     async fn answer(&self, ctx: ToolContext<C>, begin: Begin) -> Result<ToolOutput, BoxError> {
         let runner = Runner::new(&self.agent.reached_in(ctx.agent().team()))
             .replace_config(self.run_config(ctx.config())?)
             .context(ctx.run_context().state().clone())
             .within(&ctx);
-        let result = match &self.listen {
+        let outcome = self.run(&runner, &ctx, begin).await;
+        let result = outcome.inspect_err(|error| {
+            if let Some(run) = error.run() {
+                ctx.set_failed_run(run.clone());
+            }
+        })?;
+        if result.status() == RunStatus::Interrupted {
+            ctx.set_inner_run(result.into_run());
+            return Err("calls inside the agent wait for a decision".into());
+        }
+        let Some(extract) = &self.extract else {
+            return Ok(answer_of(&result));
+        };
+        let run = result.run().clone();
+        let answer = call(|| extract(ctx.clone(), result)).await;
+        answer.inspect_err(|_| ctx.set_failed_run(run))
+    }
+
+    /// Runs the agent, with the listener where there is one.
+    async fn run(
+        &self,
+        runner: &Runner<C, Arc<C>>,
+        ctx: &ToolContext<C>,
+        begin: Begin,
+    ) -> Result<RunResult<C>, Error> {
+        match &self.listen {
             None => match begin {
-                Begin::Input(input) => runner.run(input).await?,
-                Begin::Resume(run) => runner.resume(*run).await?,
+                Begin::Input(input) => runner.run(input).await,
+                Begin::Resume(run) => runner.resume(*run).await,
             },
             Some(listen) => {
                 let mut stream = match begin {
                     Begin::Input(input) => runner.stream(input),
                     Begin::Resume(run) => runner.resume_stream(*run)?,
                 };
+                let outer = ctx.events_inside();
                 while let Some(event) = stream.next().await {
+                    if let Some(outer) = &outer {
+                        outer.forward(event.clone()).await;
+                    }
                     if let Err(error) = call(|| listen(ctx.clone(), event)).await {
                         let error = environment().logs_tool_data.then(|| error.to_string());
                         let tool = ctx.tool();
@@ -368,16 +403,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
                         );
                     }
                 }
-                stream.finish().await?
+                stream.finish().await
             }
-        };
-        if result.status() == RunStatus::Interrupted {
-            ctx.set_inner_run(result.into_run());
-            return Err("calls inside the agent wait for a decision".into());
-        }
-        match &self.extract {
-            Some(extract) => call(|| extract(ctx, result)).await,
-            None => Ok(answer_of(&result)),
         }
     }
 
@@ -393,6 +420,8 @@ impl<C: Send + Sync + 'static> InnerRun<C> {
         let config = self.config.as_ref();
         let inherited = || RunConfig {
             recovery: None,
+            // Those of the calling run hold.
+            budgets: None,
             team_name: None,
             team_source: None,
             ..outer.clone()

@@ -55,9 +55,10 @@ pub struct Interruption {
     pub tool: Arc<str>,
     /// The identifier of the call.
     pub call_id: Arc<str>,
-    /// The arguments as the model wrote them.
+    /// The arguments as the model wrote them; the payload of a redirect, where a handoff has one from there.
     pub arguments: Arc<str>,
-    /// The calls of agents used as tools that it lies inside of, by their identifiers, outermost first.
+    /// The calls of agents used as tools, and of handoffs to agents that answer beside others, that it lies
+    /// inside of, by their identifiers, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Arc<str>>,
 }

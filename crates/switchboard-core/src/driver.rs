@@ -21,6 +21,7 @@ mod compaction;
 mod conversation;
 mod conversation_team;
 mod edges;
+mod events;
 mod fan_out;
 mod guardrails;
 mod handoff;
@@ -30,6 +31,7 @@ mod held_events;
 mod hooks;
 mod model_attempts;
 mod model_call;
+mod model_stream;
 mod people;
 mod session;
 mod spans;
@@ -38,11 +40,9 @@ mod tool_failures;
 mod tool_guardrails;
 pub(crate) mod ways_back;
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use futures_util::future::OptionFuture;
-use futures_util::{FutureExt as _, TryFutureExt as _};
+use futures_util::TryFutureExt as _;
 use rustc_hash::FxHashSet;
 
 use self::conversation::{AttachedConversation, Lease};
@@ -52,18 +52,18 @@ use crate::agent::Agent;
 use crate::callback::BoxError;
 use crate::context::RunContext;
 use crate::error::{Error, ErrorKind};
-use crate::items::{Item, RunItem};
+use crate::items::Item;
 use crate::model::{AddedUsage, CacheGroup};
 use crate::offered_tools::Offer;
 use crate::run::model_response::{EmptyOutput, ResponseRules};
 use crate::run::resumption::Claim;
 use crate::run::turn::CallKey;
-use crate::run::{Run, Step, agent_keys};
+use crate::run::{Run, Step};
 use crate::runner::{
-    RunConfig, RunProblem, RunResult, SharedLimits, Surroundings, blocked_output_text,
+    OuterBudgets, RequestInProgress, RunConfig, RunProblem, RunResult, SharedTurns, Surroundings,
+    blocked_output_text,
 };
-use crate::stream::channel::EventChannel;
-use crate::stream::{EventKind, STREAM_VERSION, StreamEvent};
+use crate::stream::event_sink::EventSink;
 use crate::tool::OuterToolCall;
 use crate::trace::trace_handle::{OpenSpan, TraceEnd, TraceHandle};
 use crate::trace::{SpanId, Tracing};
@@ -81,6 +81,8 @@ pub(super) struct Driver<C> {
     added_usage: AddedUsage,
     /// The call that the run lies inside of, where it is inside one.
     outer: Option<Box<OuterCall>>,
+    /// The budgets that hold for runs inside the step in progress.
+    budgets_inside: Option<Arc<OuterBudgets>>,
     trace: TraceHandle,
     /// Set if the trace is that of a run or an application around this run.
     is_inside_trace: bool,
@@ -98,7 +100,7 @@ pub(super) struct Driver<C> {
     /// Items that a filter on model calls has left out of the request in progress, where the provider
     /// keeps the conversation.
     left_out: Option<Box<LeftOut>>,
-    events: Option<EventChannel>,
+    events: Option<EventSink>,
     /// The stored conversation, once it is loaded.
     conversation: Option<Box<AttachedConversation>>,
     lease: Option<Box<Lease>>,
@@ -115,8 +117,12 @@ pub(super) struct Driver<C> {
 /// The call that a run lies inside of.
 struct OuterCall {
     call: Arc<OuterToolCall>,
-    /// Limits that the run shares with those beside it.
-    limits: Option<Arc<SharedLimits>>,
+    /// The turns that the run shares with those beside it.
+    turns: Option<Arc<SharedTurns>>,
+    /// The budgets of the runs around this one.
+    budgets: Option<Arc<OuterBudgets>>,
+    /// The request to a model that has no response yet, as those budgets count it.
+    request: Mutex<Option<RequestInProgress>>,
 }
 
 /// Items that a filter on model calls has left out.
@@ -163,9 +169,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             root_span,
             added_usage,
             outer: outer.call.clone().map(|call| {
-                let limits = outer.limits.clone();
-                Box::new(OuterCall { call, limits })
+                Box::new(OuterCall {
+                    call,
+                    turns: outer.turns.clone(),
+                    budgets: outer.budgets.clone(),
+                    request: Mutex::default(),
+                })
             }),
+            budgets_inside: None,
             config,
             context,
             is_traced: false,
@@ -175,19 +186,22 @@ impl<C: Send + Sync + 'static> Driver<C> {
             trace_end: TraceEnd::default(),
             offer: None,
             left_out: None,
-            events: None,
+            events: outer.events.clone(),
             conversation: None,
             lease: None,
-            held: HeldEvents::default(),
+            held: match &outer.events {
+                Some(_) => HeldEvents::of_stream(),
+                None => HeldEvents::default(),
+            },
             reported: None,
             claim: None,
         }
     }
 
-    /// Sends the events of the run to a channel, which is returned.
-    pub(super) fn open_channel(&mut self) -> EventChannel {
+    /// Sends the events of the run to a stream.
+    pub(super) fn send_events_to(&mut self, events: EventSink) {
         self.held = HeldEvents::of_stream();
-        self.events.insert(EventChannel::default()).clone()
+        self.events = Some(events);
     }
 
     /// The run, to be changed by the machine.
@@ -282,11 +296,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.run.approvals.is_some() && !matches!(self.run.step(), Step::AwaitDecision) {
             Box::pin(self.leave_wait()).await?;
         }
+        let clock = self.has_budgets().then(|| self.start_clock());
         let outcome = match self.run.step() {
             Step::CallModel | Step::Conclude(_) if self.has_edges() => {
                 Box::pin(self.step_with_edges()).await
             }
-            Step::CallModel if self.config.budgets.is_some() => {
+            Step::CallModel if self.has_budgets() => {
                 Box::pin(self.call_model_within_budgets()).await
             }
             Step::CallModel => self.call_model().await,
@@ -299,6 +314,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Step::Conclude(_) => self.conclude().await,
             Step::Done(_) | Step::AwaitDecision => Ok(()),
         };
+        if let Some(clock) = clock {
+            self.stop_clock(clock);
+        }
         if self.run.approvals.is_some() {
             self.end_wait(outcome.is_ok());
         }
@@ -360,11 +378,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             .with_received(self.run.received.clone())
     }
 
-    /// Limits that the run shares with those beside it.
-    fn limits(&self) -> Option<&Arc<SharedLimits>> {
-        self.outer.as_ref()?.limits.as_ref()
-    }
-
     /// The place of the calls of the current turn.
     fn call_key(&self) -> CallKey {
         CallKey {
@@ -421,129 +434,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 _ => EmptyOutput::AskAgain,
             },
         }
-    }
-
-    /// Sends an event to the stream, and waits until it is taken. The event is made and queued at once,
-    /// so that the futures that wait for it stay small.
-    fn emit<K: FnOnce() -> EventKind>(
-        &self,
-        kind: K,
-    ) -> impl Future<Output = ()> + Send + use<'_, C, K> {
-        self.emit_for(self.agent.name_arc(), kind)
-    }
-
-    /// Sends an event of an agent that may not have the conversation any more.
-    fn emit_for<'a, K: FnOnce() -> EventKind>(
-        &'a self,
-        agent: &Arc<str>,
-        kind: K,
-    ) -> impl Future<Output = ()> + Send + use<'a, C, K> {
-        let sent: OptionFuture<_> = self
-            .events
-            .as_ref()
-            .and_then(|events| {
-                let event = Box::new(StreamEvent::new(kind(), agent.clone(), self.turn));
-                let event = self.held.hold(event)?;
-                Some(events.send(event, &self.run))
-            })
-            .into();
-        sent.map(drop)
-    }
-
-    async fn report_start(&self) {
-        self.emit(|| EventKind::RunStarted {
-            version: STREAM_VERSION,
-            agents: agent_keys::names(&self.start),
-            // What guardrails may refuse is not shown before they have passed it.
-            input: match self.run.turns() {
-                0 if !self.holds_input_back() && self.run.wait_id().is_none() => {
-                    self.run.input().last_words().map(Cow::into_owned)
-                }
-                _ => None,
-            },
-        })
-        .await;
-        self.report_agent().await;
-        let attached = self.conversation.as_ref();
-        if let Some(reason) = attached.and_then(|attached| attached.failed_compaction.clone()) {
-            Box::pin(self.emit(|| EventKind::CompactionFailed { reason })).await;
-        }
-    }
-
-    async fn report_agent(&self) {
-        let model = || self.model().map(|model| model.shared_name());
-        self.emit(|| EventKind::AgentUpdated {
-            model: model().unwrap_or_default(),
-        })
-        .await;
-    }
-
-    /// Sends the last event of the stream.
-    pub(super) async fn report_end(&mut self, outcome: &Result<(), Error>) {
-        if self.events.is_none() {
-            return;
-        }
-        self.count_added_usage();
-        let (turns, usage) = (self.run.turns(), *self.run.usage());
-        let last = match (outcome, self.run.step()) {
-            (Err(error), _) => EventKind::RunFailed {
-                error: error.kind(),
-                message: error.to_string(),
-                guardrail: error.guardrail().cloned(),
-                turns,
-                usage,
-            },
-            (Ok(()), Step::Done(output)) => EventKind::RunFinished {
-                output: output.to_value(),
-                turns,
-                usage,
-            },
-            (Ok(()), Step::AwaitDecision) => EventKind::RunInterrupted {
-                interruptions: self.run.interruptions(),
-                turns,
-                usage,
-            },
-            (Ok(()), _) => EventKind::RunStopped { turns, usage },
-        };
-        if let Some(events) = &self.events {
-            events.close();
-        }
-        self.emit(|| last).await;
-    }
-
-    /// Reports new items of the turn, each once.
-    async fn report_items(&mut self, items: &[RunItem]) {
-        for event in self.item_events(items) {
-            self.emit(|| event).await;
-        }
-    }
-
-    /// Reports the items that were recorded since the record had `start` of them, at the end of a
-    /// turn.
-    async fn report_recorded(&mut self, start: usize) {
-        for event in self.recorded_events(start) {
-            self.emit(|| event).await;
-        }
-    }
-
-    /// The events of items that listeners were not notified of.
-    fn item_events(&mut self, items: &[RunItem]) -> Vec<EventKind> {
-        if self.events.is_none() {
-            return Vec::new();
-        }
-        let reported = self.reported.get_or_insert_default();
-        let new = items.iter().filter(|item| reported.insert(item.key()));
-        new.filter_map(|item| EventKind::of_item(item.clone()))
-            .collect()
-    }
-
-    fn recorded_events(&mut self, start: usize) -> Vec<EventKind> {
-        if self.events.is_none() {
-            return Vec::new();
-        }
-        let events = self.item_events(&self.run.items_since(start));
-        self.reported = None;
-        events
     }
 }
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 pub(crate) use note::{add_note, payload_text};
 pub use note::{note, payload};
-pub use redact::{InvalidPattern, Redaction, redact_pii};
+pub use redact::{InvalidPattern, Pii, Redaction, redact_pii};
 pub use summarize::summarize;
 pub(crate) use summarize::write_summary;
 pub(crate) use trim::text_tokens;

@@ -68,11 +68,11 @@ type OutputCheck<C> =
 /// resumed.
 ///
 /// ```
-/// use switchboard_core::filters::Redaction;
+/// use switchboard_core::filters::{Pii, Redaction};
 /// use switchboard_core::guardrail::{InputGuardrail, InputVerdict};
 /// use switchboard_core::{Agent, Input};
 ///
-/// let no_mail = Redaction::new().emails();
+/// let no_mail = Redaction::new().only([Pii::Email]);
 /// let agent: Agent = Agent::new("Triage")
 ///     .input_guardrail(InputGuardrail::replacing("no_mail", move |_ctx, _agent, input: Input| {
 ///         input.last_words().map(|words| no_mail.text(&words).into_owned())

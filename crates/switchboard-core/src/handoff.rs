@@ -273,6 +273,18 @@ impl<C> Handoff<C> {
         Some(title.and_then(Value::as_str).unwrap_or("JSON"))
     }
 
+    /// The names of the payload's fields.
+    pub(crate) fn payload_fields(&self) -> Vec<&str> {
+        let properties = self
+            .0
+            .schema
+            .as_ref()
+            .and_then(|schema| schema.get("properties"));
+        let properties = properties.and_then(Value::as_object);
+        let names = properties.into_iter().flat_map(|fields| fields.keys());
+        names.map(String::as_str).collect()
+    }
+
     /// A builder that begins with everything this handoff has, for a changed copy of it.
     ///
     /// ```

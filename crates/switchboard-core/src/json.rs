@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 pub(crate) use byte_search::{any_byte, first_byte};
 pub(crate) use quote::{Quoted, quote_ascii_into, quote_into};
-pub(crate) use scalars::Scalars;
+pub(crate) use scalars::{Scalar, Scalars};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;

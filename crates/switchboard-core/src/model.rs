@@ -131,6 +131,8 @@ pub struct ModelRequest {
     pub server: Option<ServerState>,
     /// The counter of the run's usage, which also knows the run's conversation.
     pub(crate) added: AddedUsage,
+    /// The agent that the one that asks has the conversation from.
+    pub(crate) from: Option<Arc<str>>,
     /// The number of times that the run has sent it before.
     pub(crate) earlier_attempts: u32,
 }
@@ -162,6 +164,7 @@ impl ModelRequest {
             knowledge: Arc::default(),
             server: None,
             added: AddedUsage::default(),
+            from: None,
             earlier_attempts: 0,
         }
     }
@@ -177,6 +180,7 @@ impl ModelRequest {
     pub fn add_usage(&self, usage: Usage) {
         self.added.add_request(RequestUsage {
             agent: self.agent.clone(),
+            from: self.from.clone(),
             model: None,
             usage,
         });
@@ -246,6 +250,12 @@ pub struct HandoffSpec {
     pub strict: bool,
     /// The agent that would get the conversation.
     pub to: Arc<str>,
+    /// The payload's schema as it was given. In its strict form, which models over HTTP get, every
+    /// field is required; this one says which may be left out.
+    pub described_schema: Arc<RawValue>,
+    /// The knowledge of the agents that may get the conversation, by which a model without a language
+    /// model's understanding can tell what they are for. Models over HTTP do not get it.
+    pub knowledge: Arc<[Knowledge]>,
 }
 
 /// A response of a model.

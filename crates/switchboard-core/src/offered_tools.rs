@@ -236,14 +236,23 @@ fn unresolved_handoff<C>(agent: &Agent<C>, names: &[Arc<str>]) -> Option<String>
     ))
 }
 
-/// The handoff as the model sees it, with the description of the agent that its name resolves to.
+/// The handoff as the model sees it, with the description and the knowledge of the agent that its
+/// name resolves to.
 fn spec_of<C>(agent: &Agent<C>, handoff: &Handoff<C>) -> HandoffSpec {
     let mut spec = handoff.spec().clone();
+    let targets = targets(agent, handoff);
     if let (Target::Name(name), false) = (handoff.target(), handoff.has_given_description())
-        && let Some(target) = targets(agent, handoff).first()
+        && let Some(target) = targets.first()
     {
         spec.tool_description = default_tool_description(name, target.description()).into();
     }
+    spec.knowledge = match targets.as_slice() {
+        [target] => target.def.knowledge.clone(),
+        targets => targets
+            .iter()
+            .flat_map(|target| target.def.knowledge.iter().cloned())
+            .collect(),
+    };
     spec
 }
 

@@ -76,10 +76,10 @@ pub use crate::runner::{
     ActiveAgent, AnnouncedHandoffs, ApprovalGuardrails, AtBudget, AtLoopLimit, BlockedOutputText,
     BranchAnswer, BranchFailures, Budget, Budgets, Compaction, ContextSource,
     DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, Exclusive, Fallback, FanOut, HandoffPolicy,
-    HandoffRetries, HistoryPolicy, LoopLimits, ModelFilter, NameCollision, PossibleAnnouncement,
-    Price, Recovery, ResumeChecks, RunConfig, RunFailure, RunProblem, RunResult, RunStatus, Runner,
-    SessionInput, SeveralHandoffs, StateProblem, StateProblemKind, StateProblems, StreamedOutput,
-    ToolErrorMessage, ToolErrorText,
+    HandoffRetries, HistoryPolicy, InnerEvents, LoopLimits, ModelFilter, NameCollision,
+    PossibleAnnouncement, Price, Recovery, ResumeChecks, RunConfig, RunFailure, RunProblem,
+    RunResult, RunStatus, Runner, SessionInput, SeveralHandoffs, StateProblem, StateProblemKind,
+    StateProblems, StreamedOutput, ToolErrorMessage, ToolErrorText,
 };
 
 /// Returns a number for a new run.

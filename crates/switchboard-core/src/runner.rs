@@ -39,15 +39,16 @@ pub use run_callbacks::{
 };
 pub(crate) use run_callbacks::{DEFAULT_BLOCKED_OUTPUT, blocked_output_text};
 pub use run_config::{DEFAULT_MAX_AGENT_DEPTH, DEFAULT_MAX_TURNS, NameCollision, RunConfig};
-pub use run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
+pub use run_policies::{ActiveAgent, Exclusive, HistoryPolicy, InnerEvents, StreamedOutput};
 pub use run_result::{RunResult, RunStatus};
-pub(crate) use shared_limits::SharedLimits;
+pub(crate) use shared_limits::{OuterBudgets, RequestInProgress, SharedTurns};
 pub use state_check::{StateProblem, StateProblemKind, StateProblems};
 
 use crate::agent::Agent;
 use crate::error::Error;
 use crate::items::Input;
 use crate::model::AddedUsage;
+use crate::stream::event_sink::EventSink;
 use crate::tool::{OuterToolCall, ToolContext};
 use crate::trace::TraceParent;
 
@@ -95,8 +96,12 @@ pub(crate) struct Surroundings {
     pub(crate) call: Option<Arc<OuterToolCall>>,
     /// Standing decisions of the run whose tool started this one.
     pub(crate) standing: Vec<StandingDecision>,
-    /// Limits that the run shares with those beside it.
-    pub(crate) limits: Option<Arc<SharedLimits>>,
+    /// The turns that the run shares with those beside it.
+    pub(crate) turns: Option<Arc<SharedTurns>>,
+    /// The budgets of the runs around this one.
+    pub(crate) budgets: Option<Arc<OuterBudgets>>,
+    /// The stream of the run around this one, where it shows the events of this one.
+    pub(crate) events: Option<EventSink>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -155,9 +160,10 @@ impl<C, S> Runner<C, S> {
         &self.config
     }
 
-    /// Puts the runs inside a tool call of another run: their usage is counted there as well, and
-    /// their spans lie under that of the call. Their code can read the call, see
-    /// [`RunContext::outer_call`](crate::RunContext::outer_call).
+    /// Puts the runs inside a tool call of another run: their usage is counted there as well, its budgets
+    /// hold for them, and their spans lie under that of the call. If that run is streamed, its stream has
+    /// their events too ([`inner_events`](Self::inner_events)), unless they are streams themselves. Their
+    /// code can read the call, see [`RunContext::outer_call`](crate::RunContext::outer_call).
     ///
     /// ```
     /// use switchboard_core::{Agent, Runner, Tool, tool};
@@ -174,7 +180,9 @@ impl<C, S> Runner<C, S> {
             trace: call.trace().clone(),
             call: Some(Arc::new(call.as_outer())),
             standing: call.standing().to_vec(),
-            limits: None,
+            turns: None,
+            budgets: call.budgets().cloned(),
+            events: call.events_inside(),
         };
         self
     }
@@ -411,6 +419,7 @@ fn drive<C: Send + Sync + 'static>(
 ) -> Pin<Box<impl Future<Output = Result<RunResult<C>, Error>> + Send>> {
     Box::pin(async move {
         let outcome = driver.drive().await;
+        driver.report_end(&outcome).await;
         driver.finish(outcome)
     })
 }

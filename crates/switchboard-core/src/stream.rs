@@ -2,6 +2,9 @@
 
 pub(crate) mod channel;
 mod event;
+mod event_json;
+pub(crate) mod event_sink;
+mod item_event;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,7 +15,8 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use futures_util::future::{Either, select};
 
-pub use event::{EventKind, HandoffEvent, HandoffStatus, ItemEvent, STREAM_VERSION, StreamEvent};
+pub use event::{EventKind, HandoffEvent, HandoffStatus, STREAM_VERSION, StreamEvent};
+pub use item_event::ItemEvent;
 
 use crate::callback::BoxFuture;
 use crate::driver::Driver;
@@ -20,6 +24,7 @@ use crate::error::Error;
 use crate::run::Run;
 use crate::runner::RunResult;
 use channel::EventChannel;
+use event_sink::EventSink;
 
 /// A run in progress as a stream of events; see [`Runner::stream`](crate::Runner::stream).
 ///
@@ -53,7 +58,8 @@ pub struct RunStream<C = ()> {
 impl<C: Send + Sync + 'static> RunStream<C> {
     /// Drives a run as a stream of events.
     pub(crate) fn new(mut driver: Driver<C>) -> Self {
-        let channel = driver.open_channel();
+        let channel = EventChannel::default();
+        driver.send_events_to(EventSink::new(channel.clone()));
         let stop = channel.clone();
         let run = async move {
             let outcome = {

@@ -11,7 +11,9 @@ use std::ops::Index;
 use std::sync::Arc;
 
 pub use check::{Finding, FindingCode, Severity};
-pub use graph::Graph;
+pub use graph::{
+    AgentBox, EdgeLine, Graph, GraphAgent, GraphEdge, GraphEdgeKind, GraphLayout, LabelLine,
+};
 
 use connections::Connections;
 
@@ -146,6 +148,48 @@ impl<C> Team<C> {
     pub fn agents(&self) -> &[Agent<C>] {
         &self.agents
     }
+
+    /// Returns the same team, whose agents also have these tools, such as those that a client of a service
+    /// brings with its request. Where a name is taken, the agent's own tool or handoff keeps it. People get no
+    /// tools, and neither do agents outside the team that the code of a handoff picks.
+    ///
+    /// ```
+    /// use switchboard_core::{Agent, Team, tool};
+    ///
+    /// let team: Team = Team::new()
+    ///     .agent(Agent::new("Triage").handoff("Billing"))
+    ///     .agent(Agent::new("Billing"))
+    ///     .build()?;
+    /// let with_clock = team.with_tools(&[tool("clock").run(|_ctx, (): ()| "noon")]);
+    /// assert_eq!(with_clock["Billing"].tools()[0].name(), "clock");
+    /// assert_eq!(with_clock["Triage"].handoffs()[0].agent_name(), "Billing");
+    /// # Ok::<(), switchboard_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_tools(&self, tools: &[Tool<C>]) -> Self {
+        let with_tools = |agent: &Agent<C>| {
+            let mut definition = (*agent.def).clone();
+            if !definition.is_person {
+                let names = ToolNames::default().names_of(&definition.handoffs);
+                let own = |name: &str| {
+                    agent.tools().iter().any(|tool| tool.name() == name)
+                        || names.iter().any(|known| **known == *name)
+                };
+                let added = tools.iter().filter(|tool| !own(tool.name()));
+                definition.tools.extend(added.cloned());
+            }
+            Arc::new(definition)
+        };
+        let registry = Arc::new(Registry {
+            definitions: self.agents.iter().map(with_tools).collect(),
+            by_name: self.originals.by_name.clone(),
+        });
+        let agents = (0..self.agents.len()).filter_map(|index| registry.member(index));
+        Self {
+            agents: agents.collect(),
+            originals: self.originals.clone(),
+        }
+    }
 }
 
 impl<C> Index<&str> for Team<C> {
@@ -236,6 +280,8 @@ struct Members<C> {
     agents: Vec<Agent<C>>,
     by_name: HashMap<Arc<str>, usize>,
 }
+
+impl_clone! { struct Members<C> { agents, by_name } }
 
 impl<C> Members<C> {
     /// Collects the agents and those they hand off to by value, each once.

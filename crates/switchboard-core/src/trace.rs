@@ -24,6 +24,7 @@ mod json_exporter;
 mod last_span;
 mod memory_tracer;
 mod reference_json;
+mod rfc3339;
 mod subscriber_tracer;
 pub(crate) mod trace_handle;
 mod trace_info;
@@ -40,6 +41,7 @@ pub use id::{InvalidSpanId, SpanId, TraceId};
 pub use json_exporter::JsonExporter;
 pub(crate) use last_span::LastSpan;
 pub use memory_tracer::MemoryTracer;
+pub use rfc3339::rfc3339;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 pub use trace_handle::TraceParent;
@@ -132,9 +134,11 @@ pub struct Span {
     /// The trace it belongs to; serialised as its identifier.
     #[serde(serialize_with = "serialize_id")]
     pub trace: Arc<TraceInfo>,
-    /// The time it began.
+    /// The time it began; serialised as RFC 3339.
+    #[serde(serialize_with = "rfc3339::serialize")]
     pub started: SystemTime,
     /// The time it ended.
+    #[serde(serialize_with = "rfc3339::serialize_option")]
     pub ended: Option<SystemTime>,
     /// The details.
     pub data: SpanData,

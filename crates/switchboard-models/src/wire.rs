@@ -61,7 +61,7 @@ async fn respond(model: &impl Protocol, request: &ModelRequest) -> Result<ModelR
         Ok(call) => model.client().fetch(model, &call).await,
         Err(error) => Err(error),
     };
-    answer.map_err(|error| model.client().report(error, request))
+    answer.map_err(|error| model.client().report(error, request, model.url()))
 }
 
 /// Implements a model with the fields `client` and `name` over its [`Protocol`].

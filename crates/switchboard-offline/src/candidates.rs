@@ -18,6 +18,10 @@ const MAX_CACHED: usize = 32;
 const MAX_CACHED_CANDIDATES: usize = 20_000;
 /// The maximum number of bytes of a text that are read.
 const MAX_TEXT: usize = 16_000;
+/// The maximum number of knowledge entries of another agent that are read.
+const MAX_KNOWLEDGE: usize = 500;
+/// The weight of texts that mention more than their subject: answers, and the parameters of tools.
+const TEXT_WEIGHT: f64 = 0.5;
 /// The maximum number of agent names that are looked for in the instructions.
 const MAX_AGENT_NAMES: usize = 32;
 
@@ -35,6 +39,8 @@ pub(crate) struct Candidates {
 #[derive(Debug)]
 pub(crate) struct Scores {
     pub(crate) handoffs: Vec<f64>,
+    /// The handoffs scored without topics: a common topic alone is no reason to hand over.
+    pub(crate) handoffs_without_topics: Vec<f64>,
     pub(crate) tools: Vec<f64>,
     pub(crate) knowledge: Vec<f64>,
     /// The knowledge entries scored without topics: an entry on the same topic does not have to
@@ -55,10 +61,14 @@ impl Scores {
 impl Candidates {
     fn new(request: &ModelRequest) -> Self {
         let handoffs = request.handoffs.iter().map(|handoff| {
-            vec![
-                (&*handoff.to, 1.0),
-                (truncate(agent_description(handoff)), 1.0),
-            ]
+            let knowledge = handoff.knowledge.iter().take(MAX_KNOWLEDGE);
+            let knowledge =
+                knowledge.flat_map(|entry| [(&*entry.title, 1.0), (&*entry.text, TEXT_WEIGHT)]);
+            [(&*handoff.to, 1.0), (agent_description(handoff), 1.0)]
+                .into_iter()
+                .chain(knowledge)
+                .map(|(text, weight)| (truncate(text), weight))
+                .collect()
         });
         let tool_texts: Vec<(String, String)> = request
             .tools
@@ -68,15 +78,17 @@ impl Candidates {
         let tools = request.tools.iter().zip(&tool_texts);
         let tools = tools.map(|(tool, (name, parameters))| {
             vec![
-                (name.as_str(), 2.0),
+                (name.as_str(), 1.0),
                 (truncate(&tool.description), 1.0),
-                (parameters.as_str(), 0.5),
+                (parameters.as_str(), TEXT_WEIGHT),
             ]
         });
-        let knowledge = request
-            .knowledge
-            .iter()
-            .map(|entry| vec![(truncate(&entry.title), 2.0), (truncate(&entry.text), 0.5)]);
+        let knowledge = request.knowledge.iter().map(|entry| {
+            vec![
+                (truncate(&entry.title), 2.0),
+                (truncate(&entry.text), TEXT_WEIGHT),
+            ]
+        });
         let duties = duties(request);
         let instructions = [vec![(duties.as_str(), 1.0)]];
         Self {
@@ -91,11 +103,13 @@ impl Candidates {
     /// Returns the scores of all candidates for `query`.
     pub(crate) fn scores(&self, query: &Bag) -> Scores {
         let mut all = self.index.scores(query).into_iter();
+        let without_topics = self.scores_without_topics(query);
         Scores {
             handoffs: all.by_ref().take(self.handoffs.len()).collect(),
             tools: all.by_ref().take(self.tools.len()).collect(),
             knowledge: all.by_ref().take(self.knowledge.len()).collect(),
-            answers: self.answer_scores(query.clone()),
+            answers: without_topics[self.first_entry()..][..self.knowledge.len()].to_vec(),
+            handoffs_without_topics: without_topics[..self.handoffs.len()].to_vec(),
             instructions: all.next().unwrap_or_default(),
         }
     }
@@ -103,15 +117,19 @@ impl Candidates {
     /// Returns the score that a knowledge entry has for its own title.
     pub(crate) fn full_score(&self, entry: usize) -> f64 {
         let title = bag_of(&tokenize(truncate(&self.knowledge[entry].title)));
-        self.answer_scores(title)[entry]
+        self.scores_without_topics(&title)[self.first_entry() + entry]
     }
 
-    fn answer_scores(&self, mut query: Bag) -> Vec<f64> {
+    /// Returns the scores of all candidates without topics, in the order of the index.
+    fn scores_without_topics(&self, query: &Bag) -> Vec<f64> {
+        let mut query = query.clone();
         query.retain(|feature, _| !matches!(feature, Feature::Topic(_)));
-        let mut scores = self.index.scores(&query);
-        scores.drain(..self.handoffs.len() + self.tools.len());
-        scores.truncate(self.knowledge.len());
-        scores
+        self.index.scores(&query)
+    }
+
+    /// The position of the first knowledge entry in the index.
+    fn first_entry(&self) -> usize {
+        self.handoffs.len() + self.tools.len()
     }
 
     fn len(&self) -> usize {
@@ -173,7 +191,7 @@ fn duties(request: &ModelRequest) -> String {
 }
 
 fn is_about_handoffs(sentence: &str, handoffs: &[HandoffSpec]) -> bool {
-    const TERMS: [&str; 18] = [
+    const TERMS: [&str; 26] = [
         "route",
         "routing",
         "hand off",
@@ -185,6 +203,12 @@ fn is_about_handoffs(sentence: &str, handoffs: &[HandoffSpec]) -> bool {
         "refer ",
         "forward",
         "pass the conversation",
+        "pass them",
+        "pass people",
+        "pass customers",
+        "put people through",
+        "send people",
+        "send them",
         "colleague",
         "转接",
         "转给",
@@ -192,6 +216,8 @@ fn is_about_handoffs(sentence: &str, handoffs: &[HandoffSpec]) -> bool {
         "分流",
         "分诊",
         "交给",
+        "转到",
+        "对应窗口",
     ];
     let sentence = sentence.to_lowercase();
     TERMS.iter().any(|term| sentence.contains(term))

@@ -15,13 +15,21 @@ use crate::small_talk::SmallTalk;
 
 /// The share of an entry's full score from which it is given as the answer without reservation.
 const CONFIDENT: f64 = 0.35;
-/// The factor by which a handoff must outscore everything that the agent can do itself, its
-/// instructions included. Being greater than 1, it keeps two agents from each preferring the other.
+/// The factor by which a handoff must outscore the agent's own knowledge and instructions. Being
+/// greater than 1, it keeps two agents from each preferring the other.
 const HANDOFF_MARGIN: f64 = 1.5;
-/// Two handoffs whose scores are within this factor are a tie, and the user is asked.
-const TIE: f64 = 1.02;
+/// The minimum score, topics aside, of a handoff that is taken.
+const MIN_WITHOUT_TOPICS: f64 = 0.5;
+/// The share of the best handoff's score from which another handoff is as likely meant, so that the
+/// user is asked.
+const NEAR: f64 = 0.75;
+/// The maximum number of handoffs that the user is asked to choose from.
+const MAX_OPTIONS: usize = 4;
 /// The factor by which a tool's score grows if the text has all its required arguments.
 const READY_BONUS: f64 = 1.3;
+/// The factor by which it shrinks if the user would have to be asked for all of them: words in common
+/// are then all that speaks for the tool.
+const UNREADY_MALUS: f64 = 0.8;
 /// The share of the best score from which another candidate is good enough to be preferred.
 const GOOD_ENOUGH: f64 = 0.6;
 /// The maximum number of handoffs per user message.
@@ -50,6 +58,15 @@ pub(crate) fn decide(
         history,
     }
     .decide()
+}
+
+/// The scores of what the agent can do itself.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    /// The better score of its knowledge and its instructions.
+    duties: f64,
+    /// The best score of a tool.
+    tool: f64,
 }
 
 struct Decider<'a> {
@@ -115,18 +132,22 @@ impl Decider<'_> {
         let scores = self.scores();
         let tool = self.best_tool().map(|(at, score)| {
             let filled = self.arguments(at);
-            let is_ready = filled.missing.is_empty() && filled.found > 0;
-            (
-                at,
-                if is_ready { score * READY_BONUS } else { score },
-                filled,
-            )
+            let factor = match (filled.missing.is_empty(), filled.found) {
+                (true, 0) => 1.0,
+                (true, _) => READY_BONUS,
+                (false, 0) => UNREADY_MALUS,
+                (false, _) => 1.0,
+            };
+            (at, score * factor, filled)
         });
         let knowledge = best(&scores.knowledge, |_| true).map_or(0.0, |(_, score)| score);
         let tool_score = tool.as_ref().map_or(0.0, |(_, score, _)| *score);
-        let own = knowledge.max(scores.instructions).max(tool_score);
+        let own = Own {
+            duties: knowledge.max(scores.instructions),
+            tool: tool_score,
+        };
         match (self.best_handoff(), tool) {
-            (Some((at, score)), _) if self.may_hand_off(score, own) => self.hand_off_or_ask(at),
+            (Some((at, score)), _) if self.may_hand_off(at, score, own) => self.hand_off_or_ask(at),
             (_, Some((at, score, filled))) if score >= MIN_SCORE && score >= knowledge => {
                 self.use_tool(at, &filled, knowledge >= score * GOOD_ENOUGH)
             }
@@ -136,31 +157,38 @@ impl Decider<'_> {
 
     /// Returns `true` if a handoff with this score should be taken. An agent that has just received
     /// the conversation keeps it, unless the message matches nothing that the agent has.
-    fn may_hand_off(&self, score: f64, own: f64) -> bool {
-        let is_better = score >= MIN_SCORE && score > own * HANDOFF_MARGIN;
+    fn may_hand_off(&self, at: usize, score: f64, own: Own) -> bool {
+        let is_better = score >= MIN_SCORE
+            && self.scores().handoffs_without_topics[at] >= MIN_WITHOUT_TOPICS
+            && score > own.duties * HANDOFF_MARGIN
+            && score > own.tool;
         let handoffs = self.history.turn.handoffs.len();
         is_better
             && (handoffs == 0
                 || (handoffs < MAX_HANDOFFS
-                    && own < MIN_SCORE / 2.0
+                    && own.duties.max(own.tool) < MIN_SCORE / 2.0
                     && !self.candidates.knowledge.is_empty()))
     }
 
     fn hand_off_or_ask(&self, at: usize) -> Decision {
-        let handoffs = &self.candidates.handoffs;
         let scores = &self.scores().handoffs;
-        let rival = best(scores, |other| other != at && self.is_untried(other));
-        match rival {
-            Some((other, score)) if score * TIE > scores[at] => Decision::Reply(
-                phrases::which_handoff(&handoffs[at], &handoffs[other], self.language),
-            ),
-            _ => self.hand_off(at),
+        let mut options: Vec<usize> = (0..scores.len())
+            .filter(|other| scores[*other] >= scores[at] * NEAR && self.is_untried(*other))
+            .collect();
+        if options.len() < 2 {
+            return self.hand_off(at);
         }
+        options.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+        let handoffs = options
+            .into_iter()
+            .take(MAX_OPTIONS)
+            .map(|option| &self.candidates.handoffs[option]);
+        Decision::Reply(phrases::which_handoff(handoffs, self.language))
     }
 
     fn hand_off(&self, at: usize) -> Decision {
         let handoff = &self.candidates.handoffs[at];
-        let schema = handoff.input_json_schema.get();
+        let schema = handoff.described_schema.get();
         let filled = fill_schema(schema, &self.extractor(), Purpose::Handoff);
         Decision::Call {
             name: handoff.tool_name.to_string(),

@@ -9,10 +9,12 @@ use crate::features::{Feature, bag_of};
 use crate::field_kind::FieldKind;
 use crate::language::Language;
 use crate::name_patterns::{person_pattern, place_patterns};
-use crate::text::{Token, identifier_words, is_stop_word, normalise, stem, tokenize};
+use crate::text::{Token, identifier_words, is_stop_char, is_stop_word, normalise, stem, tokenize};
 
 /// The maximum number of characters of free text in a field.
 const MAX_PROSE: usize = 2_000;
+/// The maximum number of bytes between a number and the word that says what it is.
+const MAX_DISTANCE: usize = 16;
 /// The maximum number of tokens of a reply that is taken as the value that was asked for.
 const MAX_SHORT_REPLY: usize = 8;
 
@@ -78,14 +80,16 @@ impl<'a> Extractor<'a> {
     }
 
     /// Returns the number for a field within the bounds of its schema, preferring numbers near the
-    /// field's name.
+    /// field's name. An optional field gets a plain number only if it stands near a word of the field's
+    /// name or description: any number would do otherwise.
     pub(crate) fn number(
         &self,
         name: &str,
-        description: &str,
         schema: &Value,
+        is_optional: bool,
         used: &mut Vec<usize>,
     ) -> Option<f64> {
+        let description = schema["description"].as_str().unwrap_or_default();
         let is_integer = schema["type"] == "integer";
         let min = schema["minimum"].as_f64().unwrap_or(f64::MIN);
         let max = schema["maximum"].as_f64().unwrap_or(f64::MAX);
@@ -100,10 +104,20 @@ impl<'a> Extractor<'a> {
             FieldKind::Entity(EntityKind::Phone) => &[EntityKind::Phone],
             _ => &[EntityKind::Number, EntityKind::Amount],
         };
-        let mentions = self.mentions(name);
+        let mentions = self.mentions(identifier_words(name));
+        let words = identifier_words(name).into_iter();
+        let field_mentions = if is_optional {
+            self.mentions(words.chain(identifier_words(description)))
+        } else {
+            Vec::new()
+        };
+        let is_about_field = |entity: &Entity| distance(entity, &field_mentions) <= MAX_DISTANCE;
         let numbers = self.entities.iter().enumerate().filter_map(|(at, entity)| {
             let rank = kinds.iter().position(|kind| *kind == entity.kind)?;
             let number = entity.number().filter(|number| is_allowed(*number))?;
+            if is_optional && entity.kind == EntityKind::Number && !is_about_field(entity) {
+                return None;
+            }
             (!used.contains(&at)).then(|| ((rank, distance(entity, &mentions), at), number))
         });
         let ((_, _, at), number) = numbers.min_by_key(|(key, _)| *key)?;
@@ -230,13 +244,23 @@ impl<'a> Extractor<'a> {
             .any(|label| !label.is_empty() && self.question.contains(label))
     }
 
-    /// Returns the offsets at which the text mentions words of a field's name.
-    fn mentions(&self, name: &str) -> Vec<usize> {
+    /// Returns the offsets at which the text mentions some of these words. Of Chinese ones a character
+    /// is enough: `人数` is mentioned in `四个人`.
+    fn mentions(&self, words: impl IntoIterator<Item = String>) -> Vec<usize> {
         let text = self.text.to_ascii_lowercase();
-        identifier_words(name)
+        words
             .into_iter()
-            .map(|word| stem(&word))
-            .filter(|word| word.len() > 2 || !word.is_ascii())
+            .flat_map(|word| {
+                if word.is_ascii() {
+                    vec![stem(&word)]
+                } else {
+                    word.chars()
+                        .filter(|c| !is_stop_char(*c))
+                        .map(String::from)
+                        .collect()
+                }
+            })
+            .filter(|word| !word.is_ascii() || (word.len() > 2 && !is_stop_word(word)))
             .flat_map(|word| {
                 let offsets = text.match_indices(&word).map(|(at, _)| at);
                 offsets.take(8).collect::<Vec<_>>()

@@ -42,6 +42,7 @@ pub(crate) fn fill_schema(schema: &str, extractor: &Extractor<'_>, purpose: Purp
         used: Vec::new(),
         missing: Vec::new(),
         found: 0,
+        is_optional: false,
         subschemas: 0,
     };
     let value = match resolve(&root, &root) {
@@ -71,6 +72,8 @@ struct Filler<'a> {
     used: Vec<usize>,
     missing: Vec<String>,
     found: usize,
+    /// Set within an optional property.
+    is_optional: bool,
     /// The number of subschemas read, to bound the work.
     subschemas: usize,
 }
@@ -83,7 +86,10 @@ impl<'a> Filler<'a> {
             let property = resolve(self.root, property);
             let is_required = requires(schema, name);
             let missing_before = self.missing.len();
+            let was_optional = self.is_optional;
+            self.is_optional |= !is_required;
             let mut value = self.value(name, property, depth + 1);
+            self.is_optional = was_optional;
             // An optional object is left out rather than asking for the rest of it.
             if value.is_some() && !is_required && self.missing.len() > missing_before {
                 self.missing.truncate(missing_before);
@@ -143,11 +149,11 @@ impl<'a> Filler<'a> {
                 .map(Value::from),
             "integer" => self
                 .extractor
-                .number(name, description, schema, &mut self.used)
+                .number(name, schema, self.is_optional, &mut self.used)
                 .map(|number| Value::from(number as i64)),
             "number" => self
                 .extractor
-                .number(name, description, schema, &mut self.used)
+                .number(name, schema, self.is_optional, &mut self.used)
                 .map(Value::from),
             "boolean" => self.extractor.boolean(name, description).map(Value::from),
             _ => None,
@@ -216,8 +222,8 @@ impl<'a> Filler<'a> {
     fn minimal_text(&self, schema: &Value) -> &str {
         let may_not_be_empty = schema["minLength"].as_u64().unwrap_or(0) > 0;
         match (self.purpose, self.extractor.language) {
-            (Purpose::Answer, Language::English) => "not known (offline model)",
-            (Purpose::Answer, Language::Chinese) => "未知（离线模型）",
+            (Purpose::Answer, Language::English) => "not known",
+            (Purpose::Answer, Language::Chinese) => "未知",
             _ if may_not_be_empty => "unknown",
             _ => "",
         }

@@ -82,7 +82,8 @@ impl Index {
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
-    /// Corrects misspelt words: to words of the candidates if possible, else of the thesaurus.
+    /// Corrects misspelt words, to words of the candidates if possible, else of the thesaurus, and
+    /// replaces unknown words by words of the candidates that are related to them.
     pub(crate) fn correct_typos(&self, mut tokens: Vec<Token>) -> Vec<Token> {
         let unknown = tokens.iter_mut().filter_map(|token| match token {
             Token::Word(word) if !self.is_known(word) => Some(word),
@@ -92,6 +93,7 @@ impl Index {
             let correction = self
                 .vocabulary
                 .closest(word)
+                .or_else(|| self.vocabulary.related(word))
                 .or_else(|| Thesaurus::built_in().vocabulary().closest(word));
             if let Some(correction) = correction {
                 *word = correction.to_owned();

@@ -36,7 +36,6 @@ use decision::{Decision, decide};
 use extractor::Extractor;
 use filler::{Purpose, fill_schema};
 use history::History;
-use language::Language;
 
 /// A model that needs no key, no download and no network, and gives the same response to the same
 /// request every time.
@@ -48,16 +47,14 @@ use language::Language;
 /// characters, with spelling correction and a small built-in thesaurus for both. Then it does one of
 /// these:
 ///
-/// - **hands off** to the agent whose name and description match best;
+/// - **hands off** to the agent whose name, description and knowledge match best;
 /// - **calls a tool** with arguments from the text: numbers, identifiers, dates, amounts, e-mail
 ///   addresses, places, one of several allowed values, or the message itself. If a required argument
 ///   is not in the text, it asks for it by name;
 /// - **answers** with the text of the knowledge entry that matches best ("This may help: ..." if the
 ///   match is partial), or with the output of the tool that it has just called;
-/// - **asks back** if nothing matches, and lists what it can help with.
-///
-/// Every text reply ends in `(offline model)` or `（离线模型）`, so that it is not mistaken for a
-/// language model's.
+/// - **asks back** if several agents match about as well, and names them, or if nothing matches, and
+///   lists what it can help with.
 ///
 /// # Limitations
 /// It does not understand, reason, translate or write. It never repeats the instructions. It makes
@@ -68,9 +65,9 @@ use language::Language;
 /// - An agent that has just received the conversation keeps it, unless the message matches nothing
 ///   that the agent has. No agent receives it twice for one user message.
 /// - A short message ("yes please", "ORD-5") is read together with the ones before it.
-/// - A handoff's payload is always complete, so that the handoff can take place: values that are not
-///   in the text are empty, zero, `false`, or a neutral one of the allowed values. A required flag
-///   that the user does not mention is `false`.
+/// - A handoff's payload has all required fields, so that the handoff can take place: values that are
+///   not in the text are empty, zero, `false`, or a neutral one of the allowed values. Optional fields
+///   that the user says nothing about are left out.
 /// - In structured output, text fields hold the answer, and values that are not known say so.
 /// - `tool_choice` is obeyed; other settings have no effect.
 /// - Reported usage is an estimate of what a language model would have counted.
@@ -93,7 +90,7 @@ use language::Language;
 ///     .run("when do i get my money back")
 ///     .await?;
 /// assert_eq!(result.last_agent().name(), "Billing");
-/// assert_eq!(result.final_text(), "Refunds take five days.\n\n(offline model)");
+/// assert_eq!(result.final_text(), "Refunds take five days.");
 /// # Ok::<(), switchboard_core::Error>(())
 /// # }).unwrap().unwrap();
 /// ```
@@ -113,16 +110,14 @@ impl OfflineModel {
         match decide(request, &self.candidates.get(request), &history) {
             Decision::Call { name, arguments } => response::call(request, &name, &arguments),
             Decision::Reply(text) => {
-                response::message(request, &format_reply(request, &history, &text))
+                response::message(request, &format_reply(request, &history, text))
             }
         }
     }
 }
 
-/// Signs a reply, and puts it into the structured output that the request asks for, if any.
-fn format_reply(request: &ModelRequest, history: &History, text: &str) -> String {
-    let language = Language::of(history.last_message());
-    let text = format!("{text}\n\n{}", phrases::signature(language));
+/// Puts a reply into the structured output that the request asks for, if any.
+fn format_reply(request: &ModelRequest, history: &History, text: String) -> String {
     let Some(output) = &request.output else {
         return text;
     };

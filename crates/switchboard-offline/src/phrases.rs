@@ -12,14 +12,6 @@ const MAX_LINES: usize = 8;
 /// The maximum number of characters of a line.
 const MAX_LINE: usize = 100;
 
-/// Returns the last line of every reply, which says that no language model wrote it.
-pub(crate) const fn signature(language: Language) -> &'static str {
-    match language {
-        Language::English => "(offline model)",
-        Language::Chinese => "（离线模型）",
-    }
-}
-
 /// Returns a reply to small talk.
 pub(crate) fn small_talk(talk: SmallTalk, candidates: &Candidates, language: Language) -> String {
     let first = match (talk, language) {
@@ -79,12 +71,15 @@ pub(crate) fn tentative_answer(text: &str, language: Language) -> String {
     }
 }
 
-/// Returns a question which of two handoffs the user wants.
-pub(crate) fn which_handoff(one: &HandoffSpec, other: &HandoffSpec, language: Language) -> String {
-    let (one, other) = (handoff_line(one, language), handoff_line(other, language));
+/// Returns a question which of some handoffs the user wants.
+pub(crate) fn which_handoff<'a>(
+    handoffs: impl Iterator<Item = &'a HandoffSpec>,
+    language: Language,
+) -> String {
+    let list = list(handoffs.map(|handoff| handoff_line(handoff, language)));
     match language {
-        Language::English => format!("Which of these is it about?\n- {one}\n- {other}"),
-        Language::Chinese => format!("请问是哪一方面的问题？\n- {one}\n- {other}"),
+        Language::English => format!("Which of these do you mean?\n{list}"),
+        Language::Chinese => format!("请问您指的是哪一项？\n{list}"),
     }
 }
 
@@ -128,9 +123,11 @@ fn capabilities(candidates: &Candidates, language: Language) -> String {
         .iter()
         .filter(|entry| Language::of(&entry.title) == language)
         .map(|entry| truncate(&entry.title));
-    handoffs
-        .chain(tools)
-        .chain(knowledge)
+    list(handoffs.chain(tools).chain(knowledge))
+}
+
+fn list(lines: impl Iterator<Item = String>) -> String {
+    lines
         .take(MAX_LINES)
         .map(|line| format!("- {line}"))
         .collect::<Vec<_>>()

@@ -9,7 +9,7 @@ use crate::language::detect_language;
 use crate::text::tokenize;
 
 /// The minimum score of a candidate that has to do with the message.
-pub(crate) const MIN_SCORE: f64 = 0.55;
+pub(crate) const MIN_SCORE: f64 = 0.8;
 /// The bonus for an agent that serves the user's language.
 const LANGUAGE_BONUS: f64 = 2.0;
 /// The weight of each earlier message relative to the one after it.
@@ -58,9 +58,10 @@ impl Ranking {
 fn score(query: &Bag, language: Option<&str>, candidates: &Candidates) -> Scores {
     let mut scores = candidates.scores(query);
     if let Some(language) = language {
-        for (score, handoff) in scores.handoffs.iter_mut().zip(&*candidates.handoffs) {
+        for (at, handoff) in candidates.handoffs.iter().enumerate() {
             if serves_language(handoff, language) {
-                *score += LANGUAGE_BONUS;
+                scores.handoffs[at] += LANGUAGE_BONUS;
+                scores.handoffs_without_topics[at] += LANGUAGE_BONUS;
             }
         }
     }

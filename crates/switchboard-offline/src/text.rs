@@ -104,9 +104,11 @@ fn is_break(c: char) -> bool {
     )
 }
 
-/// Returns the stem of a word: the same for `charges`, `charged` and `charging`.
+/// Returns the stem of a word: the same for `charges`, `charged` and `charging`, and for `insure` and
+/// `insurance`.
 ///
-/// Strips inflections only. Derived words and synonyms are the thesaurus's part.
+/// Strips inflections, and endings that derive a noun or an adverb without changing the meaning.
+/// Synonyms are the thesaurus's part.
 pub(crate) fn stem(word: &str) -> String {
     if word.len() < 4 || !word.is_ascii() || word.bytes().any(|b| b.is_ascii_digit()) {
         return word.to_owned();
@@ -121,14 +123,44 @@ pub(crate) fn stem(word: &str) -> String {
         Some(base) => without_doubling(base),
         None => &word,
     };
-    let word = word
-        .strip_suffix('e')
-        .filter(|w| w.len() >= 3)
-        .unwrap_or(word);
+    let word = without_e(without_derivation(without_e(word)));
     match word.strip_suffix('y') {
         Some(base) if base.len() >= 3 => format!("{base}i"),
+        // `cancelled`, but not `bill`.
+        _ if word.len() > 6 && word.ends_with("ll") => word[..word.len() - 1].to_owned(),
         _ => word.to_owned(),
     }
+}
+
+fn without_e(word: &str) -> &str {
+    word.strip_suffix('e')
+        .filter(|base| base.len() >= 3)
+        .unwrap_or(word)
+}
+
+/// The endings of derived words without a final `e`: the part to strip, the least length of the rest,
+/// and the part that has to come before it.
+const DERIVATIONS: [(&str, usize, &str); 11] = [
+    ("ation", 5, ""),
+    ("ion", 5, "t"),
+    ("anc", 4, ""),
+    ("enc", 5, ""),
+    ("ment", 3, ""),
+    ("ness", 3, ""),
+    ("ity", 5, ""),
+    ("y", 6, "er"),
+    ("at", 5, ""),
+    ("al", 4, ""),
+    ("ly", 4, ""),
+];
+
+/// Returns a word without the ending that derives it: `insur` for `insuranc`, `deliver` for `delivery`.
+fn without_derivation(word: &str) -> &str {
+    let base = DERIVATIONS.iter().find_map(|(ending, least, before)| {
+        let base = word.strip_suffix(ending)?;
+        (base.len() >= *least && base.ends_with(before)).then_some(base)
+    });
+    base.unwrap_or(word)
 }
 
 fn without_plural(word: &str) -> String {
@@ -231,9 +263,18 @@ mod tests {
         for forms in [
             &["charge", "charges", "charged", "charging"][..],
             &["ship", "ships", "shipped", "shipping"],
-            &["delivery", "deliveries"],
             &["bill", "bills", "billed", "billing"],
             &["freeze", "freezes", "freezing"],
+            &["insure", "insured", "insurance"],
+            &["vaccine", "vaccinated", "vaccination", "vaccinations"],
+            &["deliver", "delivery", "delivered"],
+            &["inspect", "inspection"],
+            &["cancel", "cancelled", "cancellation"],
+            &["manage", "management"],
+            &["pay", "payment"],
+            &["week", "weekly"],
+            &["rent", "rental"],
+            &["electric", "electricity"],
         ] {
             let stems: HashSet<String> = forms.iter().map(|form| stem(form)).collect();
             assert_eq!(stems.len(), 1, "{stems:?}");

@@ -23,13 +23,13 @@ impl Vocabulary {
 
     /// Returns the word closest to `word`, if one is close enough.
     ///
-    /// The edit distance may be 1 for a word of five letters or more, 2 for one of nine or more. The
+    /// The edit distance may be 1 for a word of five letters or more, 2 for one of ten or more. The
     /// first letter must be the same.
     pub(crate) fn closest(&self, word: &str) -> Option<&str> {
         let max_distance = match word.len() {
             _ if !is_ascii_word(word) => return None,
-            5..=8 => 1,
-            9..=24 => 2,
+            5..=9 => 1,
+            10..=24 => 2,
             _ => return None,
         };
         let words = self.0.get(word.as_bytes().first()?)?;
@@ -41,10 +41,37 @@ impl Vocabulary {
             .min()
             .map(|(_, known)| known.as_str())
     }
+
+    /// Returns the word that is related to `word`, if there is one: `plumb` to `plumber`. Most of both
+    /// must be the same.
+    pub(crate) fn related(&self, word: &str) -> Option<&str> {
+        if !is_ascii_word(word) {
+            return None;
+        }
+        let words = self.0.get(word.as_bytes().first()?)?;
+        words
+            .iter()
+            .map(|known| (common_length(word, known), known))
+            .filter(|(common, known)| {
+                *common >= MIN_COMMON && word.len().max(known.len()) - common <= MAX_REST
+            })
+            .max_by_key(|(common, known)| (*common, std::cmp::Reverse(known.len())))
+            .map(|(_, known)| known.as_str())
+    }
 }
+
+/// The minimum length of the beginning that related words have in common.
+const MIN_COMMON: usize = 5;
+/// The maximum length of the rest of each.
+const MAX_REST: usize = 3;
 
 fn is_ascii_word(word: &str) -> bool {
     word.bytes().all(|b| b.is_ascii_lowercase())
+}
+
+fn common_length(a: &str, b: &str) -> usize {
+    let pairs = a.bytes().zip(b.bytes());
+    pairs.take_while(|(a, b)| a == b).count()
 }
 
 /// Returns the Damerau-Levenshtein distance (optimal string alignment).
@@ -78,5 +105,14 @@ mod tests {
         assert_eq!(known.closest("subcsripton"), Some("subscription"));
         assert_eq!(known.closest("remand"), None);
         assert_eq!(known.closest("fund"), None);
+    }
+
+    #[test]
+    fn words_with_the_same_beginning_are_related() {
+        let known = Vocabulary::new(["plumb", "restaurant", "pharmaci"].into_iter());
+        assert_eq!(known.related("plumber"), Some("plumb"));
+        assert_eq!(known.related("pharmacist"), Some("pharmaci"));
+        assert_eq!(known.related("restart"), None);
+        assert_eq!(known.related("plum"), None);
     }
 }

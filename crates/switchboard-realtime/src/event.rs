@@ -111,9 +111,14 @@ pub enum RealtimeEvent {
     Reconnecting {
         /// The number of the attempt, from 1.
         attempt: u32,
+        /// The server's close before the first attempt. Code 1001 is the end of the time that the provider allows.
+        close: Option<RealtimeClose>,
     },
     /// The connection was made again, and the conversation replayed.
-    Reconnected,
+    Reconnected {
+        /// The length of the user's audio that was lost meanwhile, in milliseconds.
+        dropped_audio_ms: u64,
+    },
     /// The connection has ended. Code 1001 is the end of the time that the provider allows.
     Disconnected {
         /// The code and the reason of the server's close.
@@ -219,7 +224,7 @@ impl RealtimeEvent {
             Self::ResponseFailed { .. } => "response_failed",
             Self::Error(_) => "error",
             Self::Reconnecting { .. } => "reconnecting",
-            Self::Reconnected => "reconnected",
+            Self::Reconnected { .. } => "reconnected",
             Self::Disconnected { .. } => "disconnected",
             Self::Dropped { .. } => "dropped",
             Self::Raw(_) => "raw_model_event",
@@ -263,10 +268,7 @@ impl RealtimeEvent {
             Self::TranscriptDelta { item_id, delta } => {
                 json!({"type": kind, "item_id": item_id, "delta": delta})
             }
-            Self::SpeechStarted
-            | Self::SpeechStopped
-            | Self::InputAudioTimeoutTriggered
-            | Self::Reconnected => {
+            Self::SpeechStarted | Self::SpeechStopped | Self::InputAudioTimeoutTriggered => {
                 json!({"type": kind})
             }
             Self::HistoryAdded(item) => json!({"type": kind, "item": item}),
@@ -284,12 +286,15 @@ impl RealtimeEvent {
                 "type": kind, "response_id": response_id, "status": status, "details": details
             }),
             Self::Error(problem) => json!({"type": kind, "error": problem.to_value()}),
-            Self::Reconnecting { attempt } => json!({"type": kind, "attempt": attempt}),
-            Self::Disconnected { close } => {
-                let code = close.as_ref().map(|close| close.code);
-                let reason = close.as_ref().map(|close| close.reason.as_str());
-                json!({"type": kind, "code": code, "reason": reason})
+            Self::Reconnecting { attempt, close } => {
+                let mut value = close_to_value(kind, close.as_ref());
+                value["attempt"] = (*attempt).into();
+                value
             }
+            Self::Reconnected { dropped_audio_ms } => {
+                json!({"type": kind, "dropped_audio_ms": dropped_audio_ms})
+            }
+            Self::Disconnected { close } => close_to_value(kind, close.as_ref()),
             Self::Dropped {
                 events,
                 audio_bytes,
@@ -297,6 +302,12 @@ impl RealtimeEvent {
             Self::Raw(event) => json!({"type": kind, "of": raw_name(event)}),
         }
     }
+}
+
+fn close_to_value(kind: &str, close: Option<&RealtimeClose>) -> Value {
+    let code = close.map(|close| close.code);
+    let reason = close.map(|close| close.reason.as_str());
+    json!({"type": kind, "code": code, "reason": reason})
 }
 
 /// The reference's name of a model event.

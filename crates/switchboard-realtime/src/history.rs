@@ -128,6 +128,15 @@ impl RealtimeHistory {
         self.items_mut().retain(|item| **item.item_id() != *item_id);
     }
 
+    /// Returns `true` if the text of a known message is shorter than in its new form.
+    pub(crate) fn is_shorter(&self, new: &RealtimeItem) -> bool {
+        let known = self.get(new.item_id()).and_then(|item| item.as_message());
+        let new = new.as_message();
+        known
+            .zip(new)
+            .is_some_and(|(known, new)| known.text().len() < new.text().len())
+    }
+
     /// Cuts the transcript of a message to the share of its audio that was heard, at the end of a word.
     /// Returns `false` if there is nothing to cut.
     pub(crate) fn truncate(&mut self, item_id: &str, content_index: usize, share: f64) -> bool {

@@ -6,6 +6,7 @@
 //! commands.
 
 mod agent_change;
+mod approvals;
 mod calls;
 mod guardrails;
 mod io;
@@ -25,14 +26,15 @@ pub use io::{
 };
 
 use self::agent_change::AgentChange;
-use self::calls::{Call, CallRecord, StandingDecision};
+use self::approvals::StandingDecision;
+use self::calls::{Call, CallRecord};
 use self::guardrails::{CheckedItem, OutputCheck};
 use crate::conversation::is_complete;
 use crate::error::RealtimeError;
 use crate::event::{RealtimeEvent, SessionProblem};
 use crate::history::RealtimeHistory;
 use crate::items::RealtimeItem;
-use crate::model::{RealtimeInterrupt, RealtimeModelCommand, RealtimeModelError};
+use crate::model::{RealtimeInterrupt, RealtimeModelCommand, RealtimeModelError, RealtimeVoice};
 use crate::policy::RealtimePolicy;
 
 /// The settings of the machine.
@@ -119,6 +121,8 @@ pub struct RealtimeMachine {
     checks: BTreeMap<Ticket, OutputCheck>,
     /// The length of the audio of each message of the current response, in bytes.
     audio: BTreeMap<Arc<str>, u64>,
+    /// Messages that were cut to what was heard.
+    cut: BTreeSet<Arc<str>>,
     has_spoken: bool,
     /// The items that a store has got.
     stored: BTreeSet<Arc<str>>,
@@ -199,6 +203,7 @@ impl RealtimeMachine {
             spoken: BTreeMap::new(),
             checks: BTreeMap::new(),
             audio: BTreeMap::new(),
+            cut: BTreeSet::new(),
             has_spoken: false,
             stored: BTreeSet::new(),
             tasks: BTreeMap::new(),
@@ -251,6 +256,11 @@ impl RealtimeMachine {
     /// Returns `true` if the model has said something aloud, after which its voice cannot change.
     pub fn has_spoken(&self) -> bool {
         self.has_spoken
+    }
+
+    /// The voice of the session.
+    pub(crate) fn voice(&self) -> Option<&RealtimeVoice> {
+        self.current.settings.voice.as_ref()
     }
 
     /// Returns `false` while the session must not read from the model.

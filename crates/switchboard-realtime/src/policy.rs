@@ -149,7 +149,7 @@ impl Failures {
 pub enum Switching {
     /// Before the model is told.
     AtOnce,
-    /// When the server has taken the new settings. If it refuses them, or does not answer in time, the
+    /// As soon as the server has taken the new settings. If it refuses them, or does not answer in time, the
     /// agent stays, on both sides, and the call is answered so.
     #[non_exhaustive]
     WhenTaken {

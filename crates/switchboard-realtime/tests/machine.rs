@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::json;
-use switchboard_core::ErrorKind;
 use switchboard_core::approval::Decision;
+use switchboard_core::{ErrorKind, Tool, tool};
 use switchboard_realtime::machine::{
     CallFailure, HandoffAnswer, MachineCommand, MachineInput, MachineSettings, Offer, Prepared,
-    RealtimeMachine, ResolvedAgent, Task, TaskOutcome, Ticket, ToolAnswer, UserAction,
+    RealtimeMachine, ResolvedAgent, ResolvedOffer, Task, TaskOutcome, Ticket, ToolAnswer,
+    UserAction,
 };
 use switchboard_realtime::model::{
     RealtimeModelCommand, RealtimeModelEvent, RealtimeModelSettings, RealtimeToolCall,
@@ -25,15 +26,36 @@ use switchboard_realtime::{RealtimeEvent, RealtimePolicy};
 
 const AGENTS: [&str; 3] = ["Desk", "Billing", "Sales"];
 
-fn resolved(agent: &str) -> ResolvedAgent {
-    let others = AGENTS.iter().filter(|other| **other != agent);
-    let handoffs = others.map(|other| Arc::from(format!("to_{other}")));
+/// An agent, of which one tool is offered only if `is_open`.
+fn resolved(agent: &str, is_open: bool) -> ResolvedAgent {
+    let ResolvedOffer {
+        settings, offer, ..
+    } = resolved_offer(agent, is_open);
     let settings = RealtimeModelSettings {
         instructions: Some(agent.into()),
+        ..settings
+    };
+    ResolvedAgent::new(agent, settings, offer)
+}
+
+fn resolved_offer(agent: &str, is_open: bool) -> ResolvedOffer {
+    let others = AGENTS.iter().filter(|other| **other != agent);
+    let handoffs = others.map(|other| Arc::from(format!("to_{other}")));
+    let tools: &[&str] = if is_open {
+        &["tool", "slow", "extra"]
+    } else {
+        &["tool", "slow"]
+    };
+    let specs = tools.iter().map(|name| {
+        let tool: Tool = tool(*name).run(|_ctx, (): ()| "done");
+        tool.spec().clone()
+    });
+    let settings = RealtimeModelSettings {
+        tools: Some(specs.collect()),
         ..RealtimeModelSettings::default()
     };
-    let tools = ["tool", "slow"].map(Arc::from);
-    ResolvedAgent::new(agent, settings, Offer::new(tools, handoffs, false))
+    let tools = tools.iter().map(|name| Arc::from(*name));
+    ResolvedOffer::new(settings, Offer::new(tools, handoffs, true))
 }
 
 /// Something that happens, chosen by a test.
@@ -62,6 +84,10 @@ enum Happening {
         approves: bool,
     },
     UpdateAgent(usize),
+    /// The condition of a tool holds from now on, or no longer.
+    ContextChanged {
+        is_open: bool,
+    },
     Interrupt,
     /// The machine is stored and read back.
     Store,
@@ -77,9 +103,27 @@ fn happening() -> impl Strategy<Value = Happening> {
         4 => prop::bool::weighted(0.2).prop_map(|refuses| Happening::Update { refuses }),
         2 => any::<bool>().prop_map(|approves| Happening::Decide { approves }),
         1 => (0..3_usize).prop_map(Happening::UpdateAgent),
+        2 => any::<bool>().prop_map(|is_open| Happening::ContextChanged { is_open }),
         1 => Just(Happening::Interrupt),
         1 => Just(Happening::Store),
     ]
+}
+
+/// A session as a server knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Session {
+    agent: String,
+    tools: Vec<String>,
+}
+
+impl Session {
+    fn of(settings: &RealtimeModelSettings) -> Self {
+        let tools = settings.tools.iter().flat_map(|tools| tools.iter());
+        Self {
+            agent: settings.instructions.as_deref().unwrap_or_default().into(),
+            tools: tools.map(|tool| tool.name.to_string()).collect(),
+        }
+    }
 }
 
 /// The world around a machine: the server, and the work in progress.
@@ -87,10 +131,13 @@ struct World {
     machine: RealtimeMachine,
     tasks: Vec<(Ticket, Task)>,
     sends: Vec<(Ticket, RealtimeModelCommand)>,
-    updates: Vec<(Option<Arc<str>>, String)>,
+    updates: Vec<(Option<Arc<str>>, Session)>,
     waiting: BTreeSet<Arc<str>>,
-    /// The agent as the server knows it.
-    server_agent: String,
+    /// The session as the server knows it.
+    server: Session,
+    is_open: bool,
+    /// Set once the machine was stored, which leaves out tools.
+    was_stored: bool,
     /// The calls that the server has made, and the outputs that it got.
     calls: BTreeSet<Arc<str>>,
     outputs: BTreeMap<Arc<str>, u32>,
@@ -105,13 +152,16 @@ struct World {
 
 impl World {
     fn new(settings: MachineSettings) -> Self {
+        let desk = resolved("Desk", false);
         Self {
-            machine: RealtimeMachine::new(resolved("Desk"), settings),
+            server: Session::of(&desk.settings),
+            machine: RealtimeMachine::new(desk, settings),
+            is_open: false,
+            was_stored: false,
             tasks: Vec::new(),
             sends: Vec::new(),
             updates: Vec::new(),
             waiting: BTreeSet::new(),
-            server_agent: "Desk".to_owned(),
             calls: BTreeSet::new(),
             outputs: BTreeMap::new(),
             response: None,
@@ -143,7 +193,7 @@ impl World {
                 }
                 MachineCommand::Emit(RealtimeEvent::Handoff { to, .. }) => {
                     assert_eq!(*to, **self.machine.agent(), "one agent at a time");
-                    assert_eq!(*to, *self.server_agent, "both sides agree");
+                    assert_eq!(*to, *self.server.agent, "both sides agree");
                 }
                 MachineCommand::Close => {
                     self.has_failed = true;
@@ -174,8 +224,7 @@ impl World {
                 settings,
                 update_id,
             } => {
-                let agent = settings.instructions.unwrap_or_default().to_string();
-                self.updates.push((update_id, agent));
+                self.updates.push((update_id, Session::of(&settings)));
             }
             RealtimeModelCommand::CreateResponse(_) => self.asked += 1,
             _ => {}
@@ -219,7 +268,7 @@ impl World {
             }
             Happening::TaskEnds { which, verdict } if !self.tasks.is_empty() => {
                 let (task, work) = self.tasks.remove(which % self.tasks.len());
-                let outcome = outcome(work, verdict);
+                let outcome = outcome(work, verdict, self.is_open);
                 self.apply(MachineInput::TaskDone { task, outcome });
             }
             Happening::Sent { fails } if !self.sends.is_empty() => {
@@ -238,9 +287,9 @@ impl World {
                 self.apply(MachineInput::Sent { send, error });
             }
             Happening::Update { refuses } if !self.updates.is_empty() => {
-                let (update_id, agent) = self.updates.remove(0);
+                let (update_id, session) = self.updates.remove(0);
                 // A server does not refuse what it has taken before.
-                let event = if refuses && *agent != **self.machine.agent() {
+                let event = if refuses && *session.agent != **self.machine.agent() {
                     RealtimeModelEvent::SessionUpdateRefused {
                         update_id,
                         error: switchboard_realtime::model::RealtimeServerError::Reported(
@@ -248,7 +297,7 @@ impl World {
                         ),
                     }
                 } else {
-                    self.server_agent = agent;
+                    self.server = session;
                     RealtimeModelEvent::SessionUpdated { update_id }
                 };
                 self.apply(MachineInput::Model(event));
@@ -267,8 +316,13 @@ impl World {
                 let agent = AGENTS[which].into();
                 self.user(UserAction::UpdateAgent { agent });
             }
+            Happening::ContextChanged { is_open } => {
+                self.is_open = is_open;
+                self.user(UserAction::ContextChanged);
+            }
             Happening::Interrupt => self.user(UserAction::Interrupt),
             Happening::Store => {
+                self.was_stored = true;
                 let stored = serde_json::to_string(&self.machine).unwrap();
                 let read: RealtimeMachine = serde_json::from_str(&stored).unwrap();
                 assert_eq!(stored, serde_json::to_string(&read).unwrap());
@@ -286,7 +340,7 @@ impl World {
                 if matches!(work, Task::Timer(_)) {
                     continue;
                 }
-                let outcome = outcome(work, 7);
+                let outcome = outcome(work, 7, self.is_open);
                 self.apply(MachineInput::TaskDone { task, outcome });
             } else if !self.sends.is_empty() {
                 self.take(Happening::Sent { fails: false });
@@ -302,7 +356,7 @@ impl World {
     }
 }
 
-fn outcome(work: Task, verdict: u8) -> TaskOutcome {
+fn outcome(work: Task, verdict: u8, is_open: bool) -> TaskOutcome {
     let failure = || {
         let error = switchboard_core::__agent_parts::error(ErrorKind::UserCode, "it failed");
         CallFailure::new(error, Some("It failed.".to_owned()))
@@ -328,12 +382,15 @@ fn outcome(work: Task, verdict: u8) -> TaskOutcome {
                 1 => Ok(HandoffAnswer::Refused("Not now.".to_owned())),
                 2 if !is_approved => Ok(HandoffAnswer::AskApproval),
                 _ => Ok(HandoffAnswer::Taken {
-                    to: Box::new(resolved(&to)),
+                    to: Box::new(resolved(&to, is_open)),
                     message: "moved".into(),
                 }),
             })
         }
-        Task::ResolveAgent(agent) => TaskOutcome::Agent(Ok(Box::new(resolved(&agent)))),
+        Task::ResolveAgent(agent) => TaskOutcome::Agent(Ok(Box::new(resolved(&agent, is_open)))),
+        Task::ResolveOffer(agent) => {
+            TaskOutcome::Offer(Ok(Box::new(resolved_offer(&agent, is_open))))
+        }
         Task::CheckOutput { .. } => TaskOutcome::OutputChecked(Vec::new()),
         Task::CallHooks { .. } => TaskOutcome::HooksCalled(Ok(())),
         Task::Timer(_) => TaskOutcome::TimeUp,
@@ -374,7 +431,11 @@ proptest! {
             let expected = u32::from(!unsent.contains(call_id));
             prop_assert_eq!(answers, expected, "the call {}", call_id);
         }
-        prop_assert_eq!(&*world.server_agent, &**world.machine.agent());
+        prop_assert_eq!(&*world.server.agent, &**world.machine.agent());
+        if !world.was_stored {
+            let extra = world.server.tools.iter().any(|tool| tool == "extra");
+            prop_assert_eq!(extra, world.is_open, "the tools are those of the condition");
+        }
         for request in 1..=world.requests {
             prop_assert_eq!(world.replies.get(&request).copied(), Some(1), "request {}", request);
         }

@@ -10,7 +10,7 @@ use switchboard_core::Agent;
 
 use crate::context::flatten;
 use crate::diagnostics::{Problem, Problems, Source};
-use crate::document::{Node, Step, steps};
+use crate::document::{Kind, Node, Step, steps};
 use crate::file_refs;
 use crate::schema;
 use crate::suggest::{did_you_mean, quoted_list};
@@ -35,12 +35,35 @@ pub struct Case {
     pub forbidden: Vec<String>,
     /// Agents that must have had the conversation, in this order.
     pub path: Vec<String>,
+    /// Words that the answers must have, in any case of letters.
+    pub says: Vec<String>,
+    /// Words that the answers must not have.
+    pub never_says: Vec<String>,
+    /// Tools that must run, in this order, among others; if the list is empty, none may run.
+    pub tools: Option<Vec<ExpectedCall>>,
+    /// A guardrail that must fire: stop the run, refuse or change something.
+    pub guardrail: Option<String>,
+    /// The number of turns of all runs.
+    pub turns: Option<u32>,
+    /// The largest number of turns of all runs.
+    pub max_turns: Option<u32>,
+}
+
+/// A tool call that a [`Case`] expects.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ExpectedCall {
+    /// The name of the tool.
+    pub tool: String,
+    /// Fields that its arguments must have, among others.
+    pub arguments: Option<Value>,
 }
 
 /// A file of cases.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "file of cases")]
 #[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "for its schema; cases are read one by one")]
 struct CasesSpec {
     /// The cases.
     #[serde(default)]
@@ -72,9 +95,76 @@ struct CaseSpec {
     /// Agents that must have had the conversation, in this order.
     #[serde(default)]
     path: Vec<String>,
+    /// Words that the answers must have, in any case of letters.
+    says: Option<WordsSpec>,
+    /// Words that the answers must not have.
+    never_says: Option<WordsSpec>,
+    /// Tools that must run, in this order, among others; if the list is empty, none may run.
+    tools: Option<Vec<CallSpec>>,
+    /// A guardrail that must fire: stop the run, refuse or change something.
+    guardrail: Option<String>,
+    /// The number of turns of all runs.
+    turns: Option<u32>,
+    /// The largest number of turns of all runs.
+    max_turns: Option<u32>,
+}
+
+/// Words: one text or several.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "words")]
+#[serde(untagged)]
+enum WordsSpec {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl WordsSpec {
+    fn list(words: Option<Self>) -> Vec<String> {
+        match words {
+            None => Vec::new(),
+            Some(Self::One(text)) => vec![text],
+            Some(Self::Several(texts)) => texts,
+        }
+    }
+}
+
+/// A tool call: its tool, or a table with its arguments.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "call")]
+#[serde(untagged)]
+enum CallSpec {
+    Tool(String),
+    Call(CallTableSpec),
+}
+
+/// A tool call with arguments.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "call with arguments")]
+#[serde(deny_unknown_fields)]
+struct CallTableSpec {
+    /// The name of the tool.
+    tool: String,
+    /// Fields that its arguments must have, among others.
+    arguments: Option<Map<String, Value>>,
+}
+
+impl From<CallSpec> for ExpectedCall {
+    fn from(spec: CallSpec) -> Self {
+        match spec {
+            CallSpec::Tool(tool) => Self {
+                tool,
+                arguments: None,
+            },
+            CallSpec::Call(call) => Self {
+                tool: call.tool,
+                arguments: call.arguments.map(Value::Object),
+            },
+        }
+    }
 }
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema::generate::<CasesSpec>);
+static CASE_SCHEMA: LazyLock<Value> = LazyLock::new(schema::generate::<CaseSpec>);
 
 impl Case {
     /// Parses cases for a team.
@@ -96,32 +186,75 @@ impl Case {
         path: impl AsRef<Path>,
         team: &TeamFile,
     ) -> Result<Vec<Self>, Problems> {
+        let cases = Self::parse_each(text, path.as_ref(), team)?;
         let source = Source::new(path.as_ref(), file_refs::without_bom(text));
+        let mut problems = Problems::new(source);
+        let mut valid = Vec::new();
+        for case in cases {
+            match case {
+                Ok(case) => valid.push(case),
+                Err(invalid) => invalid
+                    .iter()
+                    .for_each(|problem| problems.add(problem.clone())),
+            }
+        }
+        problems.or_errors()?;
+        Ok(valid)
+    }
+
+    /// Parses cases for a team, each by itself: the problems of one do not concern the others.
+    ///
+    /// # Errors
+    /// Problems of the file outside its cases, such as invalid syntax.
+    pub fn parse_each(
+        text: &str,
+        path: impl AsRef<Path>,
+        team: &TeamFile,
+    ) -> Result<Vec<Result<Self, Problems>>, Problems> {
+        let path = path.as_ref();
+        let source = Source::new(path, file_refs::without_bom(text));
         let mut problems = Problems::new(source.clone());
         let root = Node::parse(&source).map_err(|problem| {
             problems.add(*problem);
             problems.clone()
         })?;
-        validate::validate(&root, &SCHEMA, &mut problems);
-        let mut problems = problems.or_errors()?;
-        let spec: CasesSpec = serde_json::from_value(root.to_value()).map_err(|error| {
-            Problems::one(Problem::in_file("form", path.as_ref(), error.to_string()))
-        })?;
-        if spec.cases.is_empty() {
-            let problem = Problem::in_file("no-cases", path.as_ref(), "there are no cases");
-            problems.add(problem.help("add one: [[cases]] with message and expect"));
-        }
-        let mut resolver = CaseResolver {
-            root: &root,
-            team,
-            problems: &mut problems,
+        let items = match root.field("cases").map(|entry| &entry.value.kind) {
+            Some(Kind::List(items)) => items.as_slice(),
+            _ => &[],
         };
-        let cases = spec.cases.into_iter().enumerate();
-        let cases = cases
-            .map(|(index, case)| resolver.case(index, case))
-            .collect();
-        problems.or_errors()?;
-        Ok(cases)
+        // Checks all but the cases, which may be invalid each.
+        let mut rest = root.clone();
+        if let Kind::Table(entries) = &mut rest.kind {
+            for entry in entries.iter_mut().filter(|entry| entry.name == "cases") {
+                if let Kind::List(items) = &mut entry.value.kind {
+                    items.clear();
+                }
+            }
+        }
+        validate::validate(&rest, &SCHEMA, &mut problems);
+        let mut problems = problems.or_errors()?;
+        if items.is_empty() {
+            let problem = Problem::in_file("no-cases", path, "there are no cases");
+            problems.add(problem.help("add one: [[cases]] with message and expect"));
+            return Err(problems);
+        }
+        let parse = |(index, item): (usize, &Node)| {
+            let mut problems = Problems::new(source.clone());
+            validate::validate(item, &CASE_SCHEMA, &mut problems);
+            let mut problems = problems.or_errors()?;
+            let spec: CaseSpec = serde_json::from_value(item.to_value()).map_err(|error| {
+                Problems::one(Problem::in_file("form", path, error.to_string()))
+            })?;
+            let mut resolver = CaseResolver {
+                root: &root,
+                team,
+                problems: &mut problems,
+            };
+            let case = resolver.case(index, spec);
+            problems.or_errors()?;
+            Ok(case)
+        };
+        Ok(items.iter().enumerate().map(parse).collect())
     }
 
     /// Reads a file of cases for a team.
@@ -130,15 +263,30 @@ impl Case {
     /// All problems of the file, such as agents that the team does not have.
     pub fn read_all(path: impl AsRef<Path>, team: &TeamFile) -> Result<Vec<Self>, Problems> {
         let path = path.as_ref();
-        let text = file_refs::read_text(path).map_err(|problem| {
-            Problems::one(if path.exists() {
-                *problem
-            } else {
-                problem.help("give the path of a file of cases; `switchboard init` writes one")
-            })
-        })?;
-        Self::parse_all(&text, path, team)
+        Self::parse_all(&read(path)?, path, team)
     }
+
+    /// Reads a file of cases for a team, each by itself.
+    ///
+    /// # Errors
+    /// Problems of the file outside its cases.
+    pub fn read_each(
+        path: impl AsRef<Path>,
+        team: &TeamFile,
+    ) -> Result<Vec<Result<Self, Problems>>, Problems> {
+        let path = path.as_ref();
+        Self::parse_each(&read(path)?, path, team)
+    }
+}
+
+fn read(path: &Path) -> Result<String, Problems> {
+    file_refs::read_text(path).map_err(|problem| {
+        Problems::one(if path.exists() {
+            *problem
+        } else {
+            problem.help("give the path of a file of cases; `switchboard init` writes one")
+        })
+    })
 }
 
 struct CaseResolver<'a> {
@@ -166,11 +314,21 @@ impl CaseResolver<'_> {
                 Vec::new()
             }
         };
-        let has_names = !spec.forbidden.is_empty() || !spec.path.is_empty();
-        if spec.expect.is_none() && spec.payload.is_none() && !has_names {
+        let expects_something = spec.expect.is_some()
+            || spec.payload.is_some()
+            || !spec.forbidden.is_empty()
+            || !spec.path.is_empty()
+            || spec.says.is_some()
+            || spec.never_says.is_some()
+            || spec.tools.is_some()
+            || spec.guardrail.is_some()
+            || spec.turns.is_some()
+            || spec.max_turns.is_some();
+        if !expects_something {
             let message = "the case expects nothing, so it cannot fail";
             let problem = Problem::without_file("bad-case", message);
-            let help = "give it expect, path, forbidden or payload";
+            let help = "give it expect, path, forbidden, payload, says, never_says, tools, guardrail, \
+                        turns or max_turns";
             self.add_at(problem.help(help), at);
         }
         if let Some(name) = &spec.expect {
@@ -180,6 +338,20 @@ impl CaseResolver<'_> {
             for (position, name) in names.iter().enumerate() {
                 self.check_agent(steps!["cases", index, field, position], name);
             }
+        }
+        let tools = spec.tools.map(|tools| {
+            let calls = tools.into_iter().map(ExpectedCall::from);
+            calls.collect::<Vec<_>>()
+        });
+        for (position, call) in tools.iter().flatten().enumerate() {
+            let known = self.team.resolved.tools.keys().map(String::as_str);
+            let path = steps!["cases", index, "tools", position];
+            self.check_known(path, "tool", &call.tool, known);
+        }
+        if let Some(guardrail) = &spec.guardrail {
+            let known = self.team.resolved.guardrails.keys().map(String::as_str);
+            let path = steps!["cases", index, "guardrail"];
+            self.check_known(path, "guardrail", guardrail, known);
         }
         let context: Vec<(String, String)> = flatten(&spec.context)
             .into_iter()
@@ -202,7 +374,38 @@ impl CaseResolver<'_> {
             payload: spec.payload,
             forbidden: spec.forbidden,
             path: spec.path,
+            says: WordsSpec::list(spec.says),
+            never_says: WordsSpec::list(spec.never_says),
+            tools,
+            guardrail: spec.guardrail,
+            turns: spec.turns,
+            max_turns: spec.max_turns,
         }
+    }
+
+    /// Reports a tool or a guardrail that the team does not have.
+    fn check_known<'n>(
+        &mut self,
+        path: &[Step<'_>],
+        kind: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'n str> + Clone,
+    ) {
+        if known.clone().any(|known| known == name) {
+            return;
+        }
+        let code = if kind == "tool" {
+            "unknown-tool"
+        } else {
+            "unknown-guardrail"
+        };
+        let message = format!("the team has no {kind} {name:?}");
+        let mut problem =
+            Problem::without_file(code, message).suggestion(did_you_mean(name, known.clone()));
+        if known.clone().next().is_some() {
+            problem = problem.help(format!("its {kind}s are {}", quoted_list(known)));
+        }
+        self.add_at(problem, path);
     }
 
     fn add_at(&mut self, problem: Problem, path: &[Step<'_>]) {

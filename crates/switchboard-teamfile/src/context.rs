@@ -40,6 +40,21 @@ impl Context {
         Ok(self)
     }
 
+    /// Replaces a value of the file by one in text, parsed by the type of the current value.
+    ///
+    /// # Errors
+    /// If the file has no such value, or the text is not of its type.
+    pub fn parse_value(mut self, path: &str, text: &str) -> Result<Self, String> {
+        self.set(path, text)?;
+        Ok(self)
+    }
+
+    /// The values that are not tables, with their paths: `customer.tier`.
+    pub fn values(&self) -> Vec<(String, Value)> {
+        let values = flatten(&self.0).into_iter();
+        values.map(|(path, value)| (path, value.clone())).collect()
+    }
+
     /// The message, suggestion and help for a path that does not exist.
     pub(crate) fn unknown_path(&self, path: &str) -> (String, Option<String>, String) {
         let mut paths: Vec<String> = flatten(&self.0).into_iter().map(|(path, _)| path).collect();

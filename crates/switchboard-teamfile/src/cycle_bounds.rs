@@ -79,8 +79,26 @@ impl<'a> Paths<'a> {
         !has_cycle(edges.collect())
     }
 
-    /// The agents that a conversation can get to, by handoffs, tools, rules and limits.
+    /// The agents that a conversation can get to, by handoffs, rules and limits, and those that tools of
+    /// these ask.
     pub(crate) fn reached_agents(&self) -> HashSet<&'a str> {
+        self.reach(|agent| {
+            let tools = agent.spec.tools.iter();
+            let asked = tools.filter_map(|tool| match &self.team.tools.get(tool)?.action {
+                Action::Agent(question) => Some(question.agent.as_str()),
+                _ => None,
+            });
+            asked.collect()
+        })
+    }
+
+    /// The agents that can have the conversation.
+    pub(crate) fn agents_with_conversation(&self) -> HashSet<&'a str> {
+        self.reach(|_| Vec::new())
+    }
+
+    /// The agents that handoffs, rules and limits lead to, and those that `others` returns for them.
+    fn reach(&self, others: impl Fn(&'a ResolvedAgent) -> Vec<&'a str>) -> HashSet<&'a str> {
         let team = self.team;
         let mut reached = HashSet::new();
         let mut open = vec![team.start.as_str()];
@@ -105,13 +123,7 @@ impl<'a> Paths<'a> {
                 let rules = handoff.spec.rules.iter();
                 open.extend(rules.filter_map(|rule| rule.redirect.as_deref()));
             }
-            let tools = agent.spec.tools.iter();
-            open.extend(
-                tools.filter_map(|tool| match &team.tools.get(tool)?.action {
-                    Action::Agent(question) => Some(question.agent.as_str()),
-                    _ => None,
-                }),
-            );
+            open.extend(others(agent));
         }
         reached
     }

@@ -1,5 +1,6 @@
 //! Problems of a file, with their positions, and how they are printed.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,25 @@ pub struct Problems {
     /// The number of problems that were not kept.
     more: usize,
     source: Source,
+    labels: Box<Labels>,
+}
+
+/// The words in front of problems and advice.
+#[derive(Clone)]
+struct Labels {
+    error: Cow<'static, str>,
+    warning: Cow<'static, str>,
+    note: Cow<'static, str>,
+    help: Cow<'static, str>,
+}
+
+impl Labels {
+    const ENGLISH: Self = Self {
+        error: Cow::Borrowed("error"),
+        warning: Cow::Borrowed("warning"),
+        note: Cow::Borrowed("note"),
+        help: Cow::Borrowed("help"),
+    };
 }
 
 const MAX_PROBLEMS: usize = 200;
@@ -178,6 +198,30 @@ impl Problems {
             list: Vec::new(),
             more: 0,
             source,
+            labels: Box::new(Labels::ENGLISH),
+        }
+    }
+
+    /// Returns the problems with every text replaced by what `text` returns for it: messages, advice,
+    /// suggestions, and the words `error`, `warning`, `note` and `help` in front of them.
+    #[must_use]
+    pub fn translated(&self, text: impl Fn(&str) -> String) -> Self {
+        let problem = |problem: &Problem| Problem {
+            message: text(&problem.message),
+            help: problem.help.as_deref().map(&text),
+            suggestion: problem.suggestion.as_deref().map(&text),
+            ..problem.clone()
+        };
+        let label = |label: &str| Cow::Owned(text(label));
+        Self {
+            list: self.list.iter().map(problem).collect(),
+            labels: Box::new(Labels {
+                error: label("error"),
+                warning: label("warning"),
+                note: label("note"),
+                help: label("help"),
+            }),
+            ..self.clone()
         }
     }
 
@@ -276,9 +320,9 @@ impl fmt::Display for Problems {
                 writeln!(f)?;
             }
             let level = match problem.severity {
-                Severity::Error => Level::ERROR,
-                Severity::Warning => Level::WARNING,
-                Severity::Note => Level::NOTE,
+                Severity::Error => Level::ERROR.with_name(&*self.labels.error),
+                Severity::Warning => Level::WARNING.with_name(&*self.labels.warning),
+                Severity::Note => Level::NOTE.with_name(&*self.labels.note),
             };
             let path = problem.file.as_deref().unwrap_or(Path::new(""));
             let path = printable(&path.display().to_string());
@@ -310,8 +354,19 @@ impl fmt::Display for Problems {
                 }
                 None => annotate_snippets::Group::with_title(title),
             };
+            // Without a position, the suggestion has no place but this one.
+            let group = match &problem.suggestion {
+                Some(suggestion) if problem.span.is_none() => {
+                    let level = Level::HELP.with_name(&*self.labels.help);
+                    group.element(level.message(printable(suggestion)))
+                }
+                _ => group,
+            };
             let group = match &problem.help {
-                Some(help) => group.element(Level::HELP.message(printable(help))),
+                Some(help) => {
+                    let level = Level::HELP.with_name(&*self.labels.help);
+                    group.element(level.message(printable(help)))
+                }
                 None => group,
             };
             writeln!(f, "{}", renderer.render(&[group]))?;

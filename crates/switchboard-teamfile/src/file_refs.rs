@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 use switchboard_core::agent::Knowledge;
@@ -16,6 +16,15 @@ const MAX_BYTES: u64 = 8 << 20;
 /// The error for a file that cannot be used; it has no position.
 fn unreadable(message: impl Into<String>, help: &str) -> Box<Problem> {
     Box::new(Problem::without_file("unreadable-file", message).help(help))
+}
+
+/// A reference to a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileRef<'a> {
+    /// The path, relative to the folder of the team file.
+    pub(crate) name: &'a str,
+    /// Set if the file may be outside that folder.
+    pub(crate) is_outside_allowed: bool,
 }
 
 /// The location of referenced files.
@@ -36,9 +45,15 @@ impl FileSource<'_> {
         }
     }
 
-    pub(crate) fn read_text(&self, name: &str) -> Result<String, Box<Problem>> {
+    pub(crate) fn read_text(&self, file: FileRef<'_>) -> Result<String, Box<Problem>> {
+        let name = file.name;
         let files = match self {
-            Self::Folder(folder) => return read_text(&folder.join(name)),
+            Self::Folder(folder) => {
+                if !file.is_outside_allowed {
+                    check_inside(folder, name)?;
+                }
+                return read_text(&folder.join(name));
+            }
             Self::Embedded(files) => files,
         };
         let plain = |name: &str| name.trim_start_matches("./").to_owned();
@@ -53,14 +68,53 @@ impl FileSource<'_> {
     }
 
     /// Reads the table in a JSON or TOML file.
-    pub(crate) fn read_table(&self, name: &str) -> Result<Map<String, Value>, Box<Problem>> {
-        parse_table(name, &self.read_text(name)?)
+    pub(crate) fn read_table(&self, file: FileRef<'_>) -> Result<Map<String, Value>, Box<Problem>> {
+        parse_table(file.name, &self.read_text(file)?)
     }
 
     /// Reads knowledge entries from a Markdown file: each heading is a title, followed by its text.
-    pub(crate) fn read_knowledge(&self, name: &str) -> Result<Vec<Knowledge>, Box<Problem>> {
-        parse_knowledge(name, &self.read_text(name)?)
+    pub(crate) fn read_knowledge(&self, file: FileRef<'_>) -> Result<Vec<Knowledge>, Box<Problem>> {
+        parse_knowledge(file.name, &self.read_text(file)?)
     }
+}
+
+/// Checks that a file is below the folder of the team file, also where it is a link.
+fn check_inside(folder: &Path, name: &str) -> Result<(), Box<Problem>> {
+    let leads_out = |component| !matches!(component, Component::Normal(_) | Component::CurDir);
+    let outside = |message: String| {
+        let help = "move the file there, or allow it with outside = true beside file";
+        Err(Box::new(
+            Problem::without_file("outside-file", message).help(help),
+        ))
+    };
+    if Path::new(name).components().any(leads_out) {
+        return outside(format!("{name} is outside the folder of the team file"));
+    }
+    let current = Path::new(".");
+    let folder = if folder.as_os_str().is_empty() {
+        current
+    } else {
+        folder
+    };
+    // A file that does not exist is reported when it is read.
+    let (Ok(root), Ok(target)) = (folder.canonicalize(), folder.join(name).canonicalize()) else {
+        return Ok(());
+    };
+    if target.starts_with(&root) {
+        return Ok(());
+    }
+    let target = target.display();
+    outside(format!(
+        "{name} is a link to {target}, outside the folder of the team file"
+    ))
+}
+
+/// Returns `true` for files that the system makes up as they are read: they may hold secrets of this
+/// process, or block.
+fn is_made_up(path: &Path) -> bool {
+    let folders = ["/proc", "/sys", "/dev"];
+    let target = path.canonicalize();
+    cfg!(unix) && target.is_ok_and(|target| folders.iter().any(|folder| target.starts_with(folder)))
 }
 
 /// Reads a file from disk.
@@ -79,7 +133,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Box<Problem>> {
     };
     // Checked before opening: opening a pipe blocks until it has a writer.
     let metadata = std::fs::metadata(path).map_err(io_error)?;
-    if !metadata.is_file() {
+    if !metadata.is_file() || is_made_up(path) {
         let kind = if metadata.is_dir() {
             "a folder"
         } else {
@@ -90,10 +144,10 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Box<Problem>> {
     }
     let file = File::open(path).map_err(io_error)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(io_error)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
+    // Not more than its size: a file that is made up as it is read has none, and may never end.
+    let size = metadata.len().min(MAX_BYTES + 1);
+    file.take(size).read_to_end(&mut bytes).map_err(io_error)?;
+    if metadata.len() > MAX_BYTES {
         let message = format!("{shown} is larger than {} MiB", MAX_BYTES >> 20);
         let help = "split it, or let a tool look things up in it";
         return Err(unreadable(message, help));

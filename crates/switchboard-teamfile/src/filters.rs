@@ -1,12 +1,12 @@
 //! Creates the filters that a file describes.
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::filters::{self, Filter, IntoFilter as _, InvalidPattern, Redaction};
+use switchboard_core::filters::{self, Filter, IntoFilter as _, InvalidPattern, Pii, Redaction};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::model::ModelHandle;
 
 use crate::context::Context;
-use crate::types::{FilterSpec, RedactSpec};
+use crate::types::{FilterSpec, PiiSpec, PlaceholdersSpec, RedactPiiSpec, RedactSpec};
 
 /// Creates a filter that applies all of these in order; `None` if there are none. `model` returns the
 /// model of a name.
@@ -29,7 +29,8 @@ fn filter<E>(
         FilterSpec::Payload => filters::payload(),
         FilterSpec::NestHistory => filters::nest_history(),
         FilterSpec::RedactPii => filters::redact_pii(),
-        FilterSpec::Redact(spec) => match redaction(spec) {
+        FilterSpec::RedactPiiWith(spec) => redaction(spec).into_filter(),
+        FilterSpec::Redact(spec) => match pattern_redaction(spec) {
             Ok(redaction) => redaction.into_filter(),
             // Patterns are checked when the file is read; should one fail here, the handoff fails.
             Err(error) => Filter::new(move |_: HandoffInputData<Context>| {
@@ -51,24 +52,51 @@ fn filter<E>(
     })
 }
 
-pub(crate) fn redaction(spec: &RedactSpec) -> Result<Redaction, InvalidPattern> {
+fn redaction(spec: &RedactPiiSpec) -> Redaction {
+    let classes = |specs: &[PiiSpec]| specs.iter().copied().map(class).collect::<Vec<_>>();
     let mut redaction = Redaction::new();
-    if spec.card_numbers {
-        redaction = redaction.card_numbers();
+    if let Some(only) = &spec.only {
+        redaction = redaction.only(classes(only));
     }
-    if spec.social_security_numbers {
-        redaction = redaction.social_security_numbers();
+    redaction = redaction.without(classes(&spec.without));
+    for (class, placeholder) in placeholders(&spec.placeholders) {
+        if let Some(placeholder) = placeholder {
+            redaction = redaction.placeholder(class, placeholder.as_str());
+        }
     }
-    if spec.emails {
-        redaction = redaction.emails();
+    redaction
+}
+
+fn class(spec: PiiSpec) -> Pii {
+    match spec {
+        PiiSpec::Card => Pii::Card,
+        PiiSpec::Iban => Pii::Iban,
+        PiiSpec::Ssn => Pii::Ssn,
+        PiiSpec::ResidentId => Pii::ResidentId,
+        PiiSpec::Passport => Pii::Passport,
+        PiiSpec::Email => Pii::Email,
+        PiiSpec::Phone => Pii::Phone,
     }
-    if spec.phone_numbers {
-        redaction = redaction.phone_numbers();
-    }
-    for (pattern, placeholder) in &spec.patterns {
-        redaction = redaction.pattern(pattern, placeholder.as_str())?;
-    }
-    Ok(redaction)
+}
+
+fn placeholders(spec: &PlaceholdersSpec) -> [(Pii, Option<&String>); 7] {
+    [
+        (Pii::Card, spec.card.as_ref()),
+        (Pii::Iban, spec.iban.as_ref()),
+        (Pii::Ssn, spec.ssn.as_ref()),
+        (Pii::ResidentId, spec.resident_id.as_ref()),
+        (Pii::Passport, spec.passport.as_ref()),
+        (Pii::Email, spec.email.as_ref()),
+        (Pii::Phone, spec.phone.as_ref()),
+    ]
+}
+
+pub(crate) fn pattern_redaction(spec: &RedactSpec) -> Result<Redaction, InvalidPattern> {
+    let none = Redaction::new().only([]);
+    let mut patterns = spec.patterns.iter();
+    patterns.try_fold(none, |redaction, (pattern, placeholder)| {
+        redaction.pattern(pattern, placeholder.as_str())
+    })
 }
 
 fn size(count: u32) -> usize {

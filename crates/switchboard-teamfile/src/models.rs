@@ -31,11 +31,19 @@ pub(crate) fn check_name(
         return Ok(());
     }
     let problem = Problem::without_file("unknown-model", format!("there is no model {name:?}"));
-    Err(Box::new(problem.suggestion(did_you_mean(name, known())).help(format!(
+    let suggestion = did_you_mean(name, known()).or_else(|| provider_suggestion(name));
+    Err(Box::new(problem.suggestion(suggestion).help(format!(
         "models are {}, openai/NAME (Responses) and chat/NAME (Chat Completions); [models] is \
          where others are described",
         quoted_list(known())
     ))))
+}
+
+/// The suggestion for a name without the prefix of a provider.
+fn provider_suggestion(name: &str) -> Option<String> {
+    let name = name.rsplit('/').next().unwrap_or(name).trim();
+    let is_name = name.chars().any(|c| c.is_ascii_digit() || c == '-');
+    is_name.then(|| format!("did you mean \"openai/{name}\" or \"chat/{name}\"?"))
 }
 
 /// The name by which a model reports its usage.
@@ -96,6 +104,11 @@ impl<'a> Models<'a> {
         };
         self.cache.insert(name.to_owned(), model.clone());
         Ok(model)
+    }
+
+    /// Returns `true` if a model was created that the base URL applies to.
+    pub(crate) fn uses_base_url(&self) -> bool {
+        self.providers.is_some()
     }
 
     fn providers(&mut self) -> &Providers {

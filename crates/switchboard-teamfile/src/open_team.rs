@@ -12,7 +12,7 @@ use switchboard_models::OfflineModel;
 use crate::context::Context;
 use crate::diagnostics::{Problem, Problems, Source};
 use crate::document::{Node, steps};
-use crate::models::Models;
+use crate::models::{self, Models};
 use crate::policies;
 use crate::resolve::ResolvedTeam;
 use crate::team_builder::TeamBuilder;
@@ -52,7 +52,7 @@ impl<'a> OpenOptions<'a> {
     }
 
     /// Uses the model of this name for all agents: `offline`, one that the file describes,
-    /// `openai/NAME` or `NAME` (Responses), `chat/NAME` (Chat Completions).
+    /// `openai/NAME` (Responses), `chat/NAME` (Chat Completions). Any other name is an error.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = ModelChoice::Named(name.into());
@@ -105,6 +105,8 @@ impl<'a> OpenOptions<'a> {
             ModelChoice::PerAgent => None,
             ModelChoice::Handle(model) => Some((model.clone(), model.name().to_owned())),
             ModelChoice::Named(name) => {
+                models::check_name(&name, &resolved.models)
+                    .map_err(|problem| Problems::one(*problem))?;
                 let model = models.model(&name);
                 Some((model.map_err(|problem| Problems::one(*problem))?, name))
             }
@@ -131,6 +133,7 @@ impl<'a> OpenOptions<'a> {
             problems: Problems::new(self.file.source().clone()),
         }
         .build()?;
+        let uses_base_url = models.uses_base_url();
         let model_name = |agent| match &chosen {
             Some((_, name)) => name.clone(),
             None => resolved.model_of(agent).to_owned(),
@@ -139,12 +142,16 @@ impl<'a> OpenOptions<'a> {
         let models = agents.map(|agent| (agent.name.clone(), model_name(agent)));
         let store = store_address(self.file, &vars);
         let team = OpenTeam::new(resolved, team, config, self.context, models.collect())?;
-        Ok(OpenTeam { store, ..team })
+        Ok(OpenTeam {
+            store,
+            uses_base_url,
+            ..team
+        })
     }
 }
 
 /// The address of the store of conversations. The path of a file is relative to the team file.
-fn store_address(
+pub(crate) fn store_address(
     file: &TeamFile,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Arc<str>>, Problems> {
@@ -190,6 +197,7 @@ pub struct OpenTeam {
     models: Arc<BTreeMap<String, String>>,
     /// The address of the store of conversations, or the problem with it.
     store: Result<Option<Arc<str>>, Problems>,
+    uses_base_url: bool,
 }
 
 impl OpenTeam {
@@ -211,6 +219,7 @@ impl OpenTeam {
             context: Arc::new(context),
             models: Arc::new(models),
             store: Ok(None),
+            uses_base_url: false,
         })
     }
 
@@ -235,6 +244,11 @@ impl OpenTeam {
         &self.team
     }
 
+    /// The agents, shared with this team.
+    pub fn shared_team(&self) -> Arc<Team<Context>> {
+        self.team.clone()
+    }
+
     /// The agent that gets the conversation first.
     pub fn start(&self) -> &Agent<Context> {
         &self.start
@@ -254,6 +268,12 @@ impl OpenTeam {
             Ok(address) => Ok(address.as_deref()),
             Err(problems) => Err(problems.clone()),
         }
+    }
+
+    /// Returns `true` if a model of the team is one that [`OpenOptions::base_url`] applies to:
+    /// `openai/NAME` or `chat/NAME`.
+    pub fn uses_base_url(&self) -> bool {
+        self.uses_base_url
     }
 
     /// The context of runs.

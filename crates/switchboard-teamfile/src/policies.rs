@@ -1,5 +1,6 @@
 //! The policy and the budgets of a team's runs.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use switchboard_core::run::{
@@ -88,6 +89,7 @@ fn loop_limits(spec: &LoopsSpec, base: LoopLimits) -> LoopLimits {
     limits.handoffs = limit(spec.handoffs, limits.handoffs);
     limits.per_edge = limit(spec.per_edge, limits.per_edge);
     limits.ping_pong = limit(spec.ping_pong, limits.ping_pong);
+    limits.ping_pong_window = spec.ping_pong_window.map(NonZeroU32::get);
     limits.without_progress = limit(spec.without_progress, limits.without_progress);
     match &spec.at_limit {
         None => limits,
@@ -126,6 +128,9 @@ pub(crate) fn budgets(team: &ResolvedTeam) -> Option<Budgets> {
     for (name, price) in &team.prices {
         let model = models::name_at_server(name, &team.models);
         budgets = budgets.price(model, price_of(price));
+    }
+    if team.run.estimate_input {
+        budgets = budgets.estimate_input();
     }
     let at_limit = match &team.run.at_budget {
         None | Some(AtBudgetSpec::Fail) => AtBudget::Fail,

@@ -330,7 +330,7 @@ impl Resolver<'_> {
                 for pattern in redaction.patterns.keys() {
                     let mut single = redaction.clone();
                     single.patterns.retain(|other, _| other == pattern);
-                    if let Err(error) = crate::filters::redaction(&single) {
+                    if let Err(error) = crate::filters::pattern_redaction(&single) {
                         let path = [at, steps!["redact", "patterns", pattern]].concat();
                         let error = error.to_string();
                         let reason = error.lines().last().unwrap_or_default();

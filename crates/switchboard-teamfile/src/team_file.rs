@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_core::Team;
@@ -14,7 +15,9 @@ use crate::cycle_bounds::{Bound, Paths};
 use crate::diagnostics::{Problem, Problems, Severity, Source};
 use crate::document::{Node, steps};
 use crate::file_refs::{self, FileSource};
-use crate::open_team::{OpenOptions, OpenTeam};
+use crate::guardrail_coverage;
+use crate::missing_programs;
+use crate::open_team::{self, OpenOptions, OpenTeam};
 use crate::resolve::ResolvedTeam;
 use crate::schema::SCHEMA;
 use crate::types::TeamSpec;
@@ -142,8 +145,8 @@ impl TeamFile {
         })
     }
 
-    /// Returns warnings and notes: parts of the file that nothing uses, and the findings of
-    /// [`Team::check`].
+    /// Returns warnings and notes: parts of the file that nothing uses, guardrails that only some of the
+    /// agents have, programs that are not on this machine, and the findings of [`Team::check`].
     pub fn check(&self) -> Problems {
         let mut problems = self.warnings.clone();
         let paths = Paths::of(&self.resolved);
@@ -162,6 +165,11 @@ impl TeamFile {
                 _ => {}
             }
             problems.add(self.finding_problem(&finding));
+        }
+        let of_guardrails = guardrail_coverage::warnings(&self.resolved, &self.root);
+        let of_programs = missing_programs::warnings(&self.resolved, &self.root, &self.folder);
+        for (problem, span) in of_guardrails.into_iter().chain(of_programs) {
+            problems.add_at(problem, span);
         }
         problems.sorted()
     }
@@ -230,6 +238,14 @@ impl TeamFile {
     /// Returns options to create the team with other models, context values or variables.
     pub fn open_options(&self) -> OpenOptions<'_> {
         OpenOptions::new(self)
+    }
+
+    /// The address of the store of conversations, if the file names one. It may hold a password.
+    ///
+    /// # Errors
+    /// An environment variable that the file names for it and that is not set.
+    pub fn store(&self) -> Result<Option<Arc<str>>, Problems> {
+        open_team::store_address(self, &|name| std::env::var(name).ok())
     }
 
     /// The JSON Schema of team files.

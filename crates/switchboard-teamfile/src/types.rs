@@ -3,6 +3,7 @@
 //! The JSON Schema, against which files are validated, is generated from them. Their doc comments are
 //! its descriptions, which editors and diagnostics show.
 
+mod filters;
 mod policies;
 
 use indexmap::IndexMap;
@@ -10,6 +11,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::file_refs::FileRef;
+pub(crate) use filters::{FilterSpec, PiiSpec, PlaceholdersSpec, RedactPiiSpec, RedactSpec};
 pub(crate) use policies::{
     AnnouncedSpec, ApprovalGuardrailsSpec, AtBudgetSpec, AtLoopLimitSpec, BranchFailuresSpec,
     BudgetSpec, DeliverSpec, FanOutSpec, HandoffRuleSpec, LimitSpec, LoopsSpec, PolicySpec,
@@ -123,6 +126,19 @@ pub(crate) enum TextSpec {
 pub(crate) struct FileSpec {
     /// The path of the file.
     pub(crate) file: String,
+    /// Allows a file outside the folder of the team file: an absolute path, one with `..`, or a link that
+    /// leads out.
+    #[serde(default)]
+    pub(crate) outside: bool,
+}
+
+impl FileSpec {
+    pub(crate) fn reference(&self) -> FileRef<'_> {
+        FileRef {
+            name: &self.file,
+            is_outside_allowed: self.outside,
+        }
+    }
 }
 
 /// Knowledge of an agent.
@@ -250,74 +266,6 @@ pub(crate) enum SchemaSpec {
     Inline(Map<String, Value>),
 }
 
-/// A filter on the items that the next agent sees.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[schemars(rename = "filter")]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FilterSpec {
-    /// Removes tool calls and their outputs.
-    RemoveAllTools,
-    /// Removes the models' reasoning.
-    DropReasoning,
-    /// Replaces the history by one summary.
-    NestHistory,
-    /// Redacts card numbers, social security numbers, e-mail addresses and phone numbers.
-    RedactPii,
-    /// Redacts what is set.
-    Redact(RedactSpec),
-    /// Keeps this many of the latest items.
-    KeepLast(u32),
-    /// Keeps items from the beginning and from the end.
-    KeepFirstAndLast(KeepFirstAndLastSpec),
-    /// Keeps the latest items that fit into this many tokens, roughly counted.
-    TokenBudget(u32),
-    /// Shows the payload of the handoff to the next agent.
-    Payload,
-    /// Adds a note for the next agent.
-    Note(String),
-    /// Replaces all but the latest items by a model's summary.
-    Summarize(SummarizeSpec),
-}
-
-/// The kinds of text that are redacted.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[schemars(rename = "redaction")]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct RedactSpec {
-    /// Payment card numbers.
-    pub(crate) card_numbers: bool,
-    /// Social security numbers.
-    pub(crate) social_security_numbers: bool,
-    /// E-mail addresses.
-    pub(crate) emails: bool,
-    /// Phone numbers.
-    pub(crate) phone_numbers: bool,
-    /// Regular expressions, each with its replacement.
-    pub(crate) patterns: IndexMap<String, String>,
-}
-
-/// The number of items that are kept at both ends.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[schemars(rename = "keep_first_and_last")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KeepFirstAndLastSpec {
-    /// The number of items from the beginning.
-    pub(crate) first: u32,
-    /// The number of items from the end.
-    pub(crate) last: u32,
-}
-
-/// A summary of a conversation.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[schemars(rename = "summary")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SummarizeSpec {
-    /// The model that writes it; see `model` at the top.
-    pub(crate) model: String,
-    /// The number of latest items that are kept unchanged.
-    pub(crate) keep_last: u32,
-}
-
 /// A tool, with exactly one of `http`, `command`, `records` and `agent`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(rename = "tool")]
@@ -438,6 +386,9 @@ pub(crate) struct CommandSpec {
 pub(crate) struct RecordsSpec {
     /// A JSON or TOML file: a table whose fields are the records.
     pub(crate) file: String,
+    /// Allows a file outside the folder of the team file.
+    #[serde(default)]
+    pub(crate) outside: bool,
     /// The argument that holds the name of a record.
     pub(crate) by: String,
 }
@@ -599,6 +550,9 @@ pub(crate) struct RunSpec {
     pub(crate) budget: Option<BudgetSpec>,
     /// The consequence of using up a budget of the run, an agent or a handoff. Without it, the run fails.
     pub(crate) at_budget: Option<AtBudgetSpec>,
+    /// If true, a request is not sent where its input alone, by an estimate, is more than the tokens or the cost
+    /// that are left.
+    pub(crate) estimate_input: bool,
 }
 
 /// Settings of conversations that are stored.
@@ -624,7 +578,7 @@ pub(crate) struct ConversationsSpec {
 }
 
 /// The agent that gets the next message of a conversation.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(rename = "active agent")]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ActiveAgentSpec {

@@ -21,6 +21,9 @@ pub use switchboard_models as models;
 #[cfg(feature = "realtime")]
 #[doc(inline)]
 pub use switchboard_realtime as realtime;
+#[cfg(feature = "server")]
+#[doc(inline)]
+pub use switchboard_server as server;
 #[cfg(any(
     feature = "sqlite",
     feature = "postgres",
@@ -63,6 +66,11 @@ pub struct FromJavaScript;
 
 /// The code of the guides is compiled and run.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/redaction.md")]
+pub struct RedactionGuide;
+
+/// The code of the guides is compiled and run.
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/production.md")]
 pub struct Production;
 
@@ -70,3 +78,8 @@ pub struct Production;
 #[cfg(all(doctest, feature = "realtime"))]
 #[doc = include_str!("../../../docs/realtime.md")]
 pub struct Realtime;
+
+/// The code of the guides is compiled and run.
+#[cfg(all(doctest, feature = "server"))]
+#[doc = include_str!("../../../docs/service.md")]
+pub struct ServiceGuide;

@@ -22,7 +22,7 @@ pub struct RealtimeConnection {
     record: Arc<Record>,
 }
 
-/// What the test lets the server do.
+/// An order of the test.
 enum Order {
     Send(Message),
     Drop,

@@ -31,7 +31,7 @@ pub(super) fn prepare(case: &Value) -> Value {
     case
 }
 
-/// What is expected, with its zeros written out and without words of errors.
+/// The expectation, with its zeros written out and without words of errors.
 pub(crate) fn expected(case: &Value) -> Value {
     super::super::expected(&expand_zeros(case))
 }

@@ -1,45 +1,44 @@
 //! `switchboard chat`: a conversation in the terminal.
 
 mod chat_line;
+mod commands;
+mod sent;
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anstyle::Style;
+use switchboard_core::EventKind;
 use switchboard_core::guardrail::{GuardrailKind, GuardrailOutcome};
-use switchboard_core::items::ItemKind;
-use switchboard_core::{EventKind, Item};
 use switchboard_teamfile::TeamFile;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::open_conversation;
 use super::run::asked_person;
 use crate::approvals::{Approvals, Output};
 use crate::args;
-use crate::atomic_write;
 use crate::conversation::{Conversation, RunOutcome};
 use crate::event_line::EventLine;
-use crate::event_sink::{EventSink as _, JsonLines};
+use crate::event_sink::{EventSink, JsonLines};
 use crate::failure::{Exit, Failure};
+use crate::input;
 use crate::line_reader::{LineKind, LineReader, Prompt, ReadLine, ResumeSignal};
 use crate::loaded_team::LoadedTeam;
-use crate::screen::style::{self, BOLD, DIM, Language, Look, NOTICE};
-use crate::screen::wrap::{one_line, padded, shortened, wrapped};
+use crate::screen::style::{self, BOLD, DIM, Look};
+use crate::screen::wrap::{one_line, shortened, wrapped};
 use crate::screen::{Screen, UserMessages};
-use crate::shell;
 use crate::signals::{Signal, Signals};
 use chat_line::{COMMANDS, ChatLine};
 
 pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.talk.team.team)?;
     let team = LoadedTeam::load(&file, &args.talk.team.options, &[])?;
-    let approvals = Approvals::new(&args.talk.options.approve, &file, Output::Screen, look)?;
+    let asks = Output::new(args.json);
+    let approvals = Approvals::new(&args.talk.options.approve, &file, asks, look)?;
     let (conversation, trace) = open_conversation(team, &args.talk.options).await?;
     // Its commands show and delete what is stored, before any message.
     conversation.check().await?;
-    let is_interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let is_interactive = !args.json && io::stdin().is_terminal() && io::stdout().is_terminal();
     let (reader, user_messages) = if is_interactive {
         let commands = COMMANDS.iter().map(|command| command.name);
         let reader = LineReader::of_messages(commands.collect())?;
@@ -47,14 +46,34 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
     } else {
         (LineReader::piped(), UserMessages::Drawn)
     };
-    let screen = Screen::of_stdout(look, conversation.team().names());
+    let (sink, out): (Box<dyn EventSink>, Box<dyn Write + Send>) = if args.json {
+        // Events alone are on standard output.
+        (
+            Box::new(JsonLines(io::stdout())),
+            Box::new(anstream::stderr()),
+        )
+    } else {
+        let screen = Screen::of_stdout(look, conversation.team().names());
+        let screen = screen.user_messages(user_messages);
+        (Box::new(screen), Box::new(anstream::stdout()))
+    };
     let mut chat = Chat {
         conversation,
         approvals,
-        screen: screen.user_messages(user_messages),
-        out: Box::new(anstream::stdout()),
+        sink,
+        out,
         look,
+        input: if args.json {
+            InputForm::Json
+        } else {
+            InputForm::Text
+        },
+        file,
+        is_stored: args.talk.options.session.is_some(),
+        team_options: args.talk.team.options,
         events: Vec::new(),
+        run_starts: Vec::new(),
+        unsent: None,
         saved: HashSet::new(),
     };
     let mut signals = Signals::listen()?;
@@ -73,14 +92,33 @@ pub(super) async fn run(args: args::Chat, look: Look) -> Result<Exit, Failure> {
 struct Chat {
     conversation: Conversation,
     approvals: Approvals,
-    screen: Screen,
+    /// The destination of events.
+    sink: Box<dyn EventSink>,
     /// The output of commands.
     out: Box<dyn Write + Send>,
     look: Look,
+    input: InputForm,
+    file: TeamFile,
+    /// The options of the command line, with the model that was chosen since.
+    team_options: args::TeamOptions,
+    /// Set if the conversation has a session.
+    is_stored: bool,
     /// The events so far, for `/save`.
     events: Vec<EventLine>,
+    /// The index among the events at which each message of this chat begins.
+    run_starts: Vec<usize>,
+    /// The last message, if nothing of its run was stored.
+    unsent: Option<String>,
     /// The files that this chat wrote and may overwrite.
     saved: HashSet<PathBuf>,
+}
+
+/// The form of the lines that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InputForm {
+    Text,
+    /// Lines may be JSON: a string, or an object with a `message`.
+    Json,
 }
 
 impl Chat {
@@ -152,7 +190,22 @@ impl Chat {
             was_interrupted = false;
             // The terminal may have been resized.
             self.look = Look::of_stdout(self.look.language);
-            match ChatLine::from(line.as_str()) {
+            let json = match self.input {
+                InputForm::Json => input::json_message(&line),
+                InputForm::Text => None,
+            };
+            let parsed = match &json {
+                Some(Ok(message)) => ChatLine::Message(message),
+                Some(Err(problem)) => {
+                    let problem = format!("this line {problem}");
+                    return Err(Failure::usage(
+                        problem,
+                        "write a JSON string, or an object with a message",
+                    ));
+                }
+                None => ChatLine::from(line.as_str()),
+            };
+            match parsed {
                 ChatLine::Empty => {}
                 ChatLine::Message(message) => {
                     let sent = self.send(message, &mut reader, signals).await?;
@@ -167,6 +220,13 @@ impl Chat {
                 ChatLine::Command(command, _) if command.name == "decide" => {
                     reader.store(&line);
                     let outcome = self.decide(&mut reader, signals).await?;
+                    if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
+                        return Ok(exit);
+                    }
+                }
+                ChatLine::Command(command, _) if command.name == "retry" => {
+                    reader.store(&line);
+                    let outcome = self.retry(&mut reader, signals).await?;
                     if let ControlFlow::Break(exit) = self.after_run(outcome, &reader, &mut exit)? {
                         return Ok(exit);
                     }
@@ -218,6 +278,7 @@ impl Chat {
         match outcome {
             RunOutcome::Finished => {}
             RunOutcome::Waiting => fail(Exit::Waiting),
+            RunOutcome::TimedOut => fail(Exit::TimedOut),
             RunOutcome::Failed(failed) => fail(failed),
             RunOutcome::Stopped(Signal::Interrupt) if reader.is_interactive() => {}
             RunOutcome::Stopped(signal) => return Ok(ControlFlow::Break(signal.exit())),
@@ -249,14 +310,65 @@ impl Chat {
         signals: &mut Signals,
     ) -> Result<(RunOutcome, bool), Failure> {
         let first = self.events.len();
-        let mut sink = (&mut self.screen, &mut self.events);
+        self.run_starts.push(first);
+        // A store that cannot be read has stored nothing.
+        let end = self.conversation.store().end().await.unwrap_or(u64::MAX);
+        let mut sink = (&mut self.sink, &mut self.events);
         let outcome = self.conversation.send(message, &mut sink, signals).await?;
         let outcome = self.settle(outcome, reader, signals).await?;
+        self.unsent = match outcome {
+            RunOutcome::Failed(_) if !self.is_message_stored(end).await => Some(message.to_owned()),
+            _ => None,
+        };
         let is_storable = self.events[first..].iter().all(|line| {
             !matches!(&line.event.kind, EventKind::Guardrail { on: GuardrailKind::Input, result, .. }
                 if result.outcome != GuardrailOutcome::Allowed)
         });
         Ok((outcome, is_storable))
+    }
+
+    /// Returns `true` if a message of the user is stored at `first` or after it.
+    async fn is_message_stored(&self, first: u64) -> bool {
+        // A store that cannot be read has stored nothing.
+        let record = self.conversation.store().record().await.unwrap_or_default();
+        record.iter().any(|entry| {
+            let item = entry.content.item();
+            entry.position >= first
+                && item.is_some_and(|item| item.role().as_deref() == Some("user"))
+        })
+    }
+
+    /// Takes the last message back, unless it was not stored, and sends it again.
+    async fn retry(
+        &mut self,
+        reader: &mut LineReader,
+        signals: &mut Signals,
+    ) -> Result<RunOutcome, Failure> {
+        let message = match self.unsent.take() {
+            Some(message) => message,
+            None => match self.conversation.undo().await {
+                Ok(Some(message)) if !message.is_empty() => message,
+                Ok(_) => {
+                    self.note_in("There is nothing to send again.", "没有可以重发的消息。")?;
+                    return Ok(RunOutcome::Finished);
+                }
+                Err(failure) => {
+                    self.note(&failure.to_string())?;
+                    return Ok(RunOutcome::Finished);
+                }
+            },
+        };
+        self.forget_last_run();
+        let shown = shortened(&one_line(&message), 60).into_owned();
+        self.note_in(&format!("Again: {shown}"), &format!("重发：{shown}"))?;
+        Ok(self.send(&message, reader, signals).await?.0)
+    }
+
+    /// Removes the events of the last message from those that `/save` writes.
+    fn forget_last_run(&mut self) {
+        if let Some(start) = self.run_starts.pop() {
+            self.events.truncate(start);
+        }
     }
 
     /// Shows the calls that wait, and decides them.
@@ -270,7 +382,7 @@ impl Chat {
             self.note_in("Nothing waits for a decision.", "没有等待决定的操作。")?;
             return Ok(RunOutcome::Finished);
         }
-        let mut sink = (&mut self.screen, &mut self.events);
+        let mut sink = (&mut self.sink, &mut self.events);
         let outcome = self.conversation.show_waiting(&mut sink, signals).await?;
         self.settle(outcome, reader, signals).await
     }
@@ -281,143 +393,13 @@ impl Chat {
         reader: &mut LineReader,
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
-        let mut sink = (&mut self.screen, &mut self.events);
+        let mut sink = (&mut self.sink, &mut self.events);
         let conversation = &mut self.conversation;
         let reader = Some(reader);
         let settled = self
             .approvals
             .settle(outcome, conversation, reader, &mut sink, signals);
         settled.await
-    }
-
-    /// Runs a command. Breaks if the chat ends.
-    async fn command(&mut self, name: &str, argument: &str) -> Result<ControlFlow<()>, Failure> {
-        match name {
-            "quit" => return Ok(ControlFlow::Break(())),
-            "help" => self.help()?,
-            "agents" => self.agents()?,
-            "graph" => {
-                let open = &self.conversation.team().open;
-                let graph = open.team().graph_with(open.config().tool_names);
-                write!(self.out, "{}", graph.to_mermaid())?;
-            }
-            "history" => self.history().await?,
-            "reset" => match self.conversation.reset().await {
-                Ok(()) => {
-                    self.events.clear();
-                    self.note_in(
-                        "Forgotten; a new conversation begins.",
-                        "已清除，开始新的对话。",
-                    )?;
-                }
-                Err(failure) => self.note(&failure.to_string())?,
-            },
-            "save" => self.save(argument)?,
-            _ => {}
-        }
-        self.out.flush()?;
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn unknown_command(&mut self, name: &str, suggestion: Option<&str>) -> io::Result<()> {
-        match suggestion {
-            Some(suggestion) => self.note_in(
-                &format!("there is no command /{name}: did you mean /{suggestion}?"),
-                &format!("没有命令 /{name}：您是不是想输入 /{suggestion}？"),
-            ),
-            None => self.note_in(
-                &format!(
-                    "there is no command /{name}: /help lists them; a message that begins with / \
-                     is written with //"
-                ),
-                &format!("没有命令 /{name}：/help 查看命令；以 / 开头的消息请写成 //"),
-            ),
-        }
-    }
-
-    fn help(&mut self) -> io::Result<()> {
-        for command in COMMANDS {
-            let usage = padded(&format!("/{}", command.usage), 14);
-            let usage = self.look.paint(BOLD, &usage);
-            let about = wrapped(command.about(self.look.language), self.look.width, 14, 14);
-            writeln!(self.out, "{usage}{about}")?;
-        }
-        self.note_in(
-            "All else is said to the agent in the prompt; a message that begins with / is \
-             written with //. Ctrl-C stops an answer.",
-            "其他内容都会说给提示符中的成员；以 / 开头的消息请写成 //。Ctrl-C 停止回答。",
-        )
-    }
-
-    fn agents(&mut self) -> io::Result<()> {
-        let team = self.conversation.team();
-        let widest = team.names().map(|name| one_line(name).width()).max();
-        let widest = widest.unwrap_or(0).min(24);
-        for (position, agent) in team.agents().iter().enumerate() {
-            let mark = if agent.name() == self.conversation.agent() {
-                "* "
-            } else {
-                "  "
-            };
-            let name = padded(&one_line(agent.name()), widest);
-            let name = self.look.paint(style::of_agent(position), &name);
-            let model = team.open.model_name(agent.name());
-            let model = model.map(|model| format!(" [{model}]")).unwrap_or_default();
-            let about = format!("{}{model}", agent.description().unwrap_or_default());
-            let indent = widest + 4;
-            let about = wrapped(about.trim(), self.look.width, indent, indent);
-            writeln!(self.out, "{mark}{name}  {about}")?;
-        }
-        Ok(())
-    }
-
-    async fn history(&mut self) -> io::Result<()> {
-        let items = match self.conversation.store().items().await {
-            Ok(items) => items,
-            Err(failure) => return self.note(&failure.to_string()),
-        };
-        if items.is_empty() {
-            self.note_in("Nothing has been said yet.", "还没有对话。")?;
-        }
-        for item in &items {
-            let (author, style, text) = describe_item(item, self.look.language);
-            let author = padded(&one_line(&author), 9);
-            let text = wrapped(&text, self.look.width, 11, 11);
-            writeln!(self.out, "{}  {text}", self.look.paint(style, &author))?;
-        }
-        Ok(())
-    }
-
-    /// Writes the events to a file for `replay`.
-    fn save(&mut self, file: &str) -> io::Result<()> {
-        if file.is_empty() {
-            return self.note_in(
-                "say where to, as in /save chat.jsonl",
-                "请写明文件名，例如 /save chat.jsonl",
-            );
-        }
-        let path = PathBuf::from(file);
-        if atomic_write::exists(&path) && !self.saved.contains(&path) {
-            let name = one_line(file);
-            return self.note_in(
-                &format!("{name} is there already and was left as it is; save under another name"),
-                &format!("{name} 已经存在，没有改动；请换一个文件名"),
-            );
-        }
-        let mut lines = JsonLines(Vec::new());
-        self.events.iter().try_for_each(|line| lines.write(line))?;
-        match atomic_write::write(&[(path.clone(), &lines.0)]) {
-            Ok(()) => {
-                let (name, quoted) = (one_line(file), shell::quoted(&path));
-                self.saved.insert(path);
-                let count = self.events.len();
-                self.note_in(
-                    &format!("{count} events are in {name}: switchboard replay {quoted}"),
-                    &format!("{name} 中有 {count} 个事件：switchboard replay {quoted}"),
-                )
-            }
-            Err(failure) => self.note(&failure.to_string()),
-        }
     }
 
     /// Prints a note in the reader's language.
@@ -428,27 +410,5 @@ impl Chat {
     fn note(&mut self, text: &str) -> io::Result<()> {
         let text = wrapped(text, self.look.width, 0, 0);
         writeln!(self.out, "{}", self.look.paint(DIM, &text))
-    }
-}
-
-/// The author of an item, the style of its name, and the item's text.
-fn describe_item(item: &Item, language: Language) -> (String, Style, String) {
-    let text = || item.text().unwrap_or_default().trim().to_owned();
-    match (item.role().as_deref(), item.kind()) {
-        (Some("user"), _) => (language.user().to_owned(), BOLD, text()),
-        (Some(role), _) => (role.to_owned(), style::of_agent(0), text()),
-        (None, ItemKind::FunctionCall | ItemKind::CustomToolCall) => {
-            let name = item.name().unwrap_or_default();
-            let arguments = item.arguments().unwrap_or_default();
-            ("call".to_owned(), DIM, format!("{name} {arguments}"))
-        }
-        (None, kind) if kind.is_output() => {
-            let output = item.output_text().unwrap_or_default();
-            ("output".to_owned(), DIM, output.into_owned())
-        }
-        (None, _) => {
-            let kind = item.type_name().unwrap_or_default().into_owned();
-            (kind, NOTICE, text())
-        }
     }
 }

@@ -61,6 +61,7 @@ async fn replay(
 ) -> Result<Exit, Failure> {
     let mut invalid = InvalidLines::new(name);
     let mut previous = None;
+    let mut cut = Cut::No;
     let mut bytes = Vec::new();
     for number in 1_usize.. {
         bytes.clear();
@@ -78,15 +79,48 @@ async fn replay(
                 if !matches!(line.event.kind, EventKind::Unknown(_)) {
                     invalid.recording_found();
                 }
+                cut.see(&line.event.kind);
                 if let Some(speed) = speed {
                     sleep(previous.replace(line.at), line.at, speed).await;
                 }
                 output.write(&line, json)?;
             }
+            // A line without an end is the last one, and was being written.
+            Err(_) if invalid.is_recording && !bytes.ends_with(b"\n") => cut = Cut::InLine,
             Err(error) => invalid.add(number, json, &error)?,
         }
     }
-    invalid.finish()
+    let exit = invalid.finish()?;
+    match cut {
+        Cut::No => return Ok(exit),
+        Cut::InRun => warn(&format!("{name} is cut: it ends before its last run does")),
+        Cut::InLine => warn(&format!("{name} is cut: it ends within a line")),
+    }
+    Ok(Exit::Failed)
+}
+
+/// The state of a recording at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// It is complete.
+    No,
+    /// A run has begun and not ended.
+    InRun,
+    /// The last line is not complete.
+    InLine,
+}
+
+impl Cut {
+    fn see(&mut self, event: &EventKind) {
+        match event {
+            EventKind::RunStarted { .. } => *self = Self::InRun,
+            EventKind::RunFinished { .. }
+            | EventKind::RunInterrupted { .. }
+            | EventKind::RunStopped { .. }
+            | EventKind::RunFailed { .. } => *self = Self::No,
+            _ => {}
+        }
+    }
 }
 
 /// The lines that are not events. A few are reported; a file of nothing else is not a recording.

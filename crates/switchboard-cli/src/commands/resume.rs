@@ -1,25 +1,21 @@
 //! `switchboard resume`: decides the calls that wait in a session or answers for a person, and goes on with
 //! its run.
 
-use std::io;
-
 use switchboard_teamfile::TeamFile;
 
 use super::open_conversation;
 use super::run::{Messenger, asked_person};
 use crate::approvals::{self, Approvals, Output};
 use crate::args;
-use crate::event_sink::{EventSink, JsonLines};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
-use crate::screen::Screen;
 use crate::screen::style::Look;
 use crate::signals::Signals;
 
 pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
     let team = LoadedTeam::load(&file, &args.team.options, &[])?;
-    let approvals = Approvals::new(&args.approve, &file, Output::new(args.json), look)?
+    let approvals = Approvals::new(&args.approve, &file, Output::new(args.output.json), look)?
         .answer_with(approvals::given_answer(&args.answer)?);
     let talk = args::TalkOptions {
         session: Some(args.session),
@@ -38,12 +34,9 @@ pub(super) async fn run(args: args::Resume, look: Look) -> Result<Exit, Failure>
             "send a message with `switchboard run`, or check the name of the session",
         ));
     }
+    conversation.check_waiting().await?;
     let mut signals = Signals::listen()?;
-    let mut sink: Box<dyn EventSink> = if args.json {
-        Box::new(JsonLines(io::stdout()))
-    } else {
-        Box::new(Screen::of_stdout(look, conversation.team().names()))
-    };
+    let mut sink = super::sink(&args.output, look, conversation.team());
     let mut messenger = Messenger::new(&mut conversation, &approvals, &mut *sink, &mut signals);
     let exit = messenger.resume().await;
     if let Ok(Exit::Waiting) = exit {

@@ -1,6 +1,5 @@
 //! `switchboard run`: sends messages to a team and shows the run.
 
-use std::io;
 use std::path::Path;
 
 use switchboard_teamfile::TeamFile;
@@ -9,12 +8,11 @@ use super::open_conversation;
 use crate::approvals::{self, Approvals, Output};
 use crate::args;
 use crate::conversation::{Conversation, RunOutcome};
-use crate::event_sink::{EventSink, JsonLines};
+use crate::event_sink::EventSink;
 use crate::failure::{Exit, Failure};
 use crate::input;
 use crate::line_reader::LineReader;
 use crate::loaded_team::LoadedTeam;
-use crate::screen::Screen;
 use crate::screen::style::Look;
 use crate::screen::wrap::one_line;
 use crate::shell;
@@ -27,14 +25,11 @@ pub(super) async fn run(args: args::Run, look: Look) -> Result<Exit, Failure> {
     // Words without quotes are one message as well.
     let message = (!args.message.is_empty()).then(|| args.message.join(" "));
     let messages = input::messages(message, args.input.as_deref())?;
-    let approvals = Approvals::new(&talk.options.approve, &file, Output::new(args.json), look)?;
+    let asks = Output::new(args.output.json);
+    let approvals = Approvals::new(&talk.options.approve, &file, asks, look)?;
     let (mut conversation, trace) = open_conversation(team, &talk.options).await?;
     let mut signals = Signals::listen()?;
-    let mut sink: Box<dyn EventSink> = if args.json {
-        Box::new(JsonLines(io::stdout()))
-    } else {
-        Box::new(Screen::of_stdout(look, conversation.team().names()))
-    };
+    let mut sink = super::sink(&args.output, look, conversation.team());
     let mut messenger = Messenger::new(&mut conversation, &approvals, &mut *sink, &mut signals);
     let exit = messenger.send_all(&messages).await;
     if let Ok(Exit::Waiting) = exit {
@@ -146,6 +141,7 @@ impl<'a> Messenger<'a> {
             RunOutcome::Finished => Exit::Ok,
             RunOutcome::Waiting => Exit::Waiting,
             RunOutcome::Stopped(signal) => signal.exit(),
+            RunOutcome::TimedOut => Exit::TimedOut,
             RunOutcome::Failed(exit) => exit,
         })
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use switchboard_core::{EventKind, StreamEvent};
+use switchboard_core::StreamEvent;
 use switchboard_realtime::voice::{
     VoiceError, VoiceEvent, VoiceEventKind, VoiceHandle, VoicePipeline, VoiceSession,
 };
@@ -23,7 +23,7 @@ use crate::approvals::{Approvals, Output};
 use crate::args;
 use crate::conversation::Conversation;
 use crate::embedded_teams;
-use crate::event_line::{EventLine, rounded};
+use crate::event_line::{EventLine, is_raw, rounded};
 use crate::event_sink::{EventSink, JsonLines};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
@@ -49,7 +49,7 @@ pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> 
     if args.offline && team_options.model.is_none() {
         team_options.model = Some("offline".to_owned());
     }
-    let team = LoadedTeam::load(&file, &team_options, &[])?;
+    let team = LoadedTeam::load_with_any_server(&file, &team_options, &[])?;
     let approvals = Approvals::new(&args.options.approve, &file, Output::new(args.json), look)?;
     let speech = if args.offline {
         Speech::offline(&args.voice, &team).await?
@@ -143,8 +143,7 @@ fn pipeline(
     for (agent, voice) in voices {
         pipeline = pipeline.voice(agent, voice);
     }
-    // The mark of the offline model is for readers.
-    Ok(pipeline.pronounce(|words| (words != "(offline model)").then(|| words.to_owned())))
+    Ok(pipeline)
 }
 
 /// A spoken conversation.
@@ -201,7 +200,7 @@ impl Talk<'_> {
     async fn take(&mut self, event: VoiceEvent) -> Result<bool, Failure> {
         match &event.kind {
             // The events of the provider would double the output.
-            VoiceEventKind::Run(run) if matches!(run.kind, EventKind::Raw { .. }) => {
+            VoiceEventKind::Run(run) if is_raw(run) => {
                 return Ok(true);
             }
             VoiceEventKind::Run(run) => {

@@ -1,6 +1,9 @@
-//! `switchboard test`: tests which agents get the messages.
+//! `switchboard test`: tests which agents get the messages, and what comes of them.
 
 mod expectations;
+mod junit;
+mod observed;
+mod record;
 mod table;
 
 use std::io::{self, Write};
@@ -9,10 +12,9 @@ use std::time::Instant;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 use serde_json::Value;
+use switchboard_core::Run;
 use switchboard_core::approval::Interruption;
-use switchboard_core::stream::HandoffStatus;
-use switchboard_core::{EventKind, Run};
-use switchboard_teamfile::{Case, TeamFile};
+use switchboard_teamfile::{Case, Problems, TeamFile};
 
 use crate::approvals::{self, Approvals, Output};
 use crate::args;
@@ -23,22 +25,45 @@ use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 use crate::screen::style::Look;
 use crate::signals::{Signal, Signals};
+use observed::Observed;
 use table::Table;
 
 pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     let file = TeamFile::read(&args.team.team)?;
-    let cases = Case::read_all(&args.cases, &file)?;
+    if let Some(recording) = &args.record {
+        return record::run(recording, &args.cases, &file, look);
+    }
+    let cases = Case::read_each(&args.cases, &file)?;
+    let has_invalid = cases.iter().any(Result::is_err);
     let teams = cases
         .iter()
-        .map(|case| LoadedTeam::load(&file, &args.team.options, &case.context))
+        .map(|case| match case {
+            Ok(case) => LoadedTeam::load(&file, &args.team.options, &case.context).map(Some),
+            Err(_) => Ok(None),
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let began = Instant::now();
-    let runs = cases.iter().zip(teams);
     let approvals = Approvals::new(&args.approve, &file, Output::Json, look)?;
-    let runs = runs.map(|(case, team)| run_case(case, team, &approvals));
+    let approvals = &approvals;
+    let names: Vec<String> = cases
+        .iter()
+        .enumerate()
+        .map(|(index, case)| match case {
+            Ok(case) => case.name.clone(),
+            Err(_) => format!("case {}", index + 1),
+        })
+        .collect();
+    let runs = cases.iter().zip(teams).zip(&names);
+    let runs = runs.map(|((case, team), name)| async move {
+        match (case, team) {
+            (Ok(case), Some(team)) => run_case(case, team, approvals).await,
+            (Err(problems), _) => Ok(CaseResult::invalid(name, problems)),
+            (Ok(case), None) => Ok(CaseResult::new(&case.name)),
+        }
+    });
     let mut results = stream::iter(runs).buffered(args.jobs.get());
-    let names = cases.iter().map(|case| case.name.as_str());
-    let table = Table::new(names, look);
+    let table = Table::new(names.iter().map(String::as_str), look);
+    let mut reported = Vec::new();
     let mut out = anstream::stdout();
     let mut signals = Signals::listen()?;
     let (mut passed, mut failed) = (0, 0);
@@ -69,6 +94,7 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
         } else {
             table.row(&result, &mut out)?;
         }
+        reported.push(result);
         // The offline model never waits, but signals arrive only during a wait.
         tokio::task::yield_now().await;
     }
@@ -83,9 +109,14 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     } else {
         table.end(&summary, &mut out)?;
     }
+    if let Some(path) = &args.junit {
+        let name = args.cases.display().to_string();
+        junit::write(path, &name, &reported, summary.seconds)?;
+    }
     Ok(match (stopped, failed) {
         (Some(signal), _) => signal.exit(),
         (None, 0) => Exit::Ok,
+        (None, _) if has_invalid => Exit::Usage,
         (None, _) => Exit::Failed,
     })
 }
@@ -98,6 +129,13 @@ struct CaseResult {
     path: Vec<String>,
     /// The payload of the last handoff.
     payload: Option<Value>,
+    /// The final outputs.
+    answers: Vec<String>,
+    /// The tools that ran.
+    tools: Vec<observed::Call>,
+    /// The guardrails that fired.
+    guardrails: Vec<String>,
+    turns: u32,
     /// The expectations that were not met.
     failures: Vec<String>,
     seconds: f64,
@@ -109,10 +147,43 @@ struct CaseResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CaseEnd {
     Completed,
+    /// The case cannot be run as it is.
+    Invalid,
     Interrupted(Signal),
 }
 
 impl CaseResult {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: Vec::new(),
+            payload: None,
+            answers: Vec::new(),
+            tools: Vec::new(),
+            guardrails: Vec::new(),
+            turns: 0,
+            failures: Vec::new(),
+            seconds: 0.0,
+            end: CaseEnd::Completed,
+        }
+    }
+
+    /// The result of a case that cannot be run.
+    fn invalid(name: &str, problems: &Problems) -> Self {
+        let failures = problems.iter().map(|problem| {
+            let line = problem.line.map(|line| format!("line {line}: "));
+            let more = problem.suggestion.as_ref().or(problem.help.as_ref());
+            let more = more.map(|more| format!("; {more}"));
+            let (line, more) = (line.unwrap_or_default(), more.unwrap_or_default());
+            format!("{line}{}{more}", problem.message)
+        });
+        Self {
+            failures: failures.collect(),
+            end: CaseEnd::Invalid,
+            ..Self::new(name)
+        }
+    }
+
     fn passed(&self) -> bool {
         self.failures.is_empty()
     }
@@ -159,8 +230,9 @@ async fn run_case(
     let mut lines: Vec<EventLine> = Vec::new();
     let store = ConversationStore::in_memory();
     let mut conversation = Conversation::new(team, store, None, None).await?;
-    let mut path = vec![conversation.agent().to_owned()];
+    let first = conversation.agent().to_owned();
     let mut end = CaseEnd::Completed;
+    let mut timed_out = false;
     for message in &case.messages {
         let outcome = conversation.send(message, &mut lines, &mut signals).await?;
         let (sink, signals) = (&mut lines, &mut signals);
@@ -168,13 +240,16 @@ async fn run_case(
         match settled.await? {
             RunOutcome::Finished => {}
             RunOutcome::Failed(_) | RunOutcome::Waiting => break,
+            RunOutcome::TimedOut => {
+                timed_out = true;
+                break;
+            }
             RunOutcome::Stopped(signal) => {
                 end = CaseEnd::Interrupted(signal);
                 break;
             }
         }
     }
-    let mut payload = None;
     let waiting = conversation.waiting().map(Run::interruptions);
     let waiting = waiting.unwrap_or_default();
     // A person who has the conversation is an end that a case may expect.
@@ -182,23 +257,21 @@ async fn run_case(
     let failure =
         |call: &Interruption| format!("{} waits for a decision; --approve decides it", call.tool);
     let mut failures: Vec<String> = calls.map(failure).collect();
-    for line in lines {
-        match line.event.kind {
-            EventKind::Handoff(handoff) if handoff.status == HandoffStatus::Taken => {
-                path.push(handoff.to.to_string());
-                payload = Some(handoff.payload);
-            }
-            EventKind::RunFailed { message, .. } => failures.push(message),
-            _ => {}
-        }
+    if timed_out {
+        failures.push("it took longer than --timeout allows".to_owned());
     }
-    failures.extend(expectations::failures(case, &path, payload.as_ref()));
+    let observed = Observed::new(first, &lines);
+    failures.extend(expectations::failures(case, &observed));
     Ok(CaseResult {
-        name: case.name.clone(),
-        path,
-        payload,
+        path: observed.path,
+        payload: observed.payload,
+        answers: observed.answers,
+        tools: observed.calls,
+        guardrails: observed.guardrails,
+        turns: observed.turns,
         failures,
         seconds: rounded(began.elapsed().as_secs_f64()),
         end,
+        ..CaseResult::new(&case.name)
     })
 }

@@ -10,6 +10,21 @@ impl Language {
         self.choose("You", "用户")
     }
 
+    /// The mark below an answer of the offline model.
+    pub(super) fn offline(self) -> &'static str {
+        self.choose("(offline model)", "（离线模型）")
+    }
+
+    /// Introduces an error.
+    pub(crate) fn error(self) -> &'static str {
+        self.choose("error:", "错误：")
+    }
+
+    /// Introduces advice.
+    pub(crate) fn help(self) -> &'static str {
+        self.choose("help:", "提示：")
+    }
+
     /// The number of items that a handoff carried over.
     pub(super) fn carried(self, items: usize, of: usize) -> String {
         let noun = if of == 1 { "item" } else { "items" };
@@ -65,6 +80,14 @@ impl Language {
         self.choose(
             format!("guardrail \"{guardrail}\" changed what was said"),
             format!("护栏“{guardrail}”修改了内容"),
+        )
+    }
+
+    /// Words that a guardrail refused, in a transcript.
+    pub(crate) fn refused_by(self, guardrail: &str) -> String {
+        self.choose(
+            format!("(refused by the guardrail \"{guardrail}\")"),
+            format!("（被护栏“{guardrail}”拒绝）"),
         )
     }
 

@@ -6,6 +6,9 @@ use anstream::AutoStream;
 use anstream::stream::RawStream;
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
+use switchboard_teamfile::Problems;
+
+use crate::translate::translate;
 
 /// The use of colours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -90,6 +93,15 @@ impl Look {
                 _ => Colours::On,
             },
             language,
+        }
+    }
+
+    /// Formats the problems of a file.
+    pub(crate) fn problems(&self, problems: &Problems) -> String {
+        let problems = problems.translated(|text| translate(text, self.language).into_owned());
+        match self.colours {
+            Colours::On => format!("{problems:#}"),
+            Colours::Off => problems.to_string(),
         }
     }
 

@@ -157,6 +157,58 @@ Billing  It is reversed.
 }
 
 #[test]
+fn agents_inside_calls_have_lines_under_them() {
+    let inner = |agent: &str, call: &str, mut inner: Value| {
+        inner["agent"] = json!(agent);
+        event(
+            "inner",
+            json!({"call_id": call, "tool": "t", "event": inner}),
+        )
+    };
+    let handoff = |status: &str, reason: Option<&str>| {
+        let fields = json!({"from": "Triage", "to": "Billing", "tool": "t", "call_id": "1",
+            "payload": {}, "status": status, "reason": reason});
+        event("handoff", fields)
+    };
+    let called = item(
+        ItemEvent::ToolCalled,
+        None,
+        RunItemKind::ToolCall,
+        Item::function_call("2", "ask", "{}"),
+    );
+    let events = [
+        started("Is it right?"),
+        handoff("failed", Some("reason is missing")),
+        handoff("fanned_out", None),
+        inner(
+            "Billing",
+            "1",
+            tool_started("3", "find_charge", json!({"days": 3})),
+        ),
+        inner("Billing", "1", message("It is right.")),
+        called,
+        tool_started("2", "ask", json!({})),
+        // The answer of a tool is its output.
+        inner("Expert", "2", message("Yes.")),
+        inner("Expert", "2", failed("no turns left")),
+        tool_ended("2", "ask", json!("Yes."), false),
+    ];
+    assert_eq!(
+        drawn(&events, None, Language::En),
+        "\
+You      Is it right?
+Triage   → Billing failed: reason is missing
+Triage   → Billing
+           Billing: find_charge(days: 3)
+           Billing: It is right.
+Billing  ask()
+           Expert: failed: no turns left
+           = Yes.
+"
+    );
+}
+
+#[test]
 fn in_a_narrow_terminal_names_have_lines_of_their_own() {
     assert_eq!(
         drawn(&conversation()[..2], Some(20), Language::En),

@@ -5,6 +5,19 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+/// The first private character that marks a style. Marks take no column.
+pub(super) const FIRST_MARK: char = '\u{f700}';
+/// The last private character that marks a style.
+pub(super) const LAST_MARK: char = '\u{f73f}';
+
+/// The columns of a text, without marks of styles.
+fn columns(text: &str) -> usize {
+    let is_mark = |c: char| (FIRST_MARK..=LAST_MARK).contains(&c);
+    let marks = text.chars().filter(|c| is_mark(*c)).count();
+    // A private character has one column otherwise.
+    text.width() - marks
+}
+
 /// Wraps text that arrives in pieces.
 ///
 /// Lines break at spaces, and between characters of scripts that have none. A word is held back until
@@ -113,7 +126,7 @@ impl LineWrapper {
             self.new_line(out);
         }
         let spaces = std::mem::take(&mut self.spaces);
-        let width = word.width();
+        let width = columns(&word);
         let fits =
             |column: usize, wrapper: &Self| wrapper.width.is_none_or(|limit| column <= limit);
         if fits(self.column + spaces + width, self) {
@@ -127,7 +140,7 @@ impl LineWrapper {
         }
         // A word longer than a line is cut.
         for part in graphemes(&word) {
-            let width = part.width();
+            let width = columns(part);
             if !fits(self.column + width, self) && self.column > self.indent {
                 self.new_line(out);
             }

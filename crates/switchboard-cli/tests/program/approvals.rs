@@ -1,7 +1,7 @@
 //! Calls that wait for approval, without a terminal: decided by options, by rules, by lines, or later.
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use fake_provider::{FakeProvider, Reply};
 use serde_json::{Value, json};
@@ -31,13 +31,13 @@ agent = "Expert"
 "#;
 
 /// A folder with a team whose refunds need approval, and a provider with these replies.
-struct Desk {
-    folder: Folder,
-    provider: FakeProvider,
+pub(crate) struct Desk {
+    pub(crate) folder: Folder,
+    pub(crate) provider: FakeProvider,
 }
 
 impl Desk {
-    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let folder = Folder::new();
         folder.write("team.toml", TEAM);
         folder.write("orders.toml", "A-1 = { state = 'paid back' }\n");
@@ -46,25 +46,30 @@ impl Desk {
         Self { folder, provider }
     }
 
-    fn program(&self, args: &[&str], input: &str) -> Ran {
+    /// Starts the program, with its standard input open.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
         let url = self.provider.url();
         let model = ["--model", "chat/m", "--base-url", &url];
         let mut command = self.folder.command(&[args, &model].concat());
         let command = command.env("OPENAI_API_KEY", "key").stdin(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        command.spawn().unwrap()
+    }
+
+    pub(crate) fn program(&self, args: &[&str], input: &str) -> Ran {
+        let mut child = self.start(args);
         // The program may end before it has read everything.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         Ran::of(child)
     }
 
     /// Sends a message in a session.
-    fn send(&self, message: &str, more: &[&str], input: &str) -> Ran {
+    pub(crate) fn send(&self, message: &str, more: &[&str], input: &str) -> Ran {
         let args = ["run", "team.toml", message, "--session", "tuesday"];
         self.program(&[&args[..], more].concat(), input)
     }
 
     /// Goes on with the session's run.
-    fn resume(&self, more: &[&str], input: &str) -> Ran {
+    pub(crate) fn resume(&self, more: &[&str], input: &str) -> Ran {
         let args = ["resume", "team.toml", "--session", "tuesday"];
         self.program(&[&args[..], more].concat(), input)
     }
@@ -83,7 +88,7 @@ impl Desk {
     }
 }
 
-fn refund(id: &str, amount: &str) -> Reply {
+pub(crate) fn refund(id: &str, amount: &str) -> Reply {
     let arguments = format!(r#"{{"order":"A-1","amount":{amount}}}"#);
     Reply::call(id, "refund", &arguments)
 }

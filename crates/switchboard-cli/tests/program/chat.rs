@@ -22,12 +22,9 @@ Billing    A second charge is reversed.
   Manager    A manager, for complaints. [offline]
   Concierge  Flowers, restaurants, theatre tickets. [offline]
 there is no command /histroy: did you mean /history?
-You        My bill is wrong
-call       transfer_to_billing {}
-output     {\"assistant\": \"Billing\"}
-assistant  A second charge is reversed.
-
-           (offline model)
+You      My bill is wrong
+Triage   → Billing
+Billing  A second charge is reversed.
 Forgotten; a new conversation begins.
 Nothing has been said yet.
 "
@@ -105,5 +102,9 @@ fn a_chat_in_chinese_answers_commands_in_chinese() {
 #[test]
 fn the_team_is_drawn() {
     let ran = Folder::new().run_with_input(&["chat", "team.toml"], "/graph\n");
-    assert!(ran.stdout.starts_with("flowchart LR\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("Triage\n├─▶ Billing\n"),
+        "{}",
+        ran.stdout
+    );
 }

@@ -12,6 +12,8 @@ fn every_command_has_help_with_examples() {
         "init",
         "run",
         "chat",
+        "serve",
+        "key",
         "check",
         "graph",
         "test",

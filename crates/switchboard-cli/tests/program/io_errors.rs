@@ -1,8 +1,11 @@
 //! Full disks, files in the way, and input that is not text: errors have advice, and nothing is lost.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
+
+use serde_json::Value;
 
 use crate::support::{Folder, Ran};
 
@@ -81,7 +84,7 @@ fn a_chat_continues_if_its_session_cannot_be_stored() {
     assert!(ran.stderr.contains("error: "), "{}", ran.stderr);
     assert!(ran.stdout.contains("* Triage"), "{}", ran.stdout);
     let history = folder.run_with_input(&args, "/history\n");
-    assert!(history.stdout.starts_with("You        Hi\n"), "{history:?}");
+    assert!(history.stdout.starts_with("You     Hi\n"), "{history:?}");
 }
 
 #[cfg(unix)]
@@ -101,7 +104,7 @@ fn a_session_that_cannot_be_stored_fails_the_run_in_json() {
 }
 
 #[test]
-fn a_trace_overwrites_only_an_older_trace() {
+fn a_trace_is_appended_to_an_older_trace_and_to_nothing_else() {
     let folder = Folder::new();
     let team = folder.read("team.toml");
     let ran = folder.run(&["run", "team.toml", "Hi", "--trace", "team.toml"]);
@@ -114,6 +117,31 @@ fn a_trace_overwrites_only_an_older_trace() {
     for _ in 0..2 {
         let ran = folder.run(&["run", "team.toml", "Hi", "--trace", "trace.jsonl"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let spans: Vec<Value> = folder
+        .read("trace.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let text = |span: &Value, field: &str| span[field].as_str().unwrap().to_owned();
+    let ids: HashSet<String> = spans.iter().map(|span| text(span, "id")).collect();
+    let traces: HashSet<String> = spans.iter().map(|span| text(span, "trace")).collect();
+    assert_eq!((ids.len(), traces.len()), (spans.len(), 2));
+    for time in spans
+        .iter()
+        .flat_map(|span| [text(span, "started"), text(span, "ended")])
+    {
+        let form: String = time
+            .chars()
+            .map(|c| if c.is_ascii_digit() { '0' } else { c })
+            .collect();
+        assert_eq!(form, "0000-00-00T00:00:00.000000Z");
+    }
+    // The program that wrote it was killed within a line.
+    folder.write("trace.jsonl", folder.read("trace.jsonl").trim_end());
+    folder.run(&["run", "team.toml", "Hi", "--trace", "trace.jsonl"]);
+    for line in folder.read("trace.jsonl").lines() {
+        serde_json::from_str::<Value>(line).unwrap();
     }
 }
 

@@ -1,22 +1,38 @@
 //! Tests of the built program: its arguments, its output, its exit codes.
 
-#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, a panic is the report"
+)]
 
 mod approvals;
+mod cases;
 mod chat;
+mod chat_commands;
+mod checks;
 mod command_line;
 mod conversations;
 mod encrypted_sessions;
 mod files;
+mod graphs;
+mod inner_events;
 mod io_errors;
+mod language;
 mod models;
+mod offline_model;
+mod output_options;
 mod people;
 #[cfg(unix)]
 mod production;
+mod provider_errors;
 mod recordings;
+mod resuming;
 mod routing;
 mod run;
+mod serve;
 mod sessions;
+mod sessions_command;
 mod support;
 mod talk;
 #[cfg(unix)]

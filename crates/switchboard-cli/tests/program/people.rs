@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Folder, Ran};
 
-const TEAM: &str = r#"
+pub(crate) const TEAM: &str = r#"
 [agents.Triage]
 description = "Finds the right colleague."
 handoffs = [{ to = "Ann", payload = { properties = { reason = { type = "string" } }, required = ["reason"] } }]

@@ -19,6 +19,25 @@ fn a_recorded_run_is_shown_as_the_run_was() {
 }
 
 #[test]
+fn a_recording_that_was_cut_is_told_as_such() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "I want a manager", "--json"]);
+    let lines: Vec<&str> = recorded.stdout.lines().collect();
+    let whole_lines = lines[..lines.len() - 1].join("\n") + "\n";
+    let within_line = &recorded.stdout[..recorded.stdout.len() - 20];
+    for (text, reason) in [
+        (whole_lines.as_str(), "it ends before its last run does"),
+        (within_line, "it ends within a line"),
+    ] {
+        folder.write("run.jsonl", text);
+        let ran = folder.run(&["replay", "run.jsonl"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert_eq!(ran.stderr, format!("warning: run.jsonl is cut: {reason}\n"));
+        assert!(ran.stdout.contains("→ Manager"), "{ran:?}");
+    }
+}
+
+#[test]
 fn an_invalid_line_is_named_and_the_rest_is_shown() {
     let folder = Folder::new();
     let text = r#"

@@ -71,7 +71,7 @@ fn json_is_the_stream_of_the_run() {
         .into_iter()
         .filter(|event| event["type"] != "text_delta" && event["type"] != "usage")
         .collect();
-    let text = "I call you back.\n\n(offline model)";
+    let text = "I call you back.";
     let items: Vec<_> = ran
         .events_of("item")
         .into_iter()

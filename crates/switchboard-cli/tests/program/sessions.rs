@@ -22,7 +22,7 @@ fn a_session_continues_with_the_agent_that_had_it() {
         .collect();
     assert_eq!(
         messages,
-        ["You        My bill is wrong", "You        And the refund?"]
+        ["You      My bill is wrong", "You      And the refund?"]
     );
 }
 

@@ -91,7 +91,7 @@ fn a_file_is_answered_with_a_file_after_a_handoff() {
         (ran.code, &*ran.stdout, &*ran.stderr),
         (
             Some(0),
-            "You: My bill is wrong.\nTriage: → Billing\nBilling: A second charge is reversed. (offline model)\n",
+            "You: My bill is wrong.\nTriage: → Billing\nBilling: A second charge is reversed.\n",
             ""
         )
     );
@@ -250,6 +250,8 @@ fn failures_have_their_exit_codes_and_no_key() {
         &Audio::silence(8_000, Duration::from_secs(3)),
     );
     folder.write("text.wav", "this is no audio");
+    folder.write("empty.wav", "");
+    wav(&folder, "nothing.wav", &Audio::new(16_000, Vec::new()));
     let refused = || {
         let message = format!("Incorrect API key provided: {KEY}.");
         Reply::status(
@@ -260,7 +262,7 @@ fn failures_have_their_exit_codes_and_no_key() {
     let words = || Reply::transcript("My bill is wrong.");
     let caller = ["team.toml", "--model", "offline", "--in", "caller.wav"];
     type Case<'a> = (&'a str, Vec<Reply>, Vec<&'a str>, i32, &'a str);
-    let cases: [Case<'_>; 8] = [
+    let cases: [Case<'_>; 10] = [
         (
             "no ears",
             vec![refused()],
@@ -288,6 +290,20 @@ fn failures_have_their_exit_codes_and_no_key() {
             vec!["team.toml", "--in", "text.wav"],
             2,
             "text.wav: the WAV file",
+        ),
+        (
+            "an empty file",
+            vec![],
+            vec!["team.toml", "--in", "empty.wav"],
+            2,
+            "empty.wav: the WAV file",
+        ),
+        (
+            "no samples",
+            vec![],
+            vec!["team.toml", "--in", "nothing.wav"],
+            1,
+            "nobody says anything in nothing.wav",
         ),
         (
             "no file",
@@ -333,6 +349,102 @@ fn failures_have_their_exit_codes_and_no_key() {
 }
 
 #[test]
+fn recordings_of_other_kinds_are_understood() {
+    let folder = Folder::new();
+    // The same speech as 8 bits, as two channels, and at the rate of a CD.
+    let samples = turns(1).into_samples();
+    let of_cd = Audio::new(16_000, samples.clone())
+        .resampled(44_100)
+        .unwrap();
+    let bytes = samples
+        .iter()
+        .map(|sample| ((i32::from(*sample) >> 8) + 128) as u8);
+    let doubled = samples.iter().flat_map(|sample| [sample.to_le_bytes(); 2]);
+    let stereo: Vec<u8> = doubled.flatten().collect();
+    let bytes: Vec<u8> = bytes.collect();
+    for (name, file) in [
+        ("8 bits", wav_file(1, 8, &bytes)),
+        ("two channels", wav_file(2, 16, &stereo)),
+        ("44.1 kHz", of_cd.to_wav().unwrap()),
+    ] {
+        std::fs::write(folder.path("caller.wav"), file).unwrap();
+        let provider = provider([Reply::transcript("My bill is wrong."), second()]);
+        let args = [
+            "team.toml",
+            "--model",
+            "offline",
+            "--in",
+            "caller.wav",
+            "--transcript",
+        ];
+        let ran = talk(&folder, &provider, &args);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        assert!(
+            ran.stdout.contains("Triage: → Billing"),
+            "{name}: {}",
+            ran.stdout
+        );
+    }
+}
+
+/// A WAV file at 16 kHz.
+fn wav_file(channels: u16, bits: u16, samples: &[u8]) -> Vec<u8> {
+    let frame = channels * bits / 8;
+    let length = u32::try_from(samples.len()).unwrap();
+    let mut file = Vec::new();
+    file.extend(b"RIFF");
+    file.extend((36 + length).to_le_bytes());
+    file.extend(b"WAVEfmt ");
+    file.extend(16_u32.to_le_bytes());
+    file.extend(1_u16.to_le_bytes());
+    file.extend(channels.to_le_bytes());
+    file.extend(16_000_u32.to_le_bytes());
+    file.extend((16_000 * u32::from(frame)).to_le_bytes());
+    file.extend(frame.to_le_bytes());
+    file.extend(bits.to_le_bytes());
+    file.extend(b"data");
+    file.extend(length.to_le_bytes());
+    file.extend(samples);
+    file
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_conversation_and_leaves_a_whole_file() {
+    let folder = Folder::new();
+    wav(&folder, "caller.wav", &turns(2));
+    // The second turn is never written down.
+    let words = Reply::transcript("My bill is wrong.");
+    let provider = provider([words, second(), Reply::hang()]);
+    let args = [
+        "talk",
+        "team.toml",
+        "--model",
+        "offline",
+        "--in",
+        "caller.wav",
+        "--out",
+        "answer.wav",
+    ];
+    let mut command = folder.command(&args);
+    command
+        .env("OPENAI_API_KEY", KEY)
+        .env("OPENAI_BASE_URL", provider.url())
+        .stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let has_asked = (0..6_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        provider.requests().len() == 3 || child.try_wait().unwrap().is_some()
+    });
+    assert!(has_asked, "the second turn is not heard");
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let answer = WavReader::open(folder.path("answer.wav")).unwrap();
+    assert_eq!(answer.duration(), Duration::from_secs(1));
+}
+
+#[test]
 fn without_a_key_a_microphone_or_programs_the_advice_says_what_to_do() {
     let folder = Folder::new();
     wav(&folder, "caller.wav", &turns(1));
@@ -360,7 +472,7 @@ fn python() -> PathBuf {
 }
 
 #[tokio::test(flavor = "current_thread")]
-#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx"]
+#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx; ./test installs both"]
 async fn an_offline_conversation_is_spoken_and_understood() {
     use futures_util::StreamExt as _;
     use switchboard_realtime::voice::{SpeechRequest, TextToSpeech as _};

@@ -3,6 +3,8 @@
 mod approvals;
 mod chat;
 mod looks;
+mod markdown;
+mod people;
 mod stopping;
 
 use fake_provider::{FakeProvider, Reply};

@@ -83,8 +83,7 @@ impl ConversationError {
             ConversationErrorKind::WaitIsOver,
             format!(
                 "the conversation {id:?} has gone on since the run began to wait for a decision: the \
-                 run was resumed before, or another message came first; nothing was run. \
-                 Conversation::waiting_run returns the run that waits now, if there is one"
+                 run was resumed before, or another message came first; nothing was run"
             ),
         )
     }
@@ -94,8 +93,8 @@ impl ConversationError {
             ConversationErrorKind::UnknownAgent,
             format!(
                 "the conversation {id:?} is with agent {agent:?}, which {start:?} does not lead to \
-                 (it leads to: {}). Give it to one of them with Runner::stored_agent({agent:?}, ..) \
-                 or Conversation::set_agent, or begin again in a conversation of another name",
+                 (it leads to: {}). Give it to one of them, or begin again in a conversation of another \
+                 name",
                 known.join(", ")
             ),
         )
@@ -106,8 +105,7 @@ impl ConversationError {
             ConversationErrorKind::OtherTeam,
             format!(
                 "the conversation {id:?} is with the team {stored}, and this one is {current}. Use a \
-                 conversation of another name, a copy of it (Conversation::fork), or take it over \
-                 with Runner::take_over_conversations"
+                 conversation of another name, a copy of it, or take it over"
             ),
         )
     }

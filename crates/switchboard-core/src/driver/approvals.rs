@@ -16,7 +16,7 @@ use crate::run::approvals::{Approval, CallApproval, HostedRequest, tool_kind};
 use crate::run::tool_results::{RanTool, ToolEnds};
 use crate::run::turn::{HandoffCall, ToolCall};
 use crate::run::{Step, resumption};
-use crate::runner::{ApprovalGuardrails, AtBudget, ResumeChecks};
+use crate::runner::{ApprovalGuardrails, ResumeChecks};
 use crate::schema::fingerprint;
 use crate::tool::{NotApproved, Tool, ToolError};
 use crate::trace::trace_handle::OpenSpan;
@@ -213,7 +213,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Some(known) => *known,
             None => {
                 let context = || self.handoff_context(target, call);
-                let arguments = readable_arguments(&call.call);
+                // The payload that the next agent would get.
+                let arguments = match self.run.redirected_payload() {
+                    Some(payload) => Some(payload.clone()),
+                    None => readable_arguments(&call.call),
+                };
                 let needed = handoff.approval().applies(context, arguments, &call.tool);
                 let is_needed = self.trace.within(self.parent_span(), needed).await;
                 let to = self.run.handoff_target(call);
@@ -336,12 +340,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run.next_turn(self.config.max_turns)?;
         // Another agent, which a handoff leads to, has budgets of its own.
         let stays = self.handoff_calls().is_empty();
-        match &self.config.budgets {
-            Some(budgets) if stays && budgets.at_limit == AtBudget::Fail => {
-                self.check_budgets(budgets)
-            }
-            _ => Ok(()),
-        }
+        if stays { self.check_budgets() } else { Ok(()) }
     }
 
     /// Checks input that was added while the run waited, with the input guardrails of the current agent.

@@ -1,6 +1,6 @@
 //! Keeping a run within its budgets.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_timer::Delay;
@@ -9,51 +9,59 @@ use futures_util::future::{Either, select};
 use super::{Driver, configuration_error};
 use crate::error::{Error, ErrorKind};
 use crate::filters::{estimated_tokens, text_tokens};
-use crate::model::RequestUsage;
+use crate::lock::lock;
+use crate::model::Usage;
 use crate::offered_tools::Offer;
 use crate::output::FinalOutput;
-use crate::run::budgets::UsedUp;
+use crate::run::budgets::{Holder, Ledger, UsedUp};
 use crate::run::{HandoffTrigger, agent_keys};
-use crate::runner::{AtBudget, Budgets};
+use crate::runner::{AtBudget, OuterBudgets};
+
+/// The beginning of a step whose time counts, and the agent that it counts for.
+pub(super) struct StepClock {
+    holder: Holder,
+    start: Instant,
+}
+
+/// A budget that is used up, with the consequence.
+struct ReachedLimit {
+    used_up: UsedUp,
+    at_limit: AtBudget,
+    /// Set if it is a budget of a run around this one.
+    is_around: bool,
+}
 
 impl<C: Send + Sync + 'static> Driver<C> {
+    /// Returns `true` if budgets hold for the run, its own or those of a run around it.
+    pub(super) fn has_budgets(&self) -> bool {
+        self.config.budgets.is_some() || self.outer_budgets().is_some()
+    }
+
+    fn outer_budgets(&self) -> Option<&Arc<OuterBudgets>> {
+        self.outer.as_ref()?.budgets.as_ref()
+    }
+
+    /// The budgets that hold for the run, with what was used of each: its own first, then those of the runs
+    /// around it.
+    pub(super) fn ledgers(&self) -> Vec<Ledger<'_>> {
+        let own = self.config.budgets.as_deref();
+        let own = own.map(|budgets| self.run.ledger(budgets));
+        let outer = self.outer_budgets().into_iter();
+        own.into_iter()
+            .chain(outer.flat_map(OuterBudgets::ledgers))
+            .collect()
+    }
+
     /// Asks the model within the budgets of the run, or does what is to be done at their limit.
     pub(super) async fn call_model_within_budgets(&mut self) -> Result<(), Error> {
-        let Some(budgets) = self.config.budgets.clone() else {
-            return self.call_model().await;
-        };
-        let budgets = &*budgets;
         self.count_added_usage();
-        if budgets.limit_cost()
-            && let Some(model) = self.model()
-            && budgets.price_of(model.name()).is_none()
-        {
-            return Err(no_price(model.name()));
+        if let Some(reached) = self.reached_limit()? {
+            return self.leave_budget(reached).await;
         }
-        let used_up = self
-            .run
-            .used_up_budget(budgets, &self.requests_so_far())
-            .map_err(|model| no_price(&model))?;
-        let exceeded = match used_up {
-            None if budgets.estimate_input => {
-                let price = self
-                    .model()
-                    .and_then(|model| budgets.price_of(model.name()));
-                let exceeded = self.run.exceeded_by_input(
-                    budgets,
-                    &self.requests_so_far(),
-                    self.estimated_input(),
-                    price,
-                );
-                exceeded.map_err(|model| no_price(&model))?
-            }
-            known => known,
-        };
-        if let Some(used_up) = exceeded {
-            return self.leave_budget(budgets, used_up).await;
-        }
-        let left = self.run.time_left(budgets);
-        let start = Instant::now();
+        let holder = self.run.holder();
+        let left = self.ledgers().into_iter();
+        let left = left.filter_map(|ledger| ledger.time_left(&holder)).min();
+        self.begin_request();
         let outcome = match left {
             None => Some(self.call_model().await),
             Some(left) => {
@@ -65,28 +73,122 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             }
         };
-        let took = start.elapsed();
-        self.run_mut()
-            .spend_time(left.filter(|_| outcome.is_none()).unwrap_or(took));
+        self.end_request();
         // Without an outcome, the next step finds that the time is used up.
         outcome.unwrap_or(Ok(()))
     }
 
+    /// The first budget that does not allow the next request.
+    fn reached_limit(&self) -> Result<Option<ReachedLimit>, Error> {
+        let holder = self.run.holder();
+        let model = self.model().map(|model| model.shared_name());
+        for ledger in self.ledgers() {
+            let budgets = ledger.budgets;
+            let price = model.as_ref().and_then(|model| budgets.price_of(model));
+            if let (Some(model), None, true) = (&model, price, budgets.limit_cost()) {
+                return Err(no_price(model));
+            }
+            let used_up = match ledger.used_up(&holder) {
+                Ok(None) if budgets.estimate_input => {
+                    ledger.exceeded_by_input(&holder, self.estimated_input(), price)
+                }
+                known => known,
+            };
+            if let Some(used_up) = used_up.map_err(|model| no_price(&model))? {
+                return Ok(Some(ReachedLimit {
+                    used_up,
+                    at_limit: budgets.at_limit.clone(),
+                    is_around: ledger.is_around(),
+                }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Checks that the model can be asked within the budgets of the current agent, as far as it is known before
-    /// tools run.
-    pub(super) fn check_budgets(&self, budgets: &Budgets) -> Result<(), Error> {
-        let used_up = self.run.used_up_budget(budgets, &self.requests_so_far());
-        match used_up.map_err(|model| no_price(&model))? {
-            Some(used_up) => Err(budget_error(&used_up.description)),
-            None => Ok(()),
+    /// tools run, and where the run would fail otherwise.
+    pub(super) fn check_budgets(&self) -> Result<(), Error> {
+        let holder = self.run.holder();
+        for ledger in self.ledgers() {
+            let used_up = ledger.used_up(&holder);
+            if ledger.budgets.at_limit == AtBudget::Fail
+                && let Some(used_up) = used_up.map_err(|model| no_price(&model))?
+            {
+                return Err(budget_error(&used_up.description));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the next request for the budgets around the run from now on: runs beside this one must not begin
+    /// more of them than are left.
+    fn begin_request(&self) {
+        let (Some(outer), Some(budgets)) = (&self.outer, self.outer_budgets()) else {
+            return;
+        };
+        let model = self.model().map(|model| model.shared_name());
+        let mut ledgers = budgets.ledgers();
+        let input_tokens = if ledgers.any(|ledger| ledger.budgets.estimate_input) {
+            self.estimated_input()
+        } else {
+            0
+        };
+        let usage = Usage {
+            input_tokens,
+            ..Usage::default()
+        };
+        let request = self.request_usage(model.unwrap_or_default(), usage);
+        *lock(&outer.request) = Some(budgets.begin_request(&request));
+    }
+
+    /// Ends the request: its usage is counted, or it has failed.
+    pub(super) fn end_request(&self) {
+        if let Some(outer) = &self.outer {
+            let ended = lock(&outer.request).take();
+            drop(ended);
         }
     }
 
-    /// The requests of the run, with those around it where it is one of several beside each other.
-    pub(super) fn requests_so_far(&self) -> Cow<'_, [RequestUsage]> {
-        match self.limits() {
-            Some(limits) => Cow::Owned(limits.requests()),
-            None => Cow::Borrowed(self.run.request_usage()),
+    /// Begins the runs inside the tools of a step: the budgets of this run hold for them.
+    pub(super) fn begin_inner_runs(&mut self) {
+        if !self.has_budgets() {
+            return;
+        }
+        self.count_added_usage();
+        let outer = self.outer_budgets().cloned();
+        self.budgets_inside = match self.config.budgets.clone() {
+            None => outer,
+            Some(budgets) => {
+                let used = self.added_usage.clone();
+                Some(Arc::new(OuterBudgets::new(&self.run, budgets, used, outer)))
+            }
+        };
+    }
+
+    /// Counts the time of the agents in runs inside the tools of a step.
+    pub(super) fn end_inner_runs(&mut self) {
+        let inside = self.budgets_inside.take();
+        if let (Some(inside), Some(_)) = (inside, &self.config.budgets) {
+            self.run_mut().spend_time_inside(&inside.take_time());
+        }
+    }
+
+    pub(super) fn start_clock(&self) -> StepClock {
+        StepClock {
+            holder: self.run.holder(),
+            start: Instant::now(),
+        }
+    }
+
+    /// Counts the time of a step.
+    pub(super) fn stop_clock(&mut self, clock: StepClock) {
+        let StepClock { holder, start } = clock;
+        let time = start.elapsed();
+        if let Some(outer) = self.outer_budgets() {
+            outer.spend_time(&holder, time);
+        }
+        if self.config.budgets.is_some() {
+            self.run_mut().spend_time(&holder, time);
         }
     }
 
@@ -116,10 +218,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         tokens as u64
     }
 
-    async fn leave_budget(&mut self, budgets: &Budgets, used_up: UsedUp) -> Result<(), Error> {
-        let UsedUp { scope, description } = used_up;
+    async fn leave_budget(&mut self, reached: ReachedLimit) -> Result<(), Error> {
+        let UsedUp { scope, description } = reached.used_up;
         tracing::warn!(agent = self.agent.name(), "{description}");
-        match &budgets.at_limit {
+        match &reached.at_limit {
+            // The run whose budget it is hands over.
+            AtBudget::HandTo(_) if reached.is_around => Err(budget_error(&description)),
             AtBudget::Fail => Err(budget_error(&description)),
             AtBudget::Finish(text) => {
                 let words = self.run.last_words();
@@ -142,7 +246,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 run.pass_budget(scope);
                 run.move_to(agent_ref, HandoffTrigger::Budget);
                 run.arrive(way_back, agent.is_person());
-                run.note_requests();
                 self.agent = agent;
                 self.offer = None;
                 self.end_spans();
@@ -156,10 +259,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
 fn budget_error(description: &str) -> Error {
     Error::new(
         ErrorKind::Budget,
-        format!(
-            "{description}; no model was asked. Resume the run in this error with a larger \
-             budget, or begin a new one"
-        ),
+        format!("{description}; no model was asked. The run can go on with a larger budget"),
     )
 }
 

@@ -407,7 +407,7 @@ impl Lease {
 fn commit_error(commits: u32, error: BoxError) -> Error {
     let consequence = match commits {
         _ if !is_conflict(&error) => {
-            "the run in this error still holds what was not stored, resume it once the session works \
+            "the turn is not lost to the application, which can resume the run once the session works \
              again"
         }
         // The run cannot be resumed: it would commit at the revision that it has seen.

@@ -3,10 +3,9 @@
 use super::{Driver, configuration_error};
 use crate::callback::call;
 use crate::error::Error;
-use crate::guardrail::{GuardrailKind, InputMode};
+use crate::guardrail::InputMode;
 use crate::handoff::{EdgeDecision, Handoff};
 use crate::run::edges::FoundEdge;
-use crate::run::guardrail_results::InputChecks;
 use crate::run::{HandoffTrigger, Step};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -24,9 +23,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             return Ok(());
         }
         match self.run.step() {
-            Step::CallModel if self.config.budgets.is_some() => {
-                self.call_model_within_budgets().await
-            }
+            Step::CallModel if self.has_budgets() => self.call_model_within_budgets().await,
             Step::CallModel => self.call_model().await,
             _ => self.conclude().await,
         }
@@ -118,25 +115,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Asks the input guardrails that would run beside the model which is not called.
     async fn check_input_without_model(&mut self) -> Result<(), Error> {
         let (results, failure) = self.ask_input_guardrails(InputMode::BesideModel).await;
-        let passed = self.check_trip(GuardrailKind::Input, &results).await;
-        let guardrails = &mut self.run_mut().guardrails;
-        guardrails.input.add(results);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        passed?;
-        guardrails.input.settle();
-        guardrails.input_checks = InputChecks::Passed;
-        Ok(())
+        self.take_input_checks(results, failure).await
     }
 
     /// Returns `true` if a budget is used up, or it cannot be known.
     fn has_used_up_budget(&mut self) -> bool {
-        let Some(budgets) = self.config.budgets.clone() else {
+        if !self.has_budgets() {
             return false;
-        };
+        }
         self.count_added_usage();
-        let used = self.requests_so_far();
-        !matches!(self.run.used_up_budget(&budgets, &used), Ok(None))
+        let holder = self.run.holder();
+        let mut ledgers = self.ledgers().into_iter();
+        ledgers.any(|ledger| !matches!(ledger.used_up(&holder), Ok(None)))
     }
 }

@@ -24,9 +24,10 @@ use crate::run::tool_results::{RanTool, ToolEnds, ToolStage};
 use crate::run::turn::{HandoffProgress, ToolCall};
 use crate::run::{Run, Step, agent_keys};
 use crate::runner::{
-    BranchAnswer, BranchFailures, FanOut, Join, RunConfig, RunResult, RunStatus, SeveralHandoffs,
-    SharedLimits, Surroundings,
+    BranchAnswer, BranchFailures, FanOut, InnerEvents, Join, RunConfig, RunResult, RunStatus,
+    SeveralHandoffs, SharedTurns, StreamedOutput, Surroundings,
 };
+use crate::stream::event_sink::{CallPlace, EventSink};
 use crate::stream::{EventKind, HandoffStatus};
 use crate::tool::{OuterToolCall, ToolError};
 use crate::trace::trace_handle::OpenSpan;
@@ -153,17 +154,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         carried: Carried,
     ) -> Box<Run> {
         let handoff = &route.handoff;
-        let mut run = self.run.branch(BranchView {
+        Box::new(self.run.branch(BranchView {
             agent: agent_keys::agent_ref(&self.start, target),
             message: &handoff.transfer_message(target, payload),
             payload: payload.clone(),
             carried,
             received: handoff.received(self.agent.name_arc(), payload),
-        });
-        if self.config.budgets.is_some() {
-            run.note_requests();
-        }
-        Box::new(run)
+        }))
     }
 
     fn explain_branch(&self, outcome: &HandoffOutcome, run: Option<&Run>, mut span: OpenSpan) {
@@ -197,16 +194,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
             ));
         };
         self.check_fan_out(&policy)?;
-        self.count_added_usage();
         let Some(tools) = self.run.turn().map(|turn| turn.tools().clone()) else {
             return Ok(());
         };
-        let start = Instant::now();
-        let limits = self.shared_limits();
+        self.begin_inner_runs();
+        let turns = self.shared_turns();
         let limit = self.config.tool_concurrency;
         let limit = limit.map_or(tools.calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
-        let (driver, policy_ref, limits) = (&*self, &policy, &limits);
+        let (driver, policy_ref, turns) = (&*self, &policy, turns.as_ref());
         let branches = tools.calls.iter().enumerate().map(|(at, call)| {
             let attempt = ToolAttempt {
                 at,
@@ -218,7 +214,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 if has_failed.load(Ordering::Relaxed) {
                     return EndedBranch { attempt, turns: 0 };
                 }
-                let ended = driver.run_branch(call, attempt, policy_ref, limits).await;
+                let ended = driver.run_branch(call, attempt, policy_ref, turns).await;
                 has_failed.fetch_or(ended.attempt.failure.is_some(), Ordering::Relaxed);
                 ended
             });
@@ -227,13 +223,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let branches = stream::iter(branches.collect::<Vec<_>>()).buffer_unordered(limit);
         let mut ended: Vec<EndedBranch> = branches.collect().await;
         ended.sort_by_key(|branch| branch.attempt.at);
-        let turns = ended.iter().map(|branch| branch.turns).sum();
+        let taken = ended.iter().map(|branch| branch.turns).sum();
         let mut attempts: Vec<_> = ended.into_iter().map(|branch| branch.attempt).collect();
         let failure = (attempts.iter_mut()).find_map(|attempt| attempt.failure.take());
         let waits = attempts.iter().any(|attempt| attempt.waits);
+        self.end_inner_runs();
         let recorded = self.run.new_items().len();
         let run = self.run_mut();
-        run.count_turns(turns);
+        run.count_turns(taken);
         if waits && failure.is_none() {
             run.tools_wait(progress(attempts), ToolEnds::AskModel);
         } else {
@@ -241,9 +238,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             run.tools_failed(progress(attempts));
         }
         self.count_added_usage();
-        if self.config.budgets.is_some() {
-            self.run_mut().spend_time(start.elapsed());
-        }
         if let Some(error) = failure {
             return Err(error);
         }
@@ -277,9 +271,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.report_recorded(recorded).await;
         }
         if let Some(agent) = next {
-            if self.config.budgets.is_some() {
-                self.run_mut().note_requests();
-            }
             self.agent = agent;
             self.offer = None;
             self.end_spans();
@@ -308,18 +299,15 @@ impl<C: Send + Sync + 'static> Driver<C> {
         answers.collect()
     }
 
-    /// The limits that the agents share.
-    fn shared_limits(&self) -> Arc<SharedLimits> {
-        if let Some(limits) = self.limits() {
-            return limits.clone();
+    /// The turns that are left to the agents together, where they are limited.
+    fn shared_turns(&self) -> Option<Arc<SharedTurns>> {
+        let outer = self.outer.as_ref();
+        if let Some(turns) = outer.and_then(|outer| outer.turns.as_ref()) {
+            return Some(turns.clone());
         }
+        let max = self.config.max_turns?;
         let used = self.run.turns().saturating_add(self.run.turns_inside());
-        let turns = self
-            .config
-            .max_turns
-            .map(|max| (max.saturating_sub(used), max));
-        let requests = self.run.request_usage().to_vec();
-        Arc::new(SharedLimits::new(turns, requests, self.added_usage.clone()))
+        Some(Arc::new(SharedTurns::new(max.saturating_sub(used), max)))
     }
 
     /// Runs the agent of one handoff, unless it has answered or waits.
@@ -328,7 +316,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         call: &ToolCall,
         mut attempt: ToolAttempt,
         policy: &FanOut,
-        limits: &Arc<SharedLimits>,
+        turns: Option<&Arc<SharedTurns>>,
     ) -> EndedBranch {
         let Some(inner) = attempt.inner.take().filter(|_| attempt.ran.is_none()) else {
             return EndedBranch { attempt, turns: 0 };
@@ -341,7 +329,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let start = Instant::now();
         let name = inner.agent().to_owned();
         let outcome = match agent_keys::find(&self.start, &inner.agent.key) {
-            Some(agent) => self.drive_branch(call, *inner, agent, limits).await,
+            Some(agent) => self.drive_branch(call, *inner, agent, policy, turns).await,
             None => {
                 let message = format!(
                     "the run to resume is with agent \"{name}\", which \"{}\" does not lead to",
@@ -355,14 +343,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
             output,
             data: None,
         };
-        let mut turns = 0;
+        let mut taken = 0;
         match outcome {
             Ok(made) if made.status() == RunStatus::Interrupted => {
                 attempt.inner = Some(Box::new(made.into_run()));
                 attempt.waits = true;
             }
             Ok(made) => {
-                turns = made.run().turns();
+                taken = made.run().turns();
                 let answer = answer_of(&made);
                 attempt.ran = Some(answered(&attempt, result(answer), None, start));
             }
@@ -373,7 +361,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 let message = format!("\"{name}\", which answers beside others, failed: {error}");
                 if tells {
                     tracing::warn!(agent = name, "an agent that answers beside others failed");
-                    turns = error.run().map_or(0, Run::turns);
+                    taken = error.run().map_or(0, Run::turns);
                     let text = failure_text(&name, kind);
                     let error = Some(ToolError::new(message));
                     attempt.ran = Some(answered(&attempt, result(text.into()), error, start));
@@ -383,7 +371,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             }
         }
-        EndedBranch { attempt, turns }
+        EndedBranch {
+            attempt,
+            turns: taken,
+        }
     }
 
     /// Drives the run of an agent beside others to its end. The future has no type of its own, because it
@@ -393,10 +384,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
         call: &ToolCall,
         run: Run,
         agent: Agent<C>,
-        limits: &Arc<SharedLimits>,
+        policy: &FanOut,
+        turns: Option<&Arc<SharedTurns>>,
     ) -> BoxFuture<'static, Result<RunResult<C>, Error>> {
         let config = RunConfig {
             max_turns: None,
+            // Those of this run hold.
+            budgets: None,
             max_agent_depth: self.config.max_agent_depth.saturating_sub(1),
             session: None,
             session_input: None,
@@ -415,14 +409,36 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 arguments: call.call.arguments().unwrap_or_default().into(),
             })),
             standing: self.run.standing_inside(&call.tool),
-            limits: Some(limits.clone()),
+            turns: turns.cloned(),
+            budgets: self.budgets_inside.clone(),
+            events: self.events_of_branch(call, policy),
         };
         let (start, context) = (self.start.clone(), self.context.clone());
         let mut driver = Self::new(run, start, agent, Arc::new(config), context, &surroundings);
         Box::pin(async move {
             let outcome = driver.drive().await;
+            driver.report_end(&outcome).await;
             driver.finish(outcome)
         })
+    }
+
+    /// The sink for the events of an agent that answers beside others.
+    fn events_of_branch(&self, call: &ToolCall, policy: &FanOut) -> Option<EventSink> {
+        let events = self.events.as_ref()?;
+        // The function may make an output of the answers that guardrails do not pass.
+        let is_held_back = matches!(policy.join, Join::Function(_))
+            && self.config.streamed_output == StreamedOutput::AfterGuardrails
+            && self.has_output_guardrails();
+        if is_held_back || self.config.inner_events == InnerEvents::Hidden {
+            return None;
+        }
+        let place = CallPlace {
+            agent: self.agent.name_arc().clone(),
+            turn: self.turn,
+            call_id: call.call.call_id().unwrap_or_default().into(),
+            tool: call.tool.clone(),
+        };
+        Some(events.inside(place, &Arc::downgrade(&self.run)))
     }
 }
 

@@ -288,6 +288,25 @@ impl<C: Send + Sync + 'static> Driver<C> {
         until_one_trips(checks.collect()).await
     }
 
+    /// Takes the results of the input guardrails that ran beside the model or in place of it. All of them have
+    /// passed the input if this does not fail.
+    pub(super) async fn take_input_checks(
+        &mut self,
+        results: Vec<GuardrailResult>,
+        failure: Option<Error>,
+    ) -> Result<(), Error> {
+        let passed = self.check_trip(GuardrailKind::Input, &results).await;
+        let guardrails = &mut self.run_mut().guardrails;
+        guardrails.input.add(results);
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        passed?;
+        guardrails.input.settle();
+        guardrails.input_checks = InputChecks::Passed;
+        Ok(())
+    }
+
     /// Asks a guardrail. `replace` accepts a replacement and returns its text.
     pub(super) async fn ask<T>(
         &self,

@@ -25,9 +25,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes the handoff that the model asked for. An error leaves the run as it was; the stages
     /// that were done are not repeated when it is resumed.
     pub(super) async fn take_handoff(&mut self) -> Result<(), Error> {
-        if self.config.budgets.is_some() {
-            self.count_added_usage();
-        }
         if let Some(policy) = self.fan_out() {
             return Box::pin(self.decide_branch(&policy)).await;
         }
@@ -36,9 +33,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         let from = self.agent.name_arc().clone();
         let events = self.hand_over(taken);
-        if self.config.budgets.is_some() {
-            self.run_mut().note_requests();
-        }
         for event in events {
             self.emit_for(&from, || event).await;
         }

@@ -1,7 +1,6 @@
 //! The attempts of a model call: their time limit, and retries.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_timer::Delay;
@@ -28,8 +27,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let settings = request.settings.clone();
         let mut failed = FailedRequests {
             count: 0,
-            agent: self.agent.name_arc(),
-            model,
+            request: self.request_usage(model.shared_name(), Usage::default()),
             usage: &self.added_usage,
         };
         loop {
@@ -117,22 +115,17 @@ impl<C: Send + Sync + 'static> Driver<C> {
 /// own.
 struct FailedRequests<'a> {
     count: u64,
-    agent: &'a Arc<str>,
-    model: &'a ModelHandle,
+    /// The entry without the usage.
+    request: RequestUsage,
     usage: &'a AddedUsage,
 }
 
 impl Drop for FailedRequests<'_> {
     fn drop(&mut self) {
         if self.count > 0 {
-            self.usage.add_request(RequestUsage {
-                agent: Some(self.agent.clone()),
-                model: Some(self.model.shared_name()),
-                usage: Usage {
-                    requests: self.count,
-                    ..Usage::default()
-                },
-            });
+            let mut request = std::mem::take(&mut self.request);
+            request.usage.requests = self.count;
+            self.usage.add_request(request);
         }
     }
 }

@@ -4,20 +4,19 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::{Either, select};
-use futures_util::stream::StreamExt as _;
 
 use super::guardrails::has_tripped;
-use super::held_events::JudgedText;
 use super::hooks::HookCall;
-use super::model_attempts::{FailedAttempts, StreamAttempt, TimeLimit};
+use super::model_attempts::FailedAttempts;
+use super::model_stream::IncompleteStream;
 use super::{Driver, LeftOut, configuration_error};
 use crate::callback::{BoxError, BoxFuture, call, catch_panic, catch_panic_sync};
 use crate::error::{Error, ErrorKind};
-use crate::guardrail::{GuardrailKind, InputMode};
+use crate::guardrail::InputMode;
 use crate::handoff::handoff_prompt::naming_colleagues;
-use crate::items::{ItemKind, RunItem};
+use crate::items::RunItem;
 use crate::model::{
-    ModelEvent, ModelHandle, ModelRequest, ModelResponse, Prompt, RequestUsage, ToolKind, Usage,
+    ModelHandle, ModelRequest, ModelResponse, Prompt, RequestUsage, ToolKind, Usage,
 };
 use crate::offered_tools::{Offer, enabled_tools};
 use crate::run::guardrail_results::InputChecks;
@@ -76,10 +75,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
     /// The number of the next turn, unless the limit is reached.
     fn take_turn(&self) -> Result<u32, Error> {
         let next = self.run.next_turn(self.config.max_turns)?;
-        if let Some(limits) = self.limits() {
-            limits.take_turn()?;
+        let outer = self.outer.as_ref();
+        if let Some(turns) = outer.and_then(|outer| outer.turns.as_ref()) {
+            turns.take()?;
         }
         Ok(next)
+    }
+
+    /// The usage of a response of the current agent's model.
+    pub(super) fn request_usage(&self, model: Arc<str>, usage: Usage) -> RequestUsage {
+        RequestUsage {
+            agent: Some(self.agent.name_arc().clone()),
+            from: self.run.last_edge().cloned(),
+            model: Some(model),
+            usage,
+        }
     }
 
     /// The model of the current agent: the run's, or its own.
@@ -351,6 +361,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             knowledge: self.agent.def.knowledge.clone(),
             server,
             added: self.added_usage.clone(),
+            from: self.run.last_edge().cloned(),
             earlier_attempts: 0,
         }
     }
@@ -464,15 +475,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Either::Right((response, checks)) => (checks.await, Some(response)),
             }
         };
-        let passed = self.check_trip(GuardrailKind::Input, &results).await;
-        let guardrails = &mut self.run_mut().guardrails;
-        guardrails.input.add(results);
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        passed?;
-        guardrails.input.settle();
-        guardrails.input_checks = InputChecks::Passed;
+        self.take_input_checks(results, failure).await?;
         response.unwrap_or_else(|| Err(configuration_error("the model was not awaited")))
     }
 
@@ -525,11 +528,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             })?;
             // Counted at once: it was used, whatever follows from the response.
-            self.added_usage.add_request(RequestUsage {
-                agent: Some(self.agent.name_arc().clone()),
-                model: Some(model.shared_name()),
-                usage: response.usage,
-            });
+            let usage = self.request_usage(model.shared_name(), response.usage);
+            self.added_usage.add_request(usage);
+            self.end_request();
             let output = || is_traced.then(|| response.output.clone());
             update_span!(span, Generation.usage = response.usage);
             update_span!(span, Generation.output = output());
@@ -539,67 +540,4 @@ impl<C: Send + Sync + 'static> Driver<C> {
             Ok(response)
         }
     }
-
-    /// Reports the response piece by piece. Nothing is read after the complete response.
-    pub(super) async fn stream_response(
-        &self,
-        model: &ModelHandle,
-        request: ModelRequest,
-        mut attempt: Option<StreamAttempt<'_>>,
-    ) -> Result<ModelResponse, BoxError> {
-        let mut stream = model.stream(request);
-        let mut has_text = false;
-        let mut part = self.judges_parts().then(JudgedText::default);
-        loop {
-            let limit = attempt.as_mut().and_then(|attempt| attempt.limit.as_mut());
-            let Some(event) = TimeLimit::apply(limit, stream.next()).await? else {
-                break;
-            };
-            match event? {
-                ModelEvent::Completed(response) => {
-                    if !has_text {
-                        self.report_whole_text(&response).await;
-                    }
-                    return Ok(response);
-                }
-                event => {
-                    has_text |= matches!(event, ModelEvent::TextDelta { .. });
-                    if let Some(attempt) = &mut attempt {
-                        *attempt.has_begun |= event.is_part_of_answer();
-                    }
-                    let has_sentence = match (&event, &mut part) {
-                        (ModelEvent::TextDelta { text, .. }, Some(part)) => part.push(text),
-                        _ => false,
-                    };
-                    if let Some(event) = EventKind::of_model(event) {
-                        self.emit(|| event).await;
-                    }
-                    if has_sentence && let Some(part) = &part {
-                        Box::pin(self.release_passed_part(part)).await?;
-                    }
-                }
-            }
-        }
-        Err(IncompleteStream.into())
-    }
-
-    /// Reports the text of a response that was not streamed as one delta per message.
-    async fn report_whole_text(&self, response: &ModelResponse) {
-        let messages = response.output.iter();
-        for message in messages.filter(|item| item.kind() == ItemKind::Message) {
-            if let Some(text) = message.text().filter(|text| !text.is_empty()) {
-                let (item, text) = (message.id().unwrap_or_default().into(), text.into_owned());
-                self.emit(|| EventKind::TextDelta { item, text }).await;
-            }
-        }
-    }
 }
-
-/// The stream of a model ended before its response was complete.
-#[derive(Debug)]
-struct IncompleteStream;
-
-impl_error!(
-    IncompleteStream,
-    |_error| "the model's stream ended without a complete answer"
-);

@@ -109,8 +109,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let append = catch_panic(session.append(unsaved));
         Box::pin(append).await.map_err(|error| {
             let message = format!(
-                "the session could not be written; the run in this error still holds what was not \
-                 stored, resume it once the session works again: {error}"
+                "the session could not be written: {error}; the run still holds what was not stored, and \
+                 can be resumed once the session works again"
             );
             Error::new(ErrorKind::Session, message).caused_by(error)
         })?;

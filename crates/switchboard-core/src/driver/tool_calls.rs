@@ -44,6 +44,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if !tools.requests.is_empty() {
             self.ask_about_requests(&tools.requests).await;
         }
+        self.begin_inner_runs();
         let limit = self.config.tool_concurrency;
         let limit = limit.map_or(tools.calls.len(), usize::from).max(1);
         let has_failed = &AtomicBool::new(false);
@@ -69,6 +70,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         });
         let attempts = stream::iter(attempts.collect::<Vec<_>>()).buffer_unordered(limit);
         let attempts = attempts.collect().await;
+        self.end_inner_runs();
         self.tools_ended(attempts, &tools.unknown).await
     }
 
@@ -279,6 +281,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
             key: self.call_key(),
             standing: self.run.standing_inside(&call.tool),
             inner_run: Mutex::new(inner_run),
+            failed_run: Mutex::default(),
+            budgets: self.budgets_inside.clone(),
         };
         ToolContext::new(self.ctx(), info)
     }
@@ -352,8 +356,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
                             attempt.waits = true;
                             return Ok(None);
                         }
+                        let told = self.outcome_for_model(tool, ctx, span, outcome).await;
+                        // A run inside that has failed with this one goes on where it was.
                         let (output, error) =
-                            self.outcome_for_model(tool, ctx, span, outcome).await?;
+                            told.inspect_err(|_| attempt.inner = ctx.take_failed_run())?;
                         let took = start.elapsed();
                         RanTool::invoked(attempt.at, result(output), error, took)
                     }
@@ -424,7 +430,7 @@ pub(super) struct ToolAttempt {
     pub(super) approval: Option<CallApproval>,
     /// Set if the call waits for a decision, or one inside it.
     pub(super) waits: bool,
-    /// The run inside the tool, where calls wait in it.
+    /// The run inside the tool, where calls wait in it or it has failed.
     pub(super) inner: Option<Box<Run>>,
     /// Set once guardrails have allowed the call.
     pub(super) is_allowed: bool,

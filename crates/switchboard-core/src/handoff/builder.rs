@@ -62,6 +62,8 @@ pub(super) fn begin<C>(
                 input_json_schema: schema::raw(&schema::empty_object()),
                 strict: true,
                 to: agent_name,
+                described_schema: schema::raw(&schema::empty_object()),
+                knowledge: Arc::default(),
             },
             tool_name_given: false,
             description_given: false,
@@ -167,6 +169,9 @@ impl<C, K> HandoffBuilder<C, K> {
                  handoff to it is \"{name}\"; give it a name with tool_name, or use \
                  ToolNames::Readable"
             );
+        }
+        if let Some(schema) = &inner.schema {
+            inner.spec.described_schema = schema::raw(schema);
         }
         let schema = inner.schema.clone().map(|schema| {
             if inner.spec.strict {

@@ -19,7 +19,7 @@ pub(crate) struct Scalar<'a> {
     pub(crate) is_key: bool,
     /// The number of containers it is in.
     pub(crate) depth: usize,
-    /// The JSON of its key, without the quotes.
+    /// The JSON of its key, or of the key of the lists it is in, without the quotes.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -39,7 +39,10 @@ impl<'a> Scalars<'a> {
         while let Some(byte) = bytes.get(self.at) {
             match byte {
                 b'{' | b'[' => {
-                    self.open.push((*byte == b'{', None));
+                    // A list has the key of its field.
+                    let key = self.open.last().and_then(|(_, key)| *key);
+                    let key = key.filter(|_| *byte == b'[');
+                    self.open.push((*byte == b'{', key));
                     self.expects_key = *byte == b'{';
                 }
                 b'}' | b']' => {

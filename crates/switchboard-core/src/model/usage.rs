@@ -88,6 +88,9 @@ pub struct RequestUsage {
     /// The agent that asked; `None` for usage that user code has added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
+    /// The agent that it had the conversation from, where it got it by a handoff in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Arc<str>>,
     /// The model's name; `None` for usage that user code has added, and for a response that was cut
     /// off.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::people::PersonPart;
 use super::tool_results::RanTool;
@@ -349,6 +350,12 @@ impl Run {
     pub(crate) fn handoff_target(&self, call: &HandoffCall) -> Arc<str> {
         let redirect = self.turn().and_then(|turn| turn.redirect.as_ref());
         redirect.map_or(&call.to, |redirect| &redirect.to).clone()
+    }
+
+    /// The payload that a redirect has given the handoff, in place of the model's.
+    pub(crate) fn redirected_payload(&self) -> Option<&Value> {
+        let redirect = self.turn()?.redirect.as_ref()?;
+        redirect.payload.as_ref()
     }
 
     /// Returns `true` if a person has approved the handoff.

@@ -1,5 +1,6 @@
 //! Budgets: the use of them in a run, and those that are used up.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,31 +15,53 @@ use crate::runner::{Budget, Budgets, Price};
 /// The time that agents have taken, and the budgets that do not count any more.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
-    /// The time of each agent, with the agent that it got the conversation from.
+    /// The time of the run, by the agents that had the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     time: Vec<SpentTime>,
-    /// The number of model responses before each handoff that took place.
+    /// The time of agents in runs inside this one. The run has spent it once, whatever went on side by side,
+    /// so it counts only for the budgets of these agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    requests: Vec<usize>,
+    inside: Vec<SpentTime>,
     /// Budgets that were used up, with another agent going on beyond them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     passed: Vec<Scope>,
 }
 
-impl Spent {
-    /// The same for an agent that answers beside others.
-    pub(crate) fn of_branch(mut self) -> Self {
-        self.requests.clear();
-        self
-    }
-}
-
+/// The time of an agent, with the one that it got the conversation from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct SpentTime {
+pub(crate) struct SpentTime {
     agent: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<Arc<str>>,
     time: Duration,
+}
+
+/// The agent that has the conversation, and the one that it got it from in this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) agent: Arc<str>,
+    pub(crate) from: Option<Arc<str>>,
+}
+
+impl Spent {
+    /// Counts time of agents in runs inside this one.
+    pub(crate) fn add_inside(&mut self, spent: &[SpentTime]) {
+        for SpentTime { agent, from, time } in spent.iter().cloned() {
+            SpentTime::add(&mut self.inside, &Holder { agent, from }, time);
+        }
+    }
+}
+
+impl SpentTime {
+    /// Adds time to that of the same agent.
+    pub(crate) fn add(all: &mut Vec<Self>, holder: &Holder, time: Duration) {
+        let Holder { agent, from } = holder.clone();
+        let is_same = |spent: &&mut Self| spent.agent == agent && spent.from == from;
+        match all.iter_mut().find(is_same) {
+            Some(spent) => spent.time += time,
+            None => all.push(Self { agent, from, time }),
+        }
+    }
 }
 
 /// The part of a run that a budget is for.
@@ -66,21 +89,55 @@ impl Scope {
             Self::Edge(from, to) => format!("\"{to}\" after a handoff from \"{from}\""),
         }
     }
+
+    fn includes(&self, agent: &Arc<str>, from: Option<&Arc<str>>) -> bool {
+        match self {
+            Self::Run => true,
+            Self::Agent(name) => agent == name,
+            Self::Edge(source, to) => agent == to && from == Some(source),
+        }
+    }
 }
 
-impl Run {
-    /// The budget that is used up, the first that applies to the current agent. `used` are the requests of the
-    /// run, with those around it where it is one of several beside each other.
+/// The budgets of a run, with everything that counts for them at one moment.
+#[derive(Debug)]
+pub(crate) struct Ledger<'a> {
+    pub(crate) budgets: &'a Budgets,
+    requests: Cow<'a, [RequestUsage]>,
+    spent: Cow<'a, Spent>,
+    /// The time of the step in progress, where the budgets are those of a run around the one that asks, and
+    /// the agent that has the conversation in that run.
+    step: Option<(Holder, Duration)>,
+}
+
+impl<'a> Ledger<'a> {
+    /// The budgets of a run around the one that asks.
+    pub(crate) fn around(
+        budgets: &'a Budgets,
+        requests: Vec<RequestUsage>,
+        spent: Spent,
+        step: (Holder, Duration),
+    ) -> Self {
+        Self {
+            budgets,
+            requests: Cow::Owned(requests),
+            spent: Cow::Owned(spent),
+            step: Some(step),
+        }
+    }
+
+    /// Returns `true` for the budgets of a run around the one that asks.
+    pub(crate) fn is_around(&self) -> bool {
+        self.step.is_some()
+    }
+
+    /// The first budget that is used up for an agent.
     ///
     /// # Errors
     /// The name of a model that has no price, where a cost is limited.
-    pub(crate) fn used_up_budget(
-        &self,
-        budgets: &Budgets,
-        used: &[RequestUsage],
-    ) -> Result<Option<UsedUp>, Arc<str>> {
-        for (scope, budget) in self.budgets_here(budgets) {
-            if let Some(limit) = self.passed(&scope, &budget, budgets, used)? {
+    pub(crate) fn used_up(&self, holder: &Holder) -> Result<Option<UsedUp>, Arc<str>> {
+        for (scope, budget) in self.budgets_of(holder) {
+            if let Some(limit) = self.reached_limit(&scope, &budget)? {
                 let owner = scope.describe();
                 let description = format!("the budget of {limit} of {owner} is used up");
                 return Ok(Some(UsedUp { scope, description }));
@@ -89,15 +146,13 @@ impl Run {
         Ok(None)
     }
 
-    /// The budget that a request with so many tokens of input would exceed, the first that applies to the
-    /// current agent.
+    /// The first budget of an agent that a request with so many tokens of input would exceed.
     ///
     /// # Errors
     /// The name of a model that has no price, where a cost is limited.
     pub(crate) fn exceeded_by_input(
         &self,
-        budgets: &Budgets,
-        used: &[RequestUsage],
+        holder: &Holder,
         input_tokens: u64,
         price: Option<Price>,
     ) -> Result<Option<UsedUp>, Arc<str>> {
@@ -109,14 +164,14 @@ impl Run {
             },
             ..Usage::default()
         };
-        for (scope, budget) in self.budgets_here(budgets) {
+        for (scope, budget) in self.budgets_of(holder) {
             let tokens = budget
                 .tokens
-                .filter(|limit| self.tokens_of(&scope, used).saturating_add(input_tokens) > *limit)
+                .filter(|limit| self.tokens_of(&scope).saturating_add(input_tokens) > *limit)
                 .map(|limit| format!("{limit} tokens"));
             let cost = match (budget.cost, price) {
                 (Some(limit), Some(price)) => {
-                    let total = self.cost_of(&scope, budgets, used)? + price.cost(&input);
+                    let total = self.cost_of(&scope)? + price.cost(&input);
                     (total > limit).then(|| format!("a cost of {limit}"))
                 }
                 _ => None,
@@ -133,36 +188,156 @@ impl Run {
         Ok(None)
     }
 
-    /// The time that is left to the current agent; `None` if it is not limited.
-    pub(crate) fn time_left(&self, budgets: &Budgets) -> Option<Duration> {
-        let here = self.budgets_here(budgets).into_iter();
-        let left = here.filter_map(|(scope, budget)| {
-            let limit = budget.time?;
-            Some(limit.saturating_sub(self.time_of(&scope)))
-        });
+    /// The time that is left to an agent; `None` if it is not limited.
+    pub(crate) fn time_left(&self, holder: &Holder) -> Option<Duration> {
+        let left = self
+            .budgets_of(holder)
+            .into_iter()
+            .filter_map(|(scope, budget)| {
+                let limit = budget.time?;
+                Some(limit.saturating_sub(self.time_of(&scope)))
+            });
         left.min()
     }
 
-    /// Counts time that the current agent has taken.
-    pub(crate) fn spend_time(&mut self, time: Duration) {
-        let (agent, from) = (self.agent.name.clone(), self.last_edge().cloned());
-        let spent = &mut self.spent.get_or_insert_default().time;
-        let is_same = |spent: &&mut SpentTime| spent.agent == agent && spent.from == from;
-        match spent.iter_mut().find(is_same) {
-            Some(spent) => spent.time += time,
-            None => spent.push(SpentTime { agent, from, time }),
+    /// The budgets that hold for an agent.
+    fn budgets_of(&self, holder: &Holder) -> Vec<(Scope, Budget)> {
+        let mut all = vec![(Scope::Run, self.budgets.run)];
+        all.extend(self.scoped_budgets(holder));
+        if let Some((holder, _)) = &self.step {
+            // The time of an agent includes that of its tools.
+            let waiting = self.scoped_budgets(holder).into_iter();
+            all.extend(waiting.map(|(scope, Budget { time, .. })| {
+                let budget = Budget {
+                    time,
+                    ..Budget::new()
+                };
+                (scope, budget)
+            }));
+        }
+        all.retain(|(scope, _)| !self.spent.passed.contains(scope));
+        all
+    }
+
+    /// The budgets of an agent and of the handoff to it.
+    fn scoped_budgets(&self, holder: &Holder) -> Vec<(Scope, Budget)> {
+        let Holder { agent, from } = holder;
+        let agents = self.budgets.agents.iter();
+        let agents = agents.filter(|(name, _)| name == agent);
+        let agents = agents.map(|(name, budget)| (Scope::Agent(name.clone()), *budget));
+        let edges = self.budgets.edges.iter();
+        let edges = edges.filter(|(source, to, _)| Some(source) == from.as_ref() && to == agent);
+        let edges = edges.map(|(source, to, budget)| {
+            let scope = Scope::Edge(source.clone(), to.clone());
+            (scope, *budget)
+        });
+        agents.chain(edges).collect()
+    }
+
+    /// The limit of a budget that is used up, in words.
+    fn reached_limit(&self, scope: &Scope, budget: &Budget) -> Result<Option<String>, Arc<str>> {
+        if let Some(limit) = budget.turns
+            && self.turns_of(scope) >= limit as usize
+        {
+            return Ok(Some(format!("{limit} turns")));
+        }
+        if let Some(limit) = budget.tokens
+            && self.tokens_of(scope) >= limit
+        {
+            return Ok(Some(format!("{limit} tokens")));
+        }
+        if let Some(limit) = budget.cost
+            && self.cost_of(scope)? >= limit
+        {
+            return Ok(Some(format!("a cost of {limit}")));
+        }
+        if let Some(limit) = budget.time
+            && self.time_of(scope) >= limit
+        {
+            return Ok(Some(format!("{limit:?}")));
+        }
+        Ok(None)
+    }
+
+    fn turns_of(&self, scope: &Scope) -> usize {
+        // Usage that user code has added is no turn.
+        let requests = self.requests_of(scope);
+        requests.filter(|used| used.agent.is_some()).count()
+    }
+
+    fn tokens_of(&self, scope: &Scope) -> u64 {
+        let requests = self.requests_of(scope);
+        requests.map(|used| used.usage.total_tokens()).sum()
+    }
+
+    fn cost_of(&self, scope: &Scope) -> Result<f64, Arc<str>> {
+        let mut cost = 0.0;
+        for used in self.requests_of(scope) {
+            // Usage that user code has added is of no model.
+            let Some(model) = &used.model else {
+                continue;
+            };
+            let price = self.budgets.price_of(model).ok_or_else(|| model.clone())?;
+            cost += price.cost(&used.usage);
+        }
+        Ok(cost)
+    }
+
+    /// The requests that count for a budget.
+    fn requests_of(&self, scope: &Scope) -> impl Iterator<Item = &RequestUsage> {
+        self.requests.iter().filter(move |used| match &used.agent {
+            Some(agent) => scope.includes(agent, used.from.as_ref()),
+            None => *scope == Scope::Run,
+        })
+    }
+
+    fn time_of(&self, scope: &Scope) -> Duration {
+        let inside = match scope {
+            Scope::Run => &[],
+            _ => self.spent.inside.as_slice(),
+        };
+        let spent = self.spent.time.iter().chain(inside);
+        let spent = spent.filter(|spent| scope.includes(&spent.agent, spent.from.as_ref()));
+        let step = (self.step.iter())
+            .filter(|(holder, _)| scope.includes(&holder.agent, holder.from.as_ref()));
+        spent
+            .map(|spent| spent.time)
+            .chain(step.map(|(_, time)| *time))
+            .sum()
+    }
+}
+
+impl Run {
+    /// The budgets of the run, with what it has used.
+    pub(crate) fn ledger<'a>(&'a self, budgets: &'a Budgets) -> Ledger<'a> {
+        let spent = self.spent.as_deref();
+        Ledger {
+            budgets,
+            requests: Cow::Borrowed(&self.request_usage),
+            spent: spent.map_or_else(Cow::default, Cow::Borrowed),
+            step: None,
         }
     }
 
-    /// Notes the number of model responses before a handoff that took place.
-    pub(crate) fn note_requests(&mut self) {
-        let requests = self.request_usage.len();
-        let taken = (self.handoffs.iter())
-            .filter(|record| record.outcome == HandoffOutcome::Taken)
-            .count();
-        // Handoffs from before there were budgets count from here.
-        let noted = &mut self.spent.get_or_insert_default().requests;
-        noted.resize(taken, requests);
+    /// The agent that has the conversation.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder {
+            agent: self.agent.name.clone(),
+            from: self.last_edge().cloned(),
+        }
+    }
+
+    /// Counts time that an agent has taken.
+    pub(crate) fn spend_time(&mut self, holder: &Holder, time: Duration) {
+        let spent = self.spent.get_or_insert_default();
+        SpentTime::add(&mut spent.time, holder, time);
+    }
+
+    /// Counts time of agents in runs inside this one.
+    pub(crate) fn spend_time_inside(&mut self, spent: &[SpentTime]) {
+        if !spent.is_empty() {
+            self.spent.get_or_insert_default().add_inside(spent);
+        }
     }
 
     /// Goes on beyond a budget.
@@ -181,129 +356,11 @@ impl Run {
         })
     }
 
-    /// The budgets that apply to the current agent.
-    fn budgets_here(&self, budgets: &Budgets) -> Vec<(Scope, Budget)> {
-        let name = &self.agent.name;
-        let mut here = vec![(Scope::Run, budgets.run)];
-        let agents = budgets.agents.iter().filter(|(agent, _)| agent == name);
-        here.extend(agents.map(|(agent, budget)| (Scope::Agent(agent.clone()), *budget)));
-        if let Some(from) = self.last_edge() {
-            let edges = budgets.edges.iter();
-            let edges = edges.filter(|(source, to, _)| source == from && to == name);
-            here.extend(
-                edges
-                    .map(|(source, to, budget)| (Scope::Edge(source.clone(), to.clone()), *budget)),
-            );
-        }
-        if let Some(spent) = &self.spent {
-            here.retain(|(scope, _)| !spent.passed.contains(scope));
-        }
-        here
-    }
-
     /// The agent that the current one has the conversation from, in this run.
-    fn last_edge(&self) -> Option<&Arc<str>> {
+    pub(crate) fn last_edge(&self) -> Option<&Arc<str>> {
         let mut taken = self.handoffs.iter().rev();
         let is_taken = |record: &&HandoffRecord| record.outcome == HandoffOutcome::Taken;
         let last = taken.find(is_taken)?;
         (last.to == self.agent.name).then_some(&last.from)
-    }
-
-    /// The limit of a budget that is used up, in words.
-    fn passed(
-        &self,
-        scope: &Scope,
-        budget: &Budget,
-        budgets: &Budgets,
-        used: &[RequestUsage],
-    ) -> Result<Option<String>, Arc<str>> {
-        if let Some(limit) = budget.turns
-            && self.requests(scope, used).count() >= limit as usize
-        {
-            return Ok(Some(format!("{limit} turns")));
-        }
-        if let Some(limit) = budget.tokens
-            && self.tokens_of(scope, used) >= limit
-        {
-            return Ok(Some(format!("{limit} tokens")));
-        }
-        if let Some(limit) = budget.cost
-            && self.cost_of(scope, budgets, used)? >= limit
-        {
-            return Ok(Some(format!("a cost of {limit}")));
-        }
-        if let Some(limit) = budget.time
-            && self.time_of(scope) >= limit
-        {
-            return Ok(Some(format!("{limit:?}")));
-        }
-        Ok(None)
-    }
-
-    fn tokens_of(&self, scope: &Scope, used: &[RequestUsage]) -> u64 {
-        let requests = self.requests(scope, used);
-        requests.map(|used| used.usage.total_tokens()).sum()
-    }
-
-    /// The cost of the requests that count for a budget.
-    fn cost_of(
-        &self,
-        scope: &Scope,
-        budgets: &Budgets,
-        used: &[RequestUsage],
-    ) -> Result<f64, Arc<str>> {
-        let mut cost = 0.0;
-        for used in self.requests(scope, used) {
-            // Usage that user code has added is of no model.
-            let Some(model) = &used.model else {
-                continue;
-            };
-            let price = budgets.price_of(model).ok_or_else(|| model.clone())?;
-            cost += price.cost(&used.usage);
-        }
-        Ok(cost)
-    }
-
-    /// The requests that count for a budget.
-    fn requests<'a>(
-        &'a self,
-        scope: &Scope,
-        used: &'a [RequestUsage],
-    ) -> Box<dyn Iterator<Item = &'a RequestUsage> + 'a> {
-        match scope {
-            Scope::Run => Box::new(used.iter()),
-            Scope::Agent(name) => {
-                let name = name.clone();
-                let requests = used.iter();
-                Box::new(requests.filter(move |used| used.agent.as_ref() == Some(&name)))
-            }
-            Scope::Edge(from, to) => {
-                let (from, to) = (from.clone(), to.clone());
-                let taken = self.handoffs.iter();
-                let taken = taken.filter(|record| record.outcome == HandoffOutcome::Taken);
-                let starts = self
-                    .spent
-                    .iter()
-                    .flat_map(|spent| spent.requests.iter().copied());
-                let ends = starts.clone().skip(1).chain([self.request_usage.len()]);
-                let stays = taken.zip(starts.zip(ends));
-                let stays = stays.filter(move |(record, _)| record.from == from && record.to == to);
-                Box::new(stays.flat_map(|(_, (start, end))| {
-                    self.request_usage.get(start..end).unwrap_or_default()
-                }))
-            }
-        }
-    }
-
-    fn time_of(&self, scope: &Scope) -> Duration {
-        let Some(spent) = &self.spent else {
-            return Duration::ZERO;
-        };
-        let spent = spent.time.iter().filter(|spent| match scope {
-            Scope::Run => true,
-            Scope::Agent(name) => spent.agent == *name,
-            Scope::Edge(from, to) => spent.agent == *to && spent.from.as_ref() == Some(from),
-        });
-        spent.map(|spent| spent.time).sum()
     }
 }

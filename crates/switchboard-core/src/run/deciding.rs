@@ -68,7 +68,10 @@ impl Run {
             agent: self.agent.name.clone(),
             tool: call.tool.clone(),
             call_id: call_id(&call.call),
-            arguments: call.call.arguments().unwrap_or_default().as_ref().into(),
+            arguments: match self.redirected_payload() {
+                Some(payload) => payload.to_string().into(),
+                None => call.call.arguments().unwrap_or_default().as_ref().into(),
+            },
             inside: Vec::new(),
         })
     }

@@ -112,7 +112,6 @@ impl Run {
         branch.received = copy.received;
         branch.conversation.notes = copy.conversation.notes;
         branch.guardrails.input_checks = InputChecks::Passed;
-        branch.spent = copy.spent.map(|spent| Box::new(spent.of_branch()));
         let taken = copy.handoffs.pop();
         branch.handoffs = taken
             .map(|taken| HandoffRecord { turn: 0, ..taken })

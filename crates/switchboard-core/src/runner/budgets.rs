@@ -6,8 +6,11 @@ use std::time::Duration;
 use crate::model::Usage;
 
 /// The budgets of a run, of single agents and of single handoffs. They are checked before each model call,
-/// with all that was used so far, also by agents used as tools. The time counts while the run is carried
-/// out, not while it waits for a person; a model call is cancelled when the time is up.
+/// with all that was used so far. The time counts while the run is carried out, not while it waits for a
+/// person; a model call is cancelled when the time is up.
+///
+/// They hold for the runs inside as well: agents used as tools, agents that answer beside others, and runs
+/// [within](crate::Runner::within) a tool call all draw on the same budgets.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +32,8 @@ use crate::model::Usage;
 pub struct Budgets {
     /// The budget of the whole run.
     pub run: Budget,
-    /// The budgets of agents, by name.
+    /// The budgets of agents, by name: what an agent itself may use, whether it has the conversation or is used
+    /// as a tool. Its time includes that of its tools.
     pub agents: Vec<(Arc<str>, Budget)>,
     /// The budgets of handoffs, from one agent to another: what the second may use while it has the
     /// conversation from the first.
@@ -49,7 +53,7 @@ pub struct Budgets {
 pub struct Budget {
     /// The number of model responses.
     pub turns: Option<u32>,
-    /// Tokens of inputs and outputs.
+    /// Tokens of inputs and outputs. Responses that are under way may exceed it.
     pub tokens: Option<u64>,
     /// The cost, in the currency of the prices.
     pub cost: Option<f64>,
@@ -82,7 +86,7 @@ pub enum AtBudget {
     /// anything.
     Finish(Arc<str>),
     /// The agent of this name gets the conversation, without a model call. It goes on beyond the budget
-    /// that was used up, but within its own.
+    /// that was used up, but within its own. A run inside the one whose budget it is fails instead.
     HandTo(Arc<str>),
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::agent::Agent;
-use crate::callback::{IntoOutcome, Outcome, catch_panic_sync};
+use crate::callback::{BoxError, IntoOutcome, Outcome, call, catch_panic_sync};
 use crate::context::RunContext;
 use crate::guardrail::GuardrailResult;
 use crate::items::Items;
@@ -48,6 +48,21 @@ run_callback! {
     pub struct ModelFilter<C>: Fn(ctx: RunContext<C>, agent: Agent<C>, request: ModelRequest) -> ModelRequest;
     /// Creates a filter. `code` gets the request and returns the one to send.
     new
+}
+
+impl<C> ModelFilter<C> {
+    /// Rewrites a request, for filters that add to another one.
+    ///
+    /// # Errors
+    /// The error of the code.
+    pub async fn apply(
+        &self,
+        ctx: RunContext<C>,
+        agent: Agent<C>,
+        request: ModelRequest,
+    ) -> Result<ModelRequest, BoxError> {
+        call(|| self.call(ctx, agent, request)).await
+    }
 }
 
 run_callback! {

@@ -9,7 +9,7 @@ use super::compaction::Compaction;
 use super::fallback_output::Recovery;
 use super::handoff_policy::HandoffPolicy;
 use super::run_callbacks::{BlockedOutputText, ModelFilter, SessionInput, ToolErrorText};
-use super::run_policies::{ActiveAgent, Exclusive, HistoryPolicy, StreamedOutput};
+use super::run_policies::{ActiveAgent, Exclusive, HistoryPolicy, InnerEvents, StreamedOutput};
 use crate::environment::environment;
 use crate::filters::Filter;
 use crate::guardrail::{HandoffGuardrail, InputGuardrail, OutputGuardrail, ToolGuardrail};
@@ -98,6 +98,8 @@ run_config! {
         pub output_guardrails: Vec<OutputGuardrail<C>> = Vec::new(),
         /// The policy for the stream of an output that guardrails have yet to pass.
         pub streamed_output: StreamedOutput = StreamedOutput::default(),
+        /// The policy for the events of runs inside a streamed one.
+        pub inner_events: InnerEvents = InnerEvents::default(),
         /// The budgets of the run, its agents and its handoffs.
         pub budgets: Option<Arc<Budgets>> = None,
         /// The policy for handoffs and approvals.

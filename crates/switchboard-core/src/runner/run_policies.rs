@@ -1,4 +1,4 @@
-//! Policies of runs: for stored conversations, and for streamed outputs.
+//! Policies of runs: for stored conversations, and for streams.
 
 use std::time::Duration;
 
@@ -44,6 +44,21 @@ pub enum StreamedOutput {
     AfterGuardrails,
     /// It is shown while the model writes it, as the OpenAI Agents SDK does.
     AtOnce,
+}
+
+/// Policy for the events of runs inside a streamed one: of agents used as tools, and of agents that answer
+/// beside others ([`SeveralHandoffs::FanOut`](super::SeveralHandoffs::FanOut)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InnerEvents {
+    /// The stream has them, each as an [`EventKind::Inner`](crate::EventKind::Inner), so that the models inside
+    /// are streamed too. Where guardrails have yet to pass an output that a run inside makes, its events are
+    /// left out.
+    #[default]
+    Shown,
+    /// The stream has none of them, as in the OpenAI Agents SDK.
+    /// [`AgentTool::on_event`](crate::AgentTool::on_event) still gets those of its agent.
+    Hidden,
 }
 
 /// The wait for other runs with the same conversation; see

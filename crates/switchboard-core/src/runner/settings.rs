@@ -22,8 +22,8 @@ use crate::model::{ModelHandle, ModelRequest, ModelSettings};
 use crate::run::{ServerHistory, UnknownTool};
 use crate::runner::{
     ActiveAgent, BlockedOutputText, Budgets, Compaction, Exclusive, Fallback, HandoffPolicy,
-    HistoryPolicy, ModelFilter, NameCollision, Recovery, RunConfig, RunFailure, RunProblem,
-    SessionInput, StreamedOutput, ToolErrorMessage, ToolErrorText,
+    HistoryPolicy, InnerEvents, ModelFilter, NameCollision, Recovery, RunConfig, RunFailure,
+    RunProblem, SessionInput, StreamedOutput, ToolErrorMessage, ToolErrorText,
 };
 use crate::session::SessionHandle;
 use crate::trace::{TraceId, Tracer, Tracing};
@@ -89,7 +89,13 @@ impl<C, S> Runner<C, S> {
         self.with(|config| config.streamed_output = policy)
     }
 
-    /// Sets budgets of the run, its agents and its handoffs.
+    /// Sets the policy for the events of agents used as tools, and of agents that answer beside others, in the
+    /// stream of the run.
+    pub fn inner_events(self, policy: InnerEvents) -> Self {
+        self.with(|config| config.inner_events = policy)
+    }
+
+    /// Sets budgets of the run, its agents and its handoffs, also for agents used as tools.
     pub fn budgets(self, budgets: Budgets) -> Self {
         self.with(|config| config.budgets = Some(Arc::new(budgets)))
     }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -33,10 +34,11 @@ struct State {
     queued_progress: usize,
     dropped_progress: u64,
     stop: Stop,
-    /// Set once the last event is sent: later progress reports are dropped.
+    /// Set before the last event is sent: later progress reports and events of runs inside are dropped.
     is_closed: bool,
-    /// Set while the session is being written, which a stop must not interrupt.
-    is_saving: bool,
+    /// The number of sessions that are being written, which a stop must not interrupt: that of the run, and
+    /// those of runs inside it.
+    saving: usize,
     senders: Vec<Waker>,
     /// The task that polls the stream.
     listener: Option<Waker>,
@@ -53,29 +55,51 @@ enum Stop {
 
 impl EventChannel {
     /// Sends an event with the current state of the run. The future waits until it is taken.
-    pub(crate) fn send(
-        &self,
-        event: Box<StreamEvent>,
-        run: &Arc<Run>,
-    ) -> impl Future<Output = ()> + Send + use<'_> {
-        let number = {
-            let mut state = lock(&self.0);
-            state.queue.push_back((event, Arc::downgrade(run)));
-            state.sent += 1;
-            state.sent
-        };
-        poll_fn(move |cx| {
-            let mut state = lock(&self.0);
-            if state.taken >= number {
-                return Poll::Ready(());
+    pub(super) fn send(&self, event: Box<StreamEvent>, run: Weak<Run>) -> Sent<'_> {
+        let mut state = lock(&self.0);
+        state.queue.push_back((event, run));
+        state.sent += 1;
+        Sent {
+            channel: self,
+            number: state.sent,
+            is_inside: false,
+        }
+    }
+
+    /// Sends an event of a run inside that of the stream, perhaps from another task. After the last event of
+    /// the stream it is dropped.
+    pub(super) fn send_from_inside(&self, event: Box<StreamEvent>, run: Weak<Run>) -> Sent<'_> {
+        let mut sent = if lock(&self.0).is_closed {
+            Sent {
+                channel: self,
+                number: 0,
+                is_inside: true,
             }
-            state.senders.push(cx.waker().clone());
-            Poll::Pending
-        })
+        } else {
+            self.send(event, run)
+        };
+        sent.is_inside = true;
+        self.wake_listener();
+        sent
+    }
+
+    fn poll_sent(&self, number: u64, is_inside: bool, cx: &Context<'_>) -> Poll<()> {
+        let mut state = lock(&self.0);
+        if state.taken >= number || (is_inside && state.is_closed) {
+            return Poll::Ready(());
+        }
+        state.senders.push(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Queues a progress report without waiting. If too many wait already, it is dropped and counted.
-    pub(crate) fn report_progress(&self, mut event: StreamEvent, run: &Weak<Run>) {
+    /// `wrap` makes the event of the stream of it.
+    pub(super) fn report_progress(
+        &self,
+        mut event: StreamEvent,
+        wrap: impl FnOnce(StreamEvent) -> StreamEvent,
+        run: &Weak<Run>,
+    ) {
         let mut state = lock(&self.0);
         if state.is_closed {
             return;
@@ -88,7 +112,7 @@ impl EventChannel {
             *dropped = std::mem::take(&mut state.dropped_progress);
         }
         state.queued_progress += 1;
-        state.queue.push_back((Box::new(event), run.clone()));
+        state.queue.push_back((Box::new(wrap(event)), run.clone()));
         drop(state);
         self.wake_listener();
     }
@@ -107,7 +131,7 @@ impl EventChannel {
             let mut state = lock(&self.0);
             let (event, run) = state.queue.pop_front()?;
             state.run = run.upgrade().or(state.run.take());
-            if let EventKind::ToolProgress { .. } = event.kind {
+            if event.is_progress() {
                 state.queued_progress -= 1;
             } else {
                 state.taken += 1;
@@ -121,7 +145,8 @@ impl EventChannel {
     /// Returns `true` if the oldest event is a progress report.
     pub(super) fn has_progress_first(&self) -> bool {
         let state = lock(&self.0);
-        matches!(state.queue.front(), Some((event, _)) if matches!(event.kind, EventKind::ToolProgress { .. }))
+        let first = state.queue.front();
+        first.is_some_and(|(event, _)| event.is_progress())
     }
 
     /// Drops everything: nobody reads the events any more.
@@ -130,15 +155,22 @@ impl EventChannel {
             let mut state = lock(&self.0);
             state.is_closed = true;
             let queue = std::mem::take(&mut state.queue);
-            (queue, state.run.take(), state.listener.take())
+            let senders = std::mem::take(&mut state.senders);
+            (queue, state.run.take(), state.listener.take(), senders)
         };
         // Outside the lock, since dropping a run may drop user values.
-        drop(dropped);
+        let (_, _, _, senders) = dropped;
+        senders.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops all later progress reports: the last event follows.
-    pub(crate) fn close(&self) {
-        lock(&self.0).is_closed = true;
+    /// Drops all later progress reports and events of runs inside: the last event follows.
+    pub(super) fn close(&self) {
+        let senders = {
+            let mut state = lock(&self.0);
+            state.is_closed = true;
+            std::mem::take(&mut state.senders)
+        };
+        senders.into_iter().for_each(Waker::wake);
     }
 
     /// The run at the time of the last event.
@@ -168,36 +200,52 @@ impl EventChannel {
     }
 
     /// Returns `true` if the run is to stop before its next turn.
-    pub(crate) fn stops_before_next_turn(&self) -> bool {
+    pub(super) fn stops_before_next_turn(&self) -> bool {
         lock(&self.0).stop != Stop::None
     }
 
     /// Completes when the run must stop at once. The listener is woken for it.
-    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Unpin + '_ {
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Unpin + '_ {
         poll_fn(|_cx| {
             let state = lock(&self.0);
             match state.stop {
-                Stop::Now if !state.is_saving => Poll::Ready(()),
+                Stop::Now if state.saving == 0 => Poll::Ready(()),
                 _ => Poll::Pending,
             }
         })
     }
 
     /// Delays a stop until the guard is dropped.
-    pub(crate) fn saving(&self) -> SavingGuard {
-        lock(&self.0).is_saving = true;
+    pub(super) fn saving(&self) -> SavingGuard {
+        lock(&self.0).saving += 1;
         SavingGuard(self.clone())
     }
 }
 
 impl_debug!(EventChannel);
 
+/// Waits until an event is taken.
+#[must_use = "an event is sent once its future was awaited"]
+pub(crate) struct Sent<'a> {
+    channel: &'a EventChannel,
+    number: u64,
+    is_inside: bool,
+}
+
+impl Future for Sent<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.channel.poll_sent(self.number, self.is_inside, cx)
+    }
+}
+
 /// Delays a stop while the session is written.
 pub(crate) struct SavingGuard(EventChannel);
 
 impl Drop for SavingGuard {
     fn drop(&mut self) {
-        lock(&self.0.0).is_saving = false;
+        lock(&self.0.0).saving -= 1;
         // A stop that was delayed.
         if lock(&self.0.0).stop == Stop::Now {
             self.0.wake_listener();

@@ -1,16 +1,15 @@
 //! The events of a streamed run.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
+use super::item_event::ItemEvent;
 use crate::approval::Interruption;
 use crate::error::ErrorKind;
 use crate::guardrail::{GuardrailKind, GuardrailResult};
-use crate::items::{RunItem, RunItemKind};
+use crate::items::RunItem;
 use crate::model::{ModelEvent, RawEvent, Usage};
 use crate::run::{HandoffTrigger, Run};
 
@@ -51,6 +50,15 @@ impl StreamEvent {
             kind,
             agent: agent.into(),
             turn,
+        }
+    }
+
+    /// Returns `true` for a progress report, also of a tool in a run inside.
+    pub(crate) fn is_progress(&self) -> bool {
+        match &self.kind {
+            EventKind::ToolProgress { .. } => true,
+            EventKind::Inner { event, .. } => event.is_progress(),
+            _ => false,
         }
     }
 }
@@ -237,6 +245,39 @@ pub enum EventKind {
     },
     /// A handoff that the model asked for was taken, refused or ignored.
     Handoff(HandoffEvent),
+    /// An event of a run inside this one: of an agent used as a tool, or of one that answers beside others; see
+    /// [`Runner::inner_events`](crate::Runner::inner_events). Such a run has events of all kinds, from
+    /// [`RunStarted`](Self::RunStarted) to its own last event.
+    ///
+    /// ```
+    /// use switchboard_core::stream::{EventKind, StreamEvent};
+    ///
+    /// /// The agents and calls that an event lies inside of, outermost first, and the event itself.
+    /// fn unfold(event: &StreamEvent) -> (Vec<(&str, &str)>, &StreamEvent) {
+    ///     match &event.kind {
+    ///         EventKind::Inner { call_id, event: inner, .. } => {
+    ///             let (mut path, innermost) = unfold(inner);
+    ///             path.insert(0, (&*event.agent, &**call_id));
+    ///             (path, innermost)
+    ///         }
+    ///         _ => (Vec::new(), event),
+    ///     }
+    /// }
+    /// # let json = r#"{"type":"inner","agent":"A","turn":1,"call_id":"c","tool":"ask",
+    /// #     "event":{"type":"turn_started","agent":"B","turn":1}}"#;
+    /// # let event: StreamEvent = serde_json::from_str(json).unwrap();
+    /// # let (path, innermost) = unfold(&event);
+    /// # assert_eq!((path, &*innermost.agent), (vec![("A", "c")], "B"));
+    /// ```
+    #[non_exhaustive]
+    Inner {
+        /// The identifier of the call, which tells runs side by side apart.
+        call_id: Arc<str>,
+        /// The tool's name, or that of the handoff's tool.
+        tool: Arc<str>,
+        /// The event, with the agent and the turn of the run inside.
+        event: Box<StreamEvent>,
+    },
     /// A guardrail has decided.
     #[non_exhaustive]
     Guardrail {
@@ -346,73 +387,6 @@ pub enum HandoffStatus {
     FannedOut,
 }
 
-/// The reference's names for new items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ItemEvent {
-    /// The model sent a message.
-    MessageOutputCreated,
-    /// The model asked for a handoff.
-    HandoffRequested,
-    /// A handoff took place.
-    #[serde(rename = "handoff_occured")]
-    HandoffOccurred,
-    /// The model called a tool.
-    ToolCalled,
-    /// A call was answered.
-    ToolOutput,
-    /// The model reasoned.
-    ReasoningItemCreated,
-    /// The model searched for tools.
-    ToolSearchCalled,
-    /// Tools were found.
-    ToolSearchOutputCreated,
-    /// The provider asks for approval of an MCP tool call.
-    McpApprovalRequested,
-    /// The approval was answered.
-    McpApprovalResponse,
-    /// The tools of an MCP server were listed.
-    McpListTools,
-}
-
-impl ItemEvent {
-    /// The name in the reference, which spells `handoff_occured` so.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::MessageOutputCreated => "message_output_created",
-            Self::HandoffRequested => "handoff_requested",
-            Self::HandoffOccurred => "handoff_occured",
-            Self::ToolCalled => "tool_called",
-            Self::ToolOutput => "tool_output",
-            Self::ReasoningItemCreated => "reasoning_item_created",
-            Self::ToolSearchCalled => "tool_search_called",
-            Self::ToolSearchOutputCreated => "tool_search_output_created",
-            Self::McpApprovalRequested => "mcp_approval_requested",
-            Self::McpApprovalResponse => "mcp_approval_response",
-            Self::McpListTools => "mcp_list_tools",
-        }
-    }
-
-    /// The event of an item; `None` for kinds that have none.
-    fn of(kind: &RunItemKind) -> Option<Self> {
-        Some(match kind {
-            RunItemKind::MessageOutput => Self::MessageOutputCreated,
-            RunItemKind::HandoffCall => Self::HandoffRequested,
-            RunItemKind::HandoffOutput { .. } => Self::HandoffOccurred,
-            RunItemKind::ToolCall => Self::ToolCalled,
-            RunItemKind::ToolCallOutput { .. } => Self::ToolOutput,
-            RunItemKind::Reasoning => Self::ReasoningItemCreated,
-            RunItemKind::ToolSearchCall => Self::ToolSearchCalled,
-            RunItemKind::ToolSearchOutput => Self::ToolSearchOutputCreated,
-            RunItemKind::McpApprovalRequest => Self::McpApprovalRequested,
-            RunItemKind::McpApprovalResponse => Self::McpApprovalResponse,
-            RunItemKind::McpListTools => Self::McpListTools,
-            RunItemKind::Compaction | RunItemKind::Input | RunItemKind::Other => return None,
-        })
-    }
-}
-
 impl EventKind {
     /// The last event of a run that has failed outside of its steps, as when its result could not be
     /// stored.
@@ -445,6 +419,7 @@ impl EventKind {
             Self::ToolProgress { .. } => "tool_progress",
             Self::ToolEnded { .. } => "tool_ended",
             Self::Handoff(_) => "handoff",
+            Self::Inner { .. } => "inner",
             Self::Guardrail { .. } => "guardrail",
             Self::RunFinished { .. } => "run_finished",
             Self::RunInterrupted { .. } => "run_interrupted",
@@ -487,69 +462,6 @@ impl EventKind {
             },
             ModelEvent::Raw(event) => Self::Raw { event },
             ModelEvent::Completed(_) => return None,
-        })
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    agent: Arc<str>,
-    turn: u32,
-}
-
-/// The derived form is `{"text_delta": {...}}`; the fields are moved up beside `type`. Serde's own
-/// flat forms cannot be used: they lose the bytes of items.
-impl Serialize for StreamEvent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let EventKind::Unknown(event) = &self.kind {
-            return event.serialize(serializer);
-        }
-        let nested = serde_json::to_string(&self.kind).map_err(ser::Error::custom)?;
-        let fields = nested
-            .strip_suffix("}}")
-            .and_then(|rest| rest.split_once("\":{"))
-            .map(|(_, fields)| fields)
-            .ok_or_else(|| ser::Error::custom("the event has no JSON form"))?;
-        let envelope = Envelope {
-            kind: self.kind.name().into(),
-            agent: self.agent.clone(),
-            turn: self.turn,
-        };
-        let mut flat = serde_json::to_string(&envelope).map_err(ser::Error::custom)?;
-        if !fields.is_empty() {
-            flat.pop();
-            flat.push(',');
-            flat.push_str(fields);
-            flat.push('}');
-        }
-        RawValue::from_string(flat)
-            .map_err(ser::Error::custom)?
-            .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for StreamEvent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let flat = Box::<RawValue>::deserialize(deserializer)?;
-        let envelope: Envelope<'_> = serde_json::from_str(flat.get()).map_err(de::Error::custom)?;
-        let nested = format!("{{{}:{flat}}}", Value::from(&*envelope.kind));
-        let kind = match serde_json::from_str(&nested) {
-            Ok(kind) => kind,
-            Err(error)
-                if error
-                    .to_string()
-                    .starts_with(&format!("unknown variant `{}`", envelope.kind)) =>
-            {
-                EventKind::Unknown(RawEvent::from_read(flat.get().into()))
-            }
-            Err(error) => return Err(de::Error::custom(error)),
-        };
-        Ok(Self {
-            kind,
-            agent: envelope.agent,
-            turn: envelope.turn,
         })
     }
 }

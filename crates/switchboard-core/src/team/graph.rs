@@ -1,12 +1,20 @@
-//! A team as a graph, in the languages of Mermaid and Graphviz.
+//! A team as a graph, in the languages of Mermaid and Graphviz, and as an SVG image.
+
+mod layout;
+mod svg;
+mod text_size;
 
 use std::fmt::Write as _;
+
+use serde::Serialize;
 
 use super::connections::{Connections, Offered, Via};
 use crate::agent::Agent;
 use crate::handoff::ways_back::HAND_BACK;
 use crate::handoff::{Handoff, ToolNames};
 use crate::tool::Tool;
+
+pub use layout::{AgentBox, EdgeLine, GraphLayout, LabelLine};
 
 /// A team as a graph: agents, the handoffs between them, and their tools.
 ///
@@ -27,32 +35,51 @@ use crate::tool::Tool;
 /// );
 /// # Ok::<(), switchboard_core::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Graph {
-    agents: Vec<Node>,
-    edges: Vec<Edge>,
+    /// The agents, the one that starts first.
+    pub agents: Vec<GraphAgent>,
+    /// The connections between them.
+    pub edges: Vec<GraphEdge>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Node {
-    name: String,
-    is_person: bool,
-    tools: Vec<String>,
+/// An agent of a [`Graph`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GraphAgent {
+    /// Its name.
+    pub name: String,
+    /// Set if it is a person.
+    pub is_person: bool,
+    /// The names of its tools, without those that are agents.
+    pub tools: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Edge {
-    from: usize,
-    to: usize,
-    label: String,
-    kind: EdgeKind,
+/// A connection of a [`Graph`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GraphEdge {
+    /// The index of the agent that it leads from.
+    pub from: usize,
+    /// The index of the agent that it leads to.
+    pub to: usize,
+    /// The name of the tool if it is not made from the agent's, the payload and the condition.
+    pub label: Vec<String>,
+    /// The kind of connection.
+    pub kind: GraphEdgeKind,
     /// Set unless the model is always offered it.
-    is_dashed: bool,
+    pub is_conditional: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EdgeKind {
+/// The kind of a [`GraphEdge`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GraphEdgeKind {
+    /// A handoff.
     Handoff,
+    /// An agent that is used as a tool.
     AgentAsTool,
 }
 
@@ -67,35 +94,46 @@ impl Graph {
                     Via::Handoff(index) => {
                         let (handoff, name) = (&agent.handoffs()[index], &handoff_names[index]);
                         let label = handoff_label(handoff, name, names, offered);
-                        (EdgeKind::Handoff, label)
+                        (GraphEdgeKind::Handoff, label)
                     }
                     Via::Tool(index) => {
                         let label = tool_label(&agent.tools()[index], offered);
-                        (EdgeKind::AgentAsTool, label)
+                        (GraphEdgeKind::AgentAsTool, label)
                     }
                     Via::WayBack(index) => {
                         let handoff = &team.agents[connection.to].handoffs()[index];
                         let way_back = handoff.way_back();
-                        let label = way_back.map_or_else(String::new, |way_back| {
+                        let label = way_back.map_or_else(Vec::new, |way_back| {
                             handoff_label(way_back, way_back.tool_name(), names, offered)
                         });
-                        (EdgeKind::Handoff, label)
+                        (GraphEdgeKind::Handoff, label)
                     }
-                    Via::HandBack => (EdgeKind::Handoff, HAND_BACK.to_owned()),
+                    Via::HandBack => (GraphEdgeKind::Handoff, vec![HAND_BACK.to_owned()]),
                 };
-                edges.push(Edge {
+                edges.push(GraphEdge {
                     from,
                     to: connection.to,
                     label,
                     kind,
-                    is_dashed: offered != Offered::Always,
+                    is_conditional: offered != Offered::Always,
                 });
             }
         }
         Self {
-            agents: team.agents.iter().map(Node::of).collect(),
+            agents: team.agents.iter().map(GraphAgent::of).collect(),
             edges,
         }
+    }
+
+    /// Returns the positions of a drawing, which [`Graph::to_svg`] draws.
+    pub fn layout(&self) -> GraphLayout {
+        layout::layout(self)
+    }
+
+    /// Returns the graph as an SVG image, drawn without another program. The connections of an agent have
+    /// its colour; they leave it where their labels are.
+    pub fn to_svg(&self) -> String {
+        svg::draw(&self.layout())
     }
 
     /// Returns the graph in the language of Mermaid, which many Markdown viewers draw.
@@ -116,13 +154,13 @@ impl Graph {
         }
         for edge in &self.edges {
             let (from, to) = (edge.from, edge.to);
-            let line = match (edge.kind, edge.is_dashed) {
-                (EdgeKind::Handoff, false) => "-->",
-                (EdgeKind::Handoff, true) => "-.->",
-                (EdgeKind::AgentAsTool, false) => "--o",
-                (EdgeKind::AgentAsTool, true) => "-.-o",
+            let line = match (edge.kind, edge.is_conditional) {
+                (GraphEdgeKind::Handoff, false) => "-->",
+                (GraphEdgeKind::Handoff, true) => "-.->",
+                (GraphEdgeKind::AgentAsTool, false) => "--o",
+                (GraphEdgeKind::AgentAsTool, true) => "-.-o",
             };
-            let label = match edge.label.as_str() {
+            let label = match edge.label.join(", ").as_str() {
                 "" => String::new(),
                 label => format!("|{}|", quote_mermaid(label)),
             };
@@ -152,11 +190,15 @@ impl Graph {
         }
         for edge in &self.edges {
             let (from, to) = (edge.from, edge.to);
-            let style = if edge.is_dashed { "dashed" } else { "solid" };
-            let label = quote_dot(&edge.label);
+            let style = if edge.is_conditional {
+                "dashed"
+            } else {
+                "solid"
+            };
+            let label = quote_dot(&edge.label.join(", "));
             let head = match edge.kind {
-                EdgeKind::Handoff => "",
-                EdgeKind::AgentAsTool => ", arrowhead=odot",
+                GraphEdgeKind::Handoff => "",
+                GraphEdgeKind::AgentAsTool => ", arrowhead=odot",
             };
             let _ = writeln!(
                 out,
@@ -168,7 +210,7 @@ impl Graph {
     }
 }
 
-impl Node {
+impl GraphAgent {
     /// Returns an agent with its tools, except those that are agents: edges show these.
     fn of<C>(agent: &Agent<C>) -> Self {
         let tools = agent.tools().iter().filter(|tool| tool.agent().is_none());
@@ -189,20 +231,26 @@ impl Node {
     }
 }
 
-/// Returns the label of a handoff: its name if it is not made from the agent's, its payload and its
+/// Returns the parts of the label of a handoff: its name if it is not made from the agent's, its payload and its
 /// condition.
 fn handoff_label<C>(
     handoff: &Handoff<C>,
     name: &str,
     names: ToolNames,
     offered: Offered,
-) -> String {
+) -> Vec<String> {
     let mut parts = Vec::new();
     if handoff.has_given_name() || name != names.default_name(handoff.agent_name()) {
         parts.push(name.to_owned());
     }
     if let Some(payload) = handoff.payload_name() {
-        parts.push(format!("with {payload}"));
+        let fields = handoff.payload_fields();
+        // A payload that is only JSON is told by its fields.
+        parts.push(if payload == "JSON" && !fields.is_empty() {
+            format!("with {}", fields.join(", "))
+        } else {
+            format!("with {payload}")
+        });
     }
     if handoff.is_conditional() || handoff.is_hidden() {
         let condition = handoff.condition_name().unwrap_or("allowed");
@@ -210,16 +258,17 @@ fn handoff_label<C>(
     } else if offered == Offered::Never {
         parts.push("never".to_owned());
     }
-    parts.join(", ")
+    parts
 }
 
-fn tool_label<C>(tool: &Tool<C>, offered: Offered) -> String {
-    let name = tool.name();
-    match offered {
-        Offered::Always => name.to_owned(),
-        Offered::Sometimes => format!("{name}, if allowed"),
-        Offered::Never => format!("{name}, never"),
-    }
+fn tool_label<C>(tool: &Tool<C>, offered: Offered) -> Vec<String> {
+    let condition = match offered {
+        Offered::Always => None,
+        Offered::Sometimes => Some("if allowed"),
+        Offered::Never => Some("never"),
+    };
+    let name = std::iter::once(tool.name());
+    name.chain(condition).map(str::to_owned).collect()
 }
 
 /// Quotes text for Mermaid. Inside quotes, brackets and keywords such as `end` are plain text;

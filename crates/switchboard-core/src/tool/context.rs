@@ -15,7 +15,8 @@ use crate::model::Usage;
 use crate::run::approvals::StandingDecision;
 use crate::run::turn::CallKey;
 use crate::run::{Run, RunConfig};
-use crate::stream::channel::EventChannel;
+use crate::runner::{InnerEvents, OuterBudgets};
+use crate::stream::event_sink::{CallPlace, EventSink};
 use crate::stream::{EventKind, StreamEvent};
 use crate::trace::{CustomSpan, TraceParent};
 
@@ -62,11 +63,15 @@ pub(crate) struct CallInfo<C> {
     pub(crate) standing: Vec<StandingDecision>,
     /// The run inside the tool that waits for decisions: the one to resume, and the one that came of it.
     pub(crate) inner_run: Mutex<Option<Box<Run>>>,
+    /// The run inside the tool that has failed, as far as it went.
+    pub(crate) failed_run: Mutex<Option<Box<Run>>>,
+    /// The budgets of the run, for runs inside the tool.
+    pub(crate) budgets: Option<Arc<OuterBudgets>>,
 }
 
 /// The way of progress reports to the stream.
 pub(crate) struct ProgressReporter {
-    pub(crate) events: EventChannel,
+    pub(crate) events: EventSink,
     pub(crate) turn: u32,
     /// Weak, so that the run is not copied when it changes.
     pub(crate) run: Weak<Run>,
@@ -110,6 +115,8 @@ impl<C> ToolContext<C> {
             key: CallKey::default(),
             standing: Vec::new(),
             inner_run: Mutex::default(),
+            failed_run: Mutex::default(),
+            budgets: None,
         };
         Self::new(RunContext::new(state), call)
     }
@@ -128,6 +135,26 @@ impl<C> ToolContext<C> {
         &self.call.standing
     }
 
+    /// The budgets of the run, for runs inside the tool.
+    pub(crate) fn budgets(&self) -> Option<&Arc<OuterBudgets>> {
+        self.call.budgets.as_ref()
+    }
+
+    /// The sink for the events of a run inside the tool, where the stream of the run shows them.
+    pub(crate) fn events_inside(&self) -> Option<EventSink> {
+        let reporter = self.call.progress.as_ref()?;
+        if self.call.config.inner_events == InnerEvents::Hidden {
+            return None;
+        }
+        let place = CallPlace {
+            agent: self.call.agent.name_arc().clone(),
+            turn: reporter.turn,
+            call_id: self.call.call_id.clone(),
+            tool: self.call.tool.clone(),
+        };
+        Some(reporter.events.inside(place, &reporter.run))
+    }
+
     /// Takes the run inside the tool that waits for decisions.
     pub(crate) fn take_inner_run(&self) -> Option<Box<Run>> {
         lock(&self.call.inner_run).take()
@@ -136,6 +163,16 @@ impl<C> ToolContext<C> {
     /// Sets the run inside the tool that waits for decisions.
     pub(crate) fn set_inner_run(&self, run: Run) {
         *lock(&self.call.inner_run) = Some(Box::new(run));
+    }
+
+    /// Takes the run inside the tool that has failed.
+    pub(crate) fn take_failed_run(&self) -> Option<Box<Run>> {
+        lock(&self.call.failed_run).take()
+    }
+
+    /// Sets the run inside the tool that has failed.
+    pub(crate) fn set_failed_run(&self, run: Run) {
+        *lock(&self.call.failed_run) = Some(Box::new(run));
     }
 
     /// Returns `true` if a run inside the tool is to be resumed.

@@ -1,10 +1,11 @@
 //! Traces and spans in the reference's JSON.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::rfc3339::utc;
 use super::{Span, SpanData, TraceInfo, TraceRecord};
 use crate::model::Usage;
 
@@ -157,35 +158,13 @@ fn model_usage(usage: &Usage) -> Value {
 
 /// A time as Python writes it: `2026-11-16T09:05:06.000250+00:00`.
 fn iso_time(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-    let (days, in_day) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date(days);
-    let (hour, minute, second) = (in_day / 3600, in_day / 60 % 60, in_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}+00:00")
-}
-
-/// The date that is so many days after 1 January 1970, in the Gregorian calendar. Counts in cycles of
-/// 400 years from 1 March of the year 0, so that the leap day is the last of a year.
-const fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = cycle * 400 + year;
-    if month < 10 {
-        (year, month + 3, day)
-    } else {
-        (year + 1, month - 9, day)
-    }
+    format!("{}+00:00", utc(time))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     #[test]
     fn times_are_written_as_python_writes_them() {

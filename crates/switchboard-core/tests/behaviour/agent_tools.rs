@@ -19,11 +19,11 @@ use switchboard_core::testing::ScriptedModel;
 use switchboard_core::tool::{OuterToolCall, ToolOutput};
 use switchboard_core::trace::{MemoryTracer, Span, SpanData};
 use switchboard_core::{
-    Agent, EventKind, Item, MemorySession, Model, ModelRequest, ModelResponse, RunContext,
-    RunResult, Runner, handoff, tool,
+    Agent, ErrorKind, EventKind, Item, MemorySession, Model, ModelRequest, ModelResponse,
+    RunContext, RunResult, Runner, handoff, tool,
 };
 
-use crate::described;
+use crate::{described, stored};
 
 /// Runs an agent to its end.
 async fn run(agent: &Agent, model: &ScriptedModel) -> RunResult {
@@ -608,4 +608,52 @@ async fn the_model_is_told_why_an_inner_run_failed_without_its_private_error() {
         assert!(shown[2].ends_with(expected), "{shown:?}");
         assert!(!shown[2].contains("private") && !shown[2].contains("secret_rule"));
     }
+}
+
+#[tokio::test]
+async fn a_run_inside_that_ended_the_run_goes_on_where_it_was() {
+    let paid = Arc::new(AtomicUsize::new(0));
+    let count = paid.clone();
+    let pay = tool::<()>("pay").run(move |_ctx, (): ()| {
+        count.fetch_add(1, Ordering::SeqCst);
+        "paid"
+    });
+    let expert: Agent = Agent::new("Expert")
+        .model(
+            ScriptedModel::new()
+                .call("pay", "{}")
+                .fail("the provider is down")
+                .say("Paid."),
+        )
+        .tool(pay);
+    let extracted = Arc::new(AtomicUsize::new(0));
+    let count = extracted.clone();
+    // The answer is taken from the run at the second attempt.
+    let ask = expert
+        .as_tool("ask")
+        .fail_run()
+        .answer_with(
+            move |_ctx, result| match count.fetch_add(1, Ordering::SeqCst) {
+                0 => Err("the database is down"),
+                _ => Ok(result.final_text().into_owned()),
+            },
+        );
+    let desk: Agent = Agent::new("Desk")
+        .model(
+            ScriptedModel::new()
+                .call("ask", r#"{"input":"?"}"#)
+                .say("Done."),
+        )
+        .tool(ask);
+    let runner = Runner::new(&desk);
+    let error = runner.run("Hi").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Model);
+    let error = runner
+        .resume(stored(error.run().unwrap()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tool);
+    let result = runner.resume(stored(error.run().unwrap())).await.unwrap();
+    assert_eq!(result.final_text(), "Done.");
+    assert_eq!(paid.load(Ordering::SeqCst), 1);
 }

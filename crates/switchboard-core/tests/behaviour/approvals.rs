@@ -9,6 +9,7 @@ mod hostile;
 mod inside_agent_tools;
 mod provider_tools;
 mod resuming_once;
+mod side_by_side;
 mod states;
 
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,7 @@
 pub(crate) mod invalid_output;
 
 use switchboard_core::callback::BoxError;
-use switchboard_core::filters::{self, Filter, IntoFilter, Redaction};
+use switchboard_core::filters::{self, Filter, IntoFilter, Pii, Redaction};
 use switchboard_core::handoff::HandoffInputData;
 use switchboard_core::items::Items;
 use switchboard_core::model::Usage;
@@ -179,7 +179,7 @@ async fn redaction_applies_to_the_next_agents_view_and_not_to_the_session() {
     assert_eq!(stored.iter().filter(has_address).count(), 2);
 
     // Summaries of the conversation are redacted too.
-    let nested = filters::nest_history().then(Redaction::new().emails().card_numbers());
+    let nested = filters::nest_history().then(Redaction::new().only([Pii::Email, Pii::Card]));
     let (seen, _) = run_handoff(nested).await;
     let seen = seen.join("\n");
     assert!(

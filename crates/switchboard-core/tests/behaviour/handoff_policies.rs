@@ -13,3 +13,4 @@ mod once;
 mod pairs;
 mod payload_delivery;
 mod several;
+mod shared_budgets;

@@ -22,6 +22,7 @@ mod panics;
 mod people;
 mod prompt_cache;
 mod recovering;
+mod redaction;
 mod repeating;
 mod results;
 mod resuming;

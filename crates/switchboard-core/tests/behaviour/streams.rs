@@ -3,6 +3,7 @@
 mod events;
 mod handoffs;
 mod held_back;
+mod inner_events;
 mod json;
 mod last_event;
 mod progress;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use switchboard_core::agent::{ToolResult, ToolUseBehavior};
-use switchboard_core::filters::Redaction;
+use switchboard_core::filters::{Pii, Redaction};
 use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
 use switchboard_core::items::{RunItem, RunItemKind, RunItems};
 use switchboard_core::run::UnknownTool;
@@ -160,7 +160,7 @@ async fn a_redacted_part_leaves_no_value_behind() {
     let billing: Agent = Agent::new("B");
     let agent = Agent::new("A")
         .tool(look)
-        .handoff(handoff(&billing).filter(Redaction::new().emails()));
+        .handoff(handoff(&billing).filter(Redaction::new().only([Pii::Email])));
     let model = ScriptedModel::new()
         .calls([("look", "{}"), ("transfer_to_b", "{}")])
         .say("ok");
@@ -184,7 +184,10 @@ async fn a_redacted_part_leaves_no_value_behind() {
     // The run's own record is not redacted.
     assert!(value_of(&output_of(&result)).to_string().contains("ann@"));
     let made = output_of(&result);
-    let redacted = Redaction::new().emails().item(made.item()).unwrap();
+    let redacted = Redaction::new()
+        .only([Pii::Email])
+        .item(made.item())
+        .unwrap();
     assert!(
         !value_of(&made.with_item(redacted))
             .to_string()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use switchboard_core::run::{
-    AnnouncedHandoffs, ApprovalGuardrails, AtBudget, AtLoopLimit, Budget, Budgets, HandoffPolicy,
-    HandoffRetries, LoopLimits, ResumeChecks, SeveralHandoffs,
+    AnnouncedHandoffs, ApprovalGuardrails, AtBudget, AtLoopLimit, BranchFailures, Budget, Budgets,
+    FanOut, HandoffPolicy, HandoffRetries, LoopLimits, ResumeChecks, SeveralHandoffs,
 };
 
 use crate::policy_world::{AGENTS, Choice, Kills, Part, Setting, Verdict, observe};
@@ -67,6 +67,17 @@ const POLICIES: &[(About, &str, Apply)] = &[
     (About::Several, "refuse several", |s| {
         s.policy.several = SeveralHandoffs::Refuse;
     }),
+    (About::Several, "fan out to the caller", |s| {
+        s.policy.several = SeveralHandoffs::FanOut(FanOut::to_caller());
+    }),
+    (About::Several, "fan out to another agent", |s| {
+        let policy = FanOut::to_agent(AGENTS[2]).failures(BranchFailures::FailRun);
+        s.policy.several = SeveralHandoffs::FanOut(policy);
+    }),
+    (About::Several, "fan out, joined by code", |s| {
+        let join = FanOut::joined(|answers| format!("{} answers", answers.len()));
+        s.policy.several = SeveralHandoffs::FanOut(join);
+    }),
     (About::Announced, "announced", |s| {
         s.policy.announced = Some(AnnouncedHandoffs::default());
     }),
@@ -97,6 +108,10 @@ const POLICIES: &[(About, &str, Apply)] = &[
     (About::Budgets, "budget of an agent", |s| {
         let budgets = Budgets::new().agent(AGENTS[1], Budget::new().turns(1));
         s.budgets = Some(budgets.at_limit(AtBudget::Finish("Later.".into())));
+    }),
+    (About::Budgets, "budget of an agent used as a tool", |s| {
+        let budgets = Budgets::new().agent("Expert", Budget::new().turns(1));
+        s.budgets = Some(budgets);
     }),
     (About::Budgets, "budget of a handoff", |s| {
         let budgets = Budgets::new().edge(AGENTS[0], AGENTS[1], Budget::new().turns(1));

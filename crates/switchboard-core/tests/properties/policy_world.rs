@@ -13,7 +13,7 @@ use switchboard_core::guardrail::{HandoffGuardrail, HandoffVerdict, ToolGuardrai
 use switchboard_core::handoff::HandoffDecision;
 use switchboard_core::items::{ItemKind, Items};
 use switchboard_core::run::{
-    AtBudget, AtLoopLimit, Budgets, HandoffOutcome, HandoffPolicy, UnknownTool,
+    AtBudget, AtLoopLimit, Budgets, HandoffOutcome, HandoffPolicy, SeveralHandoffs, UnknownTool,
 };
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
@@ -473,6 +473,11 @@ fn check(setting: &Setting, world: &World, observation: &Observation) {
         "{counts:?} {setting:?}"
     );
 
+    check_limits(setting, world, observation);
+    // Agents side by side are asked without having the conversation.
+    if matches!(setting.policy.several, SeveralHandoffs::FanOut(_)) {
+        return;
+    }
     // The agent changes by handoffs alone, between turns.
     let is_taken = |outcome: &HandoffOutcome| *outcome == HandoffOutcome::Taken;
     let mut taken = observation
@@ -487,7 +492,10 @@ fn check(setting: &Setting, world: &World, observation: &Observation) {
             current.clone_from(to);
         }
     }
+}
 
+/// What holds with every limit and every budget.
+fn check_limits(setting: &Setting, world: &World, observation: &Observation) {
     let count = |is_it: fn(&HandoffOutcome) -> bool| {
         let outcomes = observation.handoffs.iter().map(|(_, _, outcome)| outcome);
         outcomes.filter(|outcome| is_it(outcome)).count()
@@ -504,25 +512,26 @@ fn check(setting: &Setting, world: &World, observation: &Observation) {
         assert!(taken <= limit as usize, "{taken} handoffs: {setting:?}");
     }
     assert!(observation.requests.len() <= setting.max_turns as usize);
-    if let Some(budgets) = &setting.budgets
-        && let Some(turns) = budgets.run.turns
-        && !matches!(budgets.at_limit, AtBudget::HandTo(_))
-    {
-        let requests = observation.requests.len();
-        assert!(requests <= turns as usize, "{requests} turns: {setting:?}");
+    let Some(budgets) = &setting.budgets else {
+        return;
+    };
+    // Another agent may go on beyond a budget.
+    if matches!(budgets.at_limit, AtBudget::HandTo(_)) {
+        return;
     }
-    if let Some(budgets) = &setting.budgets {
-        for (agent, budget) in &budgets.agents {
-            let requests = observation
-                .requests
-                .iter()
-                .filter(|(by, _)| **by == **agent);
-            if let (Some(turns), false) = (
-                budget.turns,
-                matches!(budgets.at_limit, AtBudget::HandTo(_)),
-            ) {
-                assert!(requests.count() <= turns as usize, "{setting:?}");
-            }
+    let requests = world.model.requests().into_iter();
+    let mut asked: Vec<_> = requests.chain(world.expert.requests()).collect();
+    if let Some(turns) = budgets.run.turns {
+        assert!(
+            asked.len() <= turns as usize,
+            "{} turns: {setting:?}",
+            asked.len()
+        );
+    }
+    for (agent, budget) in &budgets.agents {
+        asked.retain(|request| request.agent.as_ref() == Some(agent));
+        if let Some(turns) = budget.turns {
+            assert!(asked.len() <= turns as usize, "{agent}: {setting:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Properties of runs that hold for every team and every script.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
@@ -222,6 +223,8 @@ fn run_plan(plan: &Plan, mode: Mode) -> Observation {
         } else {
             HandoffPolicy::production()
         },
+        // Agents side by side share a script, so they answer one after the other.
+        tool_concurrency: plan.fans_out.then_some(NonZeroUsize::MIN),
         hooks: vec![HooksHandle::new(recorder.clone())],
         session: plan.in_session.then(|| SessionHandle::new(session.clone())),
         ..RunConfig::default()

@@ -106,7 +106,11 @@ impl<P: Protocol> AnswerStream<P> {
             if let Err(error) = self.advance().await {
                 self.state = State::Finished;
                 self.ready.clear();
-                return Some(Err(self.model.client().report(error, &self.request)));
+                return Some(Err(self.model.client().report(
+                    error,
+                    &self.request,
+                    self.model.url(),
+                )));
             }
         }
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 pub(crate) use bytes_call::BytesCall;
+use connection_settings::display_url;
 pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
 use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
@@ -224,6 +225,7 @@ impl Client {
         call: &Call,
         attempt: u32,
     ) -> Result<ModelRetry, ModelError> {
+        let error = error.with(|error| error.server = display_url(&call.url));
         let context = RetryContext {
             is_streamed: call.is_streamed,
             is_retried_by_run: call.settings.retry.is_some(),
@@ -274,16 +276,22 @@ impl Client {
     }
 
     async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
-        let response = self.execute(self.request(call)?, &call.secrets).await?;
+        let sent = self.0.http.execute(self.request(call)?);
+        let response = self.success(sent, &call.secrets).await?;
         let limit = self.0.endpoint.max_response_bytes;
         let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
         Ok(ResponseBody::new(response, limit, keeps_raw_usage))
     }
 
-    /// Sends an HTTP request. A non-2xx response is an error.
-    async fn execute(&self, request: Request, secrets: &[Secret]) -> Result<Response, ModelError> {
-        let sent = self.0.http.execute(request).await;
-        let response = sent.map_err(|error| transport_error(error, false))?;
+    /// Awaits the response to a request that is sent. A non-2xx response is an error.
+    ///
+    /// Takes the client's future and not the request, which is large and would be part of this future.
+    async fn success(
+        &self,
+        sent: impl Future<Output = reqwest::Result<Response>>,
+        secrets: &[Secret],
+    ) -> Result<Response, ModelError> {
+        let response = sent.await.map_err(|error| transport_error(error, false))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -322,20 +330,25 @@ impl Client {
     }
 
     /// Completes the error of a request and adds its usage to that of the run.
-    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest) -> BoxError {
+    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest, url: &Url) -> BoxError {
         if let Some(usage) = error.usage() {
             request.add_usage(usage);
         }
-        let error = error.with(|error| error.earlier_attempts = request.earlier_attempts());
+        let error = error.with(|error| {
+            error.earlier_attempts = request.earlier_attempts();
+            error.server = display_url(url);
+        });
         self.complete_error(error, &request_secrets(request)).into()
     }
 
-    /// Adds the server to an error and removes secrets from it.
+    /// Adds the server to an error that does not name it, and removes secrets from it.
     fn complete_error(&self, error: ModelError, secrets: &[Secret]) -> ModelError {
-        error
-            .scrubbed(&self.0.secrets)
-            .scrubbed(secrets)
-            .with(|error| error.server = self.0.server.clone())
+        let error = error.with(|error| {
+            if error.server.is_empty() {
+                error.server = self.0.server.clone();
+            }
+        });
+        error.scrubbed(&self.0.secrets).scrubbed(secrets)
     }
 }
 

@@ -56,6 +56,9 @@ pub(super) fn count(json: Option<&str>) -> u64 {
     let Some(json) = json else {
         return 0;
     };
+    if let Ok(number) = json.parse() {
+        return number;
+    }
     let number = unquote(json).unwrap_or(Cow::Borrowed(json));
     let number = number.trim();
     // The cast saturates: negative numbers become 0.

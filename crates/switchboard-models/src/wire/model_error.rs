@@ -64,6 +64,8 @@ pub enum ModelErrorKind {
     Server,
     /// The server's answer could not be parsed.
     BadAnswer,
+    /// The server answered with a web page: the address is not that of a model, or a proxy is in the way.
+    WebPage,
     /// The connection broke before the answer was complete.
     Interrupted,
     /// The answer was larger than [`Endpoint::max_response_bytes`](crate::Endpoint::max_response_bytes).
@@ -155,8 +157,8 @@ impl ModelError {
         self.0.earlier_attempts.saturating_add(self.0.attempts)
     }
 
-    /// Returns `true` if the account's quota is used up.
-    pub(crate) fn is_out_of_quota(&self) -> bool {
+    /// Returns `true` if the account's quota is used up, so that waiting does not help.
+    pub fn is_out_of_quota(&self) -> bool {
         let code = self.code();
         matches!(
             code,
@@ -187,7 +189,8 @@ impl ModelError {
     pub(crate) fn scrubbed(mut self, secrets: &[Secret]) -> Self {
         let inner = &mut *self.0;
         let texts = [&mut inner.code, &mut inner.headers.request_id];
-        for text in texts.into_iter().flatten().chain([&mut inner.message]) {
+        let shown = [&mut inner.message, &mut inner.server];
+        for text in texts.into_iter().flatten().chain(shown) {
             if let Cow::Owned(scrubbed) = scrub(text, secrets) {
                 *text = scrubbed;
             }
@@ -202,14 +205,15 @@ impl ModelError {
 
     /// Advice on how to fix the problem.
     fn advice(&self) -> Option<&'static str> {
-        use ModelErrorKind::{Authentication, Connection, RateLimit};
+        use ModelErrorKind::{Authentication, Connection, RateLimit, WebPage};
         Some(match (self.0.kind, self.0.code.as_deref()) {
-            (Authentication, _) => "check the key (OPENAI_API_KEY) and its permissions",
+            (Authentication, _) => "check the key and its permissions",
             (RateLimit, _) if self.is_out_of_quota() => {
                 "the account's quota is used up; waiting does not help"
             }
             (RateLimit, _) => "wait, or send fewer requests",
-            (Connection, _) => "check the address (OPENAI_BASE_URL), the network and the proxy",
+            (Connection, _) => "check the address, the network and the proxy",
+            (WebPage, _) => "check the address and its path, which often ends in /v1",
             (_, Some("context_length_exceeded")) => {
                 "the conversation is too long for the model; shorten it with a filter"
             }

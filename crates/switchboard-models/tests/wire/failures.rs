@@ -56,8 +56,9 @@ async fn an_answer_that_is_not_streamed_is_read_without_a_retry() {
 
         let script = Script::new([Reply::raw("<html>Welcome</html>", "text/html")]);
         let error = failure(&script.model(protocol), true).await;
-        assert_eq!(error.kind(), ModelErrorKind::BadAnswer, "{error}");
+        assert_eq!(error.kind(), ModelErrorKind::WebPage, "{error}");
         assert!(error.to_string().contains("text/html"), "{error}");
+        assert_eq!(script.requests().len(), 1, "{protocol:?}");
     }
 }
 

@@ -169,10 +169,13 @@ fn unavailable() -> Reply {
         .header("x-request-id", "r")
 }
 
-fn retry(attempt: u32, reason: &str) -> ModelEvent {
+fn retry(protocol: Protocol, attempt: u32, reason: &str) -> ModelEvent {
+    let path = match protocol {
+        Protocol::Responses => "responses",
+        Protocol::Chat => "chat/completions",
+    };
     let url = PROVIDER.url();
-    let server = url.trim_end_matches("/v1");
-    let reason = format!("{server}: {reason}; the server asks to wait 0.002 s; request id r");
+    let reason = format!("{url}/{path}: {reason}; the server asks to wait 0.002 s; request id r");
     ModelEvent::Retry(ModelRetry::new(attempt, Duration::from_millis(2), reason))
 }
 
@@ -197,8 +200,8 @@ async fn retries_are_events_of_the_stream() {
         ]);
         let patient = model(&script.endpoint().retries(2), protocol);
         let expected = [
-            retry(2, "status 503 (overloaded): No."),
-            retry(3, "Busy. (server_error)"),
+            retry(protocol, 2, "status 503 (overloaded): No."),
+            retry(protocol, 3, "Busy. (server_error)"),
             ModelEvent::text_delta(item, "Grüße"),
         ];
         assert_eq!(events(&patient).await, expected, "{protocol:?}");
@@ -219,7 +222,7 @@ async fn the_error_after_the_last_retry_ends_the_stream() {
             (ModelErrorKind::Server, 2)
         );
         let events: Vec<ModelEvent> = events.into_iter().map(Result::unwrap).collect();
-        assert_eq!(events, [retry(2, "status 503 (overloaded): No.")]);
+        assert_eq!(events, [retry(protocol, 2, "status 503 (overloaded): No.")]);
     }
 }
 

@@ -216,7 +216,7 @@ async fn keep_the_message_in_a_nested_history() {
         .model(OfflineModel::new())
         .nest_handoff_history(true);
     let result = runner.run("when is my refund coming").await.unwrap();
-    assert_eq!(result.final_text(), format!("Five days.{SIGNATURE}"));
+    assert_eq!(result.final_text(), "Five days.");
 }
 
 #[tokio::test]
@@ -253,4 +253,94 @@ async fn follow_a_short_message_on_a_new_topic() {
         .await
         .unwrap();
     assert_eq!(result.last_agent().name(), "Billing");
+}
+
+#[tokio::test]
+async fn leave_out_optional_fields_that_nothing_was_said_of() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "request": {"type": "string"},
+            "room": {"type": "integer"},
+            "floor": {"type": "string", "enum": ["low", "high"]},
+            "late": {"type": "boolean"},
+        },
+        "required": ["request"],
+    });
+    let service: Agent = Agent::new("Service").handoff_description("Towels and cleaning.");
+    let desk = Agent::new("Desk").handoff(handoff(&service).payload_schema(schema));
+    for (text, expected) in [
+        ("2 towels please", json!({"request": "2 towels please"})),
+        (
+            "towels for room 12",
+            json!({"request": "towels for room 12", "room": 12}),
+        ),
+    ] {
+        let result = run(&desk, text).await;
+        assert_eq!(result.last_agent().name(), "Service");
+        let call = result.raw_responses()[0].output[0].clone();
+        let payload: Value = serde_json::from_str(&call.arguments().unwrap()).unwrap();
+        assert_eq!(payload, expected);
+    }
+}
+
+#[tokio::test]
+async fn are_asked_about_if_several_fit() {
+    let desk = [
+        ("Tickets", "Tickets for shows. 演出的门票。"),
+        ("Tours", "Tickets for tours. 参观的门票。"),
+        ("Cloakroom", "Coats and bags. 存衣服。"),
+    ]
+    .into_iter()
+    .fold(Agent::new("Desk"), |desk, (name, about)| {
+        desk.handoff(Agent::new(name).handoff_description(about))
+    });
+    assert_eq!(
+        reply(&desk, "I need tickets").await,
+        "Which of these do you mean?\n- Tickets: Tickets for shows\n- Tours: Tickets for tours"
+    );
+    assert_eq!(
+        reply(&desk, "我要门票").await,
+        "请问您指的是哪一项？\n- Tickets: 演出的门票\n- Tours: 参观的门票"
+    );
+    let answered = run(&desk, "tickets for the tour").await;
+    assert_eq!(answered.last_agent().name(), "Tours");
+}
+
+#[tokio::test]
+async fn are_not_taken_for_a_common_topic_alone() {
+    let loans: Agent = Agent::new("Loans").handoff_description("Loans.");
+    let desk = Agent::new("Desk").handoff(&loans);
+    let result = run(&desk, "what does a bank transfer cost").await;
+    assert_eq!(result.last_agent().name(), "Desk");
+}
+
+#[tokio::test]
+async fn go_by_the_knowledge_of_the_other_agent_too() {
+    let desk = Agent::new("Desk")
+        .handoff(
+            Agent::new("Pool")
+                .handoff_description("The pool.")
+                .knowledge(Knowledge::new("Lockers", "They take a coin.")),
+        )
+        .handoff(Agent::new("Kitchen").handoff_description("The kitchen."));
+    let result = run(&desk, "how do the lockers work").await;
+    assert_eq!(result.last_agent().name(), "Pool");
+    assert_eq!(result.final_text(), "They take a coin.");
+}
+
+#[tokio::test]
+async fn are_preferred_to_a_tool_that_only_shares_a_word() {
+    let post = echo(
+        "send_programme",
+        "Sends the printed programme by post.",
+        json!({"type": "object", "properties": {"address": {"type": "string"}}, "required": ["address"]}),
+    );
+    let programme: Agent =
+        Agent::new("Programme").handoff_description("What is on, and for which age.");
+    let office = Agent::new("Office").tool(post).handoff(&programme);
+    let result = run(&office, "for which age is the programme tonight").await;
+    assert_eq!(result.last_agent().name(), "Programme");
+    let text = reply(&office, "please send me the printed programme by post").await;
+    assert_eq!(text, "To do that I need: address. Could you tell me?");
 }

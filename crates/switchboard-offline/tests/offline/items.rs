@@ -17,7 +17,7 @@ async fn look_like_those_of_the_responses_api() {
         message,
         json!({
             "type": "message", "id": id, "role": "assistant", "status": "completed",
-            "content": [{"type": "output_text", "text": "Hello!\n\n(offline model)", "annotations": []}],
+            "content": [{"type": "output_text", "text": "Hello!", "annotations": []}],
         })
     );
     assert_eq!(response.usage.requests, 1);
@@ -69,6 +69,6 @@ async fn are_the_same_streamed() {
         }
         assert_eq!(whole.output[0].kind(), ItemKind::Message);
         assert_eq!(streamed, whole.output[0].text().unwrap());
-        assert!(events.len() > 3);
+        assert!(events.len() > 1);
     }
 }

@@ -19,8 +19,6 @@ use switchboard_core::{
 };
 use switchboard_offline::OfflineModel;
 
-const SIGNATURE: &str = "\n\n(offline model)";
-
 async fn run(agent: &Agent, input: &str) -> RunResult {
     Runner::new(agent)
         .model(OfflineModel::new())

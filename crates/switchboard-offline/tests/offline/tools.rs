@@ -6,10 +6,7 @@ use super::*;
 async fn are_called_with_arguments_from_the_text() {
     let agent = Agent::new("Shop").tool(track());
     let text = reply(&agent, "Where is my parcel ORD-123?").await;
-    assert_eq!(
-        text,
-        format!("called with {{\"order_id\":\"ORD-123\"}}{SIGNATURE}")
-    );
+    assert_eq!(text, "called with {\"order_id\":\"ORD-123\"}");
 }
 
 #[tokio::test]
@@ -18,7 +15,7 @@ async fn are_called_once_the_user_gives_a_missing_argument() {
     let first = run(&agent, "Where is my parcel?").await;
     assert_eq!(
         first.final_text(),
-        format!("To do that I need: order id. Could you tell me?{SIGNATURE}")
+        "To do that I need: order id. Could you tell me?"
     );
     let mut items = first.to_input_list();
     items.extend([Item::user("it's ORD-77")]);
@@ -27,10 +24,7 @@ async fn are_called_once_the_user_gives_a_missing_argument() {
         .run(items)
         .await
         .unwrap();
-    assert_eq!(
-        second.final_text(),
-        format!("called with {{\"order_id\":\"ORD-77\"}}{SIGNATURE}")
-    );
+    assert_eq!(second.final_text(), "called with {\"order_id\":\"ORD-77\"}");
 }
 
 #[tokio::test]
@@ -57,7 +51,7 @@ async fn with_missing_arguments_yield_to_a_knowledge_entry() {
         "Use the link in the e-mail.",
     ));
     let text = reply(&agent, "how do I track my package?").await;
-    assert_eq!(text, format!("Use the link in the e-mail.{SIGNATURE}"));
+    assert_eq!(text, "Use the link in the e-mail.");
 }
 
 #[tokio::test]
@@ -109,7 +103,7 @@ async fn take_numbers_choices_and_yes_or_no() {
         "guests": 4, "date": "2025-03-04", "area": "terrace", "vegetarian": true, "email": null,
         "budget": 120.0,
     });
-    assert_eq!(text, format!("called with {arguments}{SIGNATURE}"));
+    assert_eq!(text, format!("called with {arguments}"));
 }
 
 #[tokio::test]
@@ -164,10 +158,7 @@ async fn are_chosen_as_the_settings_say() {
     let named = choosing(ToolChoice::Named("ping".into()))
         .run("Where is order ORD-1?")
         .await;
-    assert_eq!(
-        named.unwrap().final_text(),
-        format!("called with {{}}{SIGNATURE}")
-    );
+    assert_eq!(named.unwrap().final_text(), "called with {}");
     let required = choosing(ToolChoice::Required).run("xyzzy").await.unwrap();
     assert!(required.final_text().starts_with("called with"));
 }

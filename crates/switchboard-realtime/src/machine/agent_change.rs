@@ -13,7 +13,11 @@ use crate::event::{RealtimeEvent, SessionProblem};
 use crate::model::{
     RealtimeInterrupt, RealtimeModelCommand, RealtimeModelError, RealtimeServerError,
 };
-use crate::policy::{FirstWords, OldAudio, Switching};
+use crate::policy::{FirstWords, OldAudio, SeveralHandoffs, Switching};
+
+/// The answer to a handoff of an agent that has the conversation no more.
+pub(super) const OUTDATED_HANDOFF: &str =
+    "The handoff is not possible any more: another agent has the conversation.";
 
 /// A change of the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,6 +72,12 @@ impl RealtimeMachine {
     pub(super) fn begin_change(&mut self, out: &mut Commands, change: AgentChange) {
         if self.change.is_some() {
             return self.waiting_changes.push_back(change);
+        }
+        if let Cause::Handoff { call_id, .. } = &change.cause
+            && self.is_outdated(call_id)
+        {
+            self.refuse_handoff(out, call_id, OUTDATED_HANDOFF.into());
+            return self.begin_next_change(out);
         }
         let (agent, is_resolved) = (change.agent.clone(), change.to.is_some());
         self.change = Some(change);
@@ -171,16 +181,9 @@ impl RealtimeMachine {
         if let Some(update_id) = update_id {
             self.rollbacks.remove(update_id);
         }
-        let is_sent = self
-            .change
-            .as_ref()
-            .and_then(|change| change.update_id.clone());
-        let Some(known) = is_sent else {
-            return;
-        };
         let is_awaited = self.policy().switching != Switching::AtOnce;
-        // A model that cannot tell updates apart names none.
-        if is_awaited && update_id.is_none_or(|update_id| *update_id == known) {
+        // An update that is not named is another one, such as that of the trace.
+        if is_awaited && update_id.is_some_and(|update_id| self.is_of_change(update_id)) {
             self.finish_change(out);
         }
     }
@@ -249,6 +252,7 @@ impl RealtimeMachine {
             }
         }
         self.begin_next_change(out);
+        self.refresh_after_change(out);
     }
 
     /// Makes the change: from now on the new agent has the conversation, here and at the server.
@@ -275,7 +279,10 @@ impl RealtimeMachine {
                 self.answer(out, &call_id, output);
             }
         }
+        // The context may have changed since the conditions of the new agent were evaluated.
+        self.refresh_again = true;
         self.begin_next_change(out);
+        self.refresh_after_change(out);
     }
 
     /// The output of a handoff that is made, with the response that the policy asks for.
@@ -334,13 +341,17 @@ impl RealtimeMachine {
         }
     }
 
-    /// Resolves the tools and handoffs of the agent again, if any has a condition.
+    /// Resolves the tools and handoffs of the agent again, if any has a condition; after a change of the agent,
+    /// if one is in progress.
     pub(super) fn refresh(&mut self, out: &mut Commands) {
-        if !self.policy().refresh_conditions || !self.current.offer.is_conditional {
+        if !self.policy().refresh_conditions {
             return;
         }
-        if self.is_refreshing {
+        if self.is_refreshing || self.change.is_some() {
             self.refresh_again = true;
+            return;
+        }
+        if !self.current.offer.is_conditional {
             return;
         }
         self.is_refreshing = true;
@@ -362,24 +373,37 @@ impl RealtimeMachine {
         self.is_refreshing = false;
         match offer {
             Err(error) => self.report(out, SessionProblem::Failed(error)),
-            // A change of the agent has its own.
-            Ok(_) if *agent != self.current.agent => {}
+            // It cannot be told now, or not to this agent.
+            Ok(_) if self.change.is_some() || *agent != self.current.agent => {
+                self.refresh_again = true;
+            }
             Ok(resolved) if resolved.offer == self.current.offer => {}
             Ok(resolved) => {
                 self.current.offer = resolved.offer;
                 self.current.settings.tools = resolved.settings.tools;
                 self.current.settings.handoffs = resolved.settings.handoffs;
-                if self.change.is_none() {
-                    let command = RealtimeModelCommand::UpdateSession {
-                        settings: Box::new(self.current.settings.clone()),
-                        update_id: Some(format!("offer_{}", self.next_ticket).into()),
-                    };
-                    self.send(out, Pending::Nobody, command);
-                }
+                let command = RealtimeModelCommand::UpdateSession {
+                    settings: Box::new(self.current.settings.clone()),
+                    update_id: Some(format!("offer_{}", self.next_ticket).into()),
+                };
+                self.send(out, Pending::Nobody, command);
             }
         }
-        if std::mem::take(&mut self.refresh_again) {
+        self.refresh_after_change(out);
+    }
+
+    /// Resolves the tools and handoffs again, if that was asked for while it was not possible.
+    fn refresh_after_change(&mut self, out: &mut Commands) {
+        if !self.is_closed() && self.change.is_none() && std::mem::take(&mut self.refresh_again) {
             self.refresh(out);
         }
+    }
+
+    /// Returns `true` if the agent that called a handoff has the conversation no more, and only one handoff is
+    /// taken.
+    pub(super) fn is_outdated(&self, call_id: &str) -> bool {
+        let call = self.calls.get(call_id);
+        self.policy().several_handoffs == SeveralHandoffs::First
+            && call.is_some_and(|call| call.agent != self.current.agent)
     }
 }

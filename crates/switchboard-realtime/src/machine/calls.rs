@@ -1,11 +1,8 @@
 //! Calls of tools and handoffs, from their arrival to their output.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use switchboard_core::ErrorKind;
-use switchboard_core::approval::Decision;
 
 use super::agent_change::AgentChange;
 use super::io::{
@@ -27,14 +24,14 @@ pub(super) struct Call {
     pub(super) call: RealtimeToolCall,
     /// The agent that had the conversation when the call arrived.
     pub(super) agent: Arc<str>,
-    role: Option<Role>,
+    pub(super) role: Option<Role>,
     /// The response that the call is part of.
     pub(super) response: Arc<str>,
     pub(super) origin: Origin,
     pub(super) stage: Stage,
-    is_approved: bool,
+    pub(super) is_approved: bool,
     /// Set once guardrails have allowed the call.
-    is_checked: bool,
+    pub(super) is_checked: bool,
 }
 
 /// The role of a name that the model calls.
@@ -76,18 +73,9 @@ pub(super) enum Stage {
 /// A call that was answered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CallRecord {
-    identity: u64,
+    name: Arc<str>,
+    arguments: Arc<str>,
     role: Option<Role>,
-}
-
-/// A decision for all later calls.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StandingDecision {
-    /// The agent, where the decision is on one agent's tool.
-    agent: Option<Arc<str>>,
-    tool: Arc<str>,
-    role: Option<Role>,
-    decision: Decision,
 }
 
 impl Call {
@@ -144,7 +132,8 @@ impl Call {
 
     pub(super) fn to_record(&self) -> CallRecord {
         CallRecord {
-            identity: identity(&self.call),
+            name: self.call.name.clone(),
+            arguments: self.call.arguments.clone(),
             role: self.role,
         }
     }
@@ -156,15 +145,10 @@ impl Call {
 
 impl CallRecord {
     fn is_of(&self, call: &RealtimeToolCall, role: Option<Role>) -> bool {
-        self.identity == identity(call) && (role.is_none() || role == self.role)
+        self.name == call.name
+            && self.arguments == call.arguments
+            && (role.is_none() || role == self.role)
     }
-}
-
-/// A hash of the name and the arguments of a call.
-fn identity(call: &RealtimeToolCall) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&call.name, &call.arguments).hash(&mut hasher);
-    hasher.finish()
 }
 
 impl RealtimeMachine {
@@ -251,7 +235,7 @@ impl RealtimeMachine {
         }
     }
 
-    fn call_mut(&mut self, call_id: &str) -> Option<&mut Call> {
+    pub(super) fn call_mut(&mut self, call_id: &str) -> Option<&mut Call> {
         self.calls.get_mut(call_id)
     }
 
@@ -262,7 +246,13 @@ impl RealtimeMachine {
     }
 
     /// Begins a task for a call.
-    fn begin_for(&mut self, out: &mut Commands, call_id: &Arc<str>, stage: Stage, work: Task) {
+    pub(super) fn begin_for(
+        &mut self,
+        out: &mut Commands,
+        call_id: &Arc<str>,
+        stage: Stage,
+        work: Task,
+    ) {
         self.set_stage(call_id, stage);
         self.begin(out, Pending::Call(call_id.clone()), work);
     }
@@ -287,19 +277,6 @@ impl RealtimeMachine {
                 || self.settings.guardrails_before_approval,
         };
         self.begin_for(out, call_id, Stage::Preparing, work);
-    }
-
-    fn standing_decision(&self, call: &Call) -> Option<&Decision> {
-        let mut standing = self.standing.iter();
-        let found = standing.rfind(|known| {
-            known.tool == call.call.name
-                && known.role == call.role
-                && known
-                    .agent
-                    .as_ref()
-                    .is_none_or(|agent| *agent == call.agent)
-        });
-        found.map(|known| &known.decision)
     }
 
     fn answer_unknown(&mut self, out: &mut Commands, call_id: &Arc<str>) {
@@ -374,7 +351,7 @@ impl RealtimeMachine {
         self.run_next(out);
     }
 
-    fn hand_off(&mut self, out: &mut Commands, call_id: &Arc<str>) {
+    pub(super) fn hand_off(&mut self, out: &mut Commands, call_id: &Arc<str>) {
         let Some(call) = self.calls.get(call_id) else {
             return;
         };
@@ -505,66 +482,5 @@ impl RealtimeMachine {
         if let Some(next) = self.queue.pop_front() {
             self.prepare(out, &next);
         }
-    }
-
-    /// Takes a person's decision on a call that waits.
-    pub(super) fn decide(
-        &mut self,
-        out: &mut Commands,
-        request: Ticket,
-        call_id: &Arc<str>,
-        decision: Decision,
-    ) {
-        let is_strict = self.policy().strict_calls;
-        let is_ordered = !self.settings.async_tool_calls && self.policy().wait_for_tools;
-        let Some(call) = self.call_mut(call_id).filter(|call| call.is_waiting()) else {
-            let result = if is_strict {
-                Err(RealtimeError::new(
-                    ErrorKind::Configuration,
-                    format!("no call with the identifier \"{call_id}\" waits for a decision"),
-                ))
-            } else {
-                Ok(())
-            };
-            return self.reply(out, request, result);
-        };
-        // The reference's caller waits for an approved call where tools run one at a time, and for the
-        // answer of a rejected one in any case.
-        let waits = !is_strict && (is_ordered || !decision.is_approved());
-        call.origin = if waits {
-            Origin::Request(request)
-        } else {
-            Origin::Background
-        };
-        call.is_approved = decision.is_approved();
-        let (role, tool, agent) = (call.role, call.call.name.clone(), call.agent.clone());
-        let (is_checked, call_ref) = (call.is_checked, call.to_ref());
-        if decision.is_always() {
-            self.standing.push(StandingDecision {
-                agent: is_strict.then(|| agent.clone()),
-                tool,
-                role,
-                decision: decision.clone(),
-            });
-        }
-        if !waits {
-            self.reply(out, request, Ok(()));
-        }
-        if !decision.is_approved() {
-            let work = Task::RejectionText(call_ref, decision);
-            return self.begin_for(out, call_id, Stage::Rejecting, work);
-        }
-        if role == Some(Role::Handoff) {
-            if agent != self.current.agent {
-                let reason =
-                    "The handoff is not possible any more: another agent has the conversation.";
-                return self.refuse_handoff(out, call_id, reason.into());
-            }
-            return self.hand_off(out, call_id);
-        }
-        if is_checked {
-            return self.on_call_task(out, call_id, TaskOutcome::Prepared(Ok(Prepared::Run)));
-        }
-        self.begin_for(out, call_id, Stage::Preparing, Task::Check(call_ref));
     }
 }

@@ -50,7 +50,9 @@ impl RealtimeMachine {
             }
             RealtimeModelEvent::TranscriptDelta(delta) => {
                 self.on_delta(out, &delta, true);
-                if let Some(item) = self.spoken.get(&delta.item_id) {
+                if let Some(item) = self.spoken.get(&delta.item_id)
+                    && !self.cut.contains(&delta.item_id)
+                {
                     self.history.set_spoken(&delta.item_id, &item.text);
                 }
                 self.report_delta(out, delta);
@@ -59,8 +61,12 @@ impl RealtimeMachine {
                 self.on_delta(out, &delta, false);
                 self.report_delta(out, delta);
             }
+            // The rest of its words was not heard.
+            RealtimeModelEvent::ItemUpdated(item)
+                if self.cut.contains(item.item_id()) && self.history.is_shorter(&item) => {}
             RealtimeModelEvent::ItemUpdated(item) => {
-                let spoken = self.spoken.get(item.item_id());
+                let is_cut = self.cut.contains(item.item_id());
+                let spoken = self.spoken.get(item.item_id()).filter(|_| !is_cut);
                 let spoken = spoken.map(|item| item.text.clone());
                 let added = self.history.update(item, spoken.as_deref());
                 self.report_history(out, added);
@@ -169,21 +175,21 @@ impl RealtimeMachine {
             .history
             .truncate(item_id, content_index as usize, share)
         {
-            self.spoken.remove(item_id);
+            self.cut.insert(item_id.clone());
             self.report_history(out, None);
         }
     }
 
     fn on_connection(&mut self, out: &mut Commands, status: RealtimeConnectionStatus) {
         match status {
-            RealtimeConnectionStatus::Reconnecting { attempt, .. } => {
-                self.emit(out, RealtimeEvent::Reconnecting { attempt });
+            RealtimeConnectionStatus::Reconnecting { attempt, close } => {
+                self.emit(out, RealtimeEvent::Reconnecting { attempt, close });
             }
             RealtimeConnectionStatus::Disconnected { close } => {
                 self.emit(out, RealtimeEvent::Disconnected { close });
             }
-            RealtimeConnectionStatus::Reconnected { .. } => {
-                self.emit(out, RealtimeEvent::Reconnected);
+            RealtimeConnectionStatus::Reconnected { dropped_audio_ms } => {
+                self.emit(out, RealtimeEvent::Reconnected { dropped_audio_ms });
             }
             RealtimeConnectionStatus::Connecting | RealtimeConnectionStatus::Connected => {}
         }

@@ -21,6 +21,10 @@ use crate::model::{
 /// The bytes that wait for the network, before commands wait.
 const MAX_WAITING_BYTES: usize = 256 << 10;
 
+/// Pieces of audio up to this length are on their way once they are queued. Longer ones wait until they are taken, so
+/// that the queue is bounded in bytes as well.
+const MAX_QUEUED_AUDIO: usize = 16 << 10;
+
 /// Everything that a connection needs.
 pub(super) struct Setup {
     pub(super) endpoint: Endpoint,
@@ -70,7 +74,7 @@ pub(super) async fn connect(mut setup: Setup) -> Result<RealtimeConnection, Real
 type Reply<T> = oneshot::Sender<Result<T, RealtimeModelError>>;
 
 enum Request {
-    Command(RealtimeModelCommand, Reply<Vec<RealtimeModelEvent>>),
+    Command(RealtimeModelCommand, Option<Reply<Vec<RealtimeModelEvent>>>),
     Close(Reply<()>),
 }
 
@@ -111,8 +115,13 @@ impl RealtimeTransport for Transport {
         &self,
         command: RealtimeModelCommand,
     ) -> Result<Vec<RealtimeModelEvent>, RealtimeModelError> {
+        if is_short_audio(&command) {
+            // It can neither fail nor cause events, so that nothing has to be waited for.
+            let sent = self.commands.send(Request::Command(command, None)).await;
+            return sent.map(|()| Vec::new()).map_err(|_| self.ended());
+        }
         let (reply, outcome) = oneshot::channel();
-        let request = Request::Command(command, reply);
+        let request = Request::Command(command, Some(reply));
         if self.commands.send(request).await.is_err() {
             return Err(self.ended());
         }
@@ -127,6 +136,10 @@ impl RealtimeTransport for Transport {
         }
         Ok(())
     }
+}
+
+fn is_short_audio(command: &RealtimeModelCommand) -> bool {
+    matches!(command, RealtimeModelCommand::Audio { audio, .. } if audio.len() <= MAX_QUEUED_AUDIO)
 }
 
 /// The state of the task.
@@ -215,7 +228,7 @@ impl Driver {
     fn command(
         &mut self,
         command: RealtimeModelCommand,
-        reply: Reply<Vec<RealtimeModelEvent>>,
+        reply: Option<Reply<Vec<RealtimeModelEvent>>>,
         line: &mut Line,
     ) {
         let outcome = self.setup.protocol.command(command, (self.setup.clock)());
@@ -226,7 +239,7 @@ impl Driver {
             output.events
         });
         // A caller that has gone needs no answer.
-        let _ = reply.send(outcome);
+        let _ = reply.map(|reply| reply.send(outcome));
     }
 
     fn apply(&self, output: ProtocolOutput, line: &mut Line) {
@@ -314,7 +327,8 @@ impl Driver {
                 return None;
             }
             tokio::select! {
-                socket = &mut connecting => break socket,
+                biased;
+                // First, so that the audio that came before the connection counts as lost.
                 request = self.commands.recv(), if self.has_senders => match request {
                     Some(Request::Command(command, reply)) => self.command_offline(command, reply),
                     Some(Request::Close(reply)) => {
@@ -324,6 +338,7 @@ impl Driver {
                     }
                     None => self.has_senders = false,
                 },
+                socket = &mut connecting => break socket,
                 () = self.events.no_reader(), if !self.has_senders => return None,
             }
         };
@@ -333,10 +348,11 @@ impl Driver {
     fn command_offline(
         &mut self,
         command: RealtimeModelCommand,
-        reply: Reply<Vec<RealtimeModelEvent>>,
+        reply: Option<Reply<Vec<RealtimeModelEvent>>>,
     ) {
         let outcome = self.setup.protocol.command(command, (self.setup.clock)());
-        let _ = reply.send(outcome.map(|output| output.events));
+        let events = outcome.map(|output| output.events);
+        let _ = reply.map(|reply| reply.send(events));
     }
 
     fn reopen(&mut self, socket: super::socket::Socket) -> Result<Line, RealtimeModelError> {

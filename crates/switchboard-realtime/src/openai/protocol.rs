@@ -25,7 +25,7 @@ use self::audio::ReceivedAudio;
 use self::conversation::Conversation;
 use self::responses::{Request, ResponseQueue};
 pub(crate) use self::session_config::DEFAULT_MODEL;
-use self::session_updates::SessionUpdates;
+use self::session_updates::{LostUpdates, SessionUpdates};
 use crate::items::{RealtimeItem, RealtimeItemStatus, RealtimeToolCallItem};
 use crate::model::{
     PlaybackTracker, RealtimeInputPart, RealtimeModelCommand, RealtimeModelConfig,
@@ -75,8 +75,7 @@ pub struct RealtimeProtocol {
     /// Set if the server cancels the response itself when the user speaks.
     server_interrupts: bool,
     updates: SessionUpdates,
-    /// Commands whose session update was on its way when the connection was lost.
-    lost_updates: Vec<Arc<str>>,
+    lost_updates: LostUpdates,
     conversation: Conversation,
     /// Items that the server will report because they were replayed.
     replayed: VecDeque<Arc<str>>,
@@ -150,7 +149,7 @@ impl RealtimeProtocol {
             current_item: None,
             server_interrupts: false,
             updates: SessionUpdates::default(),
-            lost_updates: Vec::new(),
+            lost_updates: LostUpdates::default(),
             replayed: VecDeque::new(),
             calls: VecDeque::new(),
             dropped_audio: 0,
@@ -162,10 +161,7 @@ impl RealtimeProtocol {
         let mut out = ProtocolOutput::default();
         self.connected = true;
         self.has_heard = false;
-        let settings = self.settings.clone();
-        self.update_session(&settings, None, &mut out)?;
-        self.updates
-            .sent_again(std::mem::take(&mut self.lost_updates));
+        self.open_session(&mut out)?;
         if !self.joins_call {
             let (items, ids) = self.conversation.replay();
             for item in items {
@@ -182,7 +178,7 @@ impl RealtimeProtocol {
     pub fn disconnected(&mut self) -> ProtocolOutput {
         let mut out = ProtocolOutput::default();
         self.connected = false;
-        self.lost_updates.append(&mut self.updates.disconnected());
+        self.updates.disconnected(&mut self.lost_updates);
         // A response to a call that is still running follows when its output is there.
         let resume = !self.conversation.has_open_calls();
         if let Some(response) = self.responses.disconnected(resume) {
@@ -251,8 +247,7 @@ impl RealtimeProtocol {
                 settings,
                 update_id,
             } => {
-                self.update_session(&settings, update_id, &mut out)?;
-                self.settings = *settings;
+                self.update_session(*settings, update_id, &mut out)?;
             }
             RealtimeModelCommand::Raw(command) => match raw_event::checked(command) {
                 Ok(fields) => self.send_raw(fields, &mut out)?,
@@ -344,20 +339,38 @@ impl RealtimeProtocol {
 
     fn update_session(
         &mut self,
-        settings: &RealtimeModelSettings,
+        settings: RealtimeModelSettings,
         update_id: Option<Arc<str>>,
         out: &mut ProtocolOutput,
     ) -> Result<(), RealtimeModelError> {
-        let model = settings.model_name.as_ref().unwrap_or(&self.model);
-        let session = session_config::session_config(settings, model, self.joins_call)?;
+        let session = self.session_config(&settings)?;
+        let instructions = settings.instructions.clone();
+        let before = Box::new(std::mem::replace(&mut self.settings, settings));
         if !self.connected {
-            self.lost_updates.extend(update_id);
+            self.lost_updates.add(update_id, before);
             return Ok(());
         }
-        let event_id = self.updates.sent(update_id, settings.instructions.clone());
-        let session = Value::Object(session);
-        out.json(&json!({"type": "session.update", "event_id": event_id, "session": session}));
+        let event_id = self.updates.sent(update_id, instructions, Some(before));
+        out.json(&session_update(&event_id, session));
         Ok(())
+    }
+
+    /// Sends all settings, with those of the updates that were lost.
+    fn open_session(&mut self, out: &mut ProtocolOutput) -> Result<(), RealtimeModelError> {
+        let session = self.session_config(&self.settings)?;
+        let lost = std::mem::take(&mut self.lost_updates);
+        let instructions = self.settings.instructions.clone();
+        let event_id = self.updates.opened(lost, instructions);
+        out.json(&session_update(&event_id, session));
+        Ok(())
+    }
+
+    fn session_config(
+        &self,
+        settings: &RealtimeModelSettings,
+    ) -> Result<Map<String, Value>, RealtimeModelError> {
+        let model = settings.model_name.as_ref().unwrap_or(&self.model);
+        session_config::session_config(settings, model, self.joins_call)
     }
 
     fn send_raw(
@@ -383,7 +396,7 @@ impl RealtimeProtocol {
                     .get("event_id")
                     .and_then(Value::as_str)
                     .map(Into::into);
-                self.updates.sent(own_id, instructions);
+                self.updates.sent(own_id, instructions, None);
                 out.frame(&fields);
             }
             _ => out.frame(&fields),
@@ -399,4 +412,10 @@ impl RealtimeProtocol {
             out.frame(&fields);
         }
     }
+}
+
+/// The frame that sets the session.
+fn session_update(event_id: &str, session: Map<String, Value>) -> Value {
+    let session = Value::Object(session);
+    json!({"type": "session.update", "event_id": event_id, "session": session})
 }

@@ -26,7 +26,7 @@ pub(super) struct Agents<C> {
     is_untraced: bool,
     pub(super) output_guardrails: Vec<OutputGuardrail<C>>,
     has_spoken: AtomicBool,
-    /// The voice of the agents so far. It stays once something was said.
+    /// The voice of the session, once it is open.
     voice: Mutex<Option<RealtimeVoice>>,
 }
 
@@ -146,15 +146,19 @@ impl<C: Send + Sync + 'static> Agents<C> {
         Ok(ResolvedAgent::new(known.key, settings, offered.offer))
     }
 
-    /// The voice with an agent: its own, or the one so far.
+    /// Notes the voice of the session.
+    pub(super) fn note_voice(&self, voice: Option<RealtimeVoice>) {
+        *self.voice.lock().unwrap_or_else(PoisonError::into_inner) = voice;
+    }
+
+    /// The voice with an agent: its own as long as nothing was said, or that of the session.
     fn voice_of(&self, agent: &RealtimeAgent<C>) -> Option<RealtimeVoice> {
-        let mut voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = agent.own_voice()
-            && !self.has_spoken.load(Ordering::Relaxed)
-        {
-            *voice = Some(own.clone());
-        }
-        voice.clone()
+        let own = agent.own_voice().cloned();
+        let own = own.filter(|_| !self.has_spoken.load(Ordering::Relaxed));
+        own.or_else(|| {
+            let voice = self.voice.lock().unwrap_or_else(PoisonError::into_inner);
+            voice.clone()
+        })
     }
 
     /// Evaluates the conditions of an agent's tools and handoffs.

@@ -16,7 +16,7 @@ use super::keeper::Keeper;
 use super::tasks::carry_out;
 use crate::error::RealtimeError;
 use crate::event::RealtimeEvent;
-use crate::machine::{MachineCommand, MachineInput, RealtimeMachine, TaskOutcome, Ticket};
+use crate::machine::{MachineCommand, MachineInput, RealtimeMachine, Task, TaskOutcome, Ticket};
 use crate::model::{
     RealtimeModelCommand, RealtimeModelError, RealtimeModelErrorKind, RealtimeModelEvent,
     RealtimeSender,
@@ -182,6 +182,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         match command {
             MachineCommand::Send { send, command } => self.work.sends.push_back((send, *command)),
             MachineCommand::Begin { task, work } => {
+                if matches!(*work, Task::HandOff { .. } | Task::ResolveAgent(_)) {
+                    let voice = self.lock(|machine| machine.voice().cloned());
+                    self.agents.note_voice(voice);
+                }
                 let agents = self.agents.clone();
                 self.work
                     .tasks

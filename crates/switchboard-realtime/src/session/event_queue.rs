@@ -84,7 +84,7 @@ impl EventQueue {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<RealtimeEvent, RealtimeError>>> {
         let mut inner = self.lock();
-        if inner.dropped_events > 0 && (inner.events.is_empty() || inner.dropped_before_next()) {
+        if inner.dropped_events > 0 {
             let event = RealtimeEvent::Dropped {
                 events: std::mem::take(&mut inner.dropped_events),
                 audio_bytes: std::mem::take(&mut inner.dropped_audio),
@@ -112,10 +112,6 @@ impl Inner {
     /// Returns `true` if everything that is queued was queued since the reader began to wait.
     fn is_fresh(&self) -> bool {
         self.events.len() <= 1
-    }
-
-    fn dropped_before_next(&self) -> bool {
-        self.dropped_events > 0
     }
 
     fn drop_event(&mut self, event: &RealtimeEvent) {

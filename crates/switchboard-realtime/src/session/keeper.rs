@@ -12,7 +12,7 @@ use crate::conversation::to_items;
 use crate::event::{RealtimeEvent, SessionProblem};
 use crate::items::RealtimeItem;
 
-/// What is to be stored.
+/// Items to store, and the agent that has the conversation after them.
 struct Part {
     items: Vec<Item>,
     agent: Arc<str>,

@@ -1,5 +1,8 @@
 //! Drives a voice session: takes input, writes it down, runs the agents, speaks.
 
+mod speaking;
+mod user_turn;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,24 +12,19 @@ use switchboard_core::callback::{BoxError, BoxFuture};
 use switchboard_core::run::RunStatus;
 use switchboard_core::session::SessionHandle;
 use switchboard_core::{EventKind, Run, RunResult, Runner, StreamEvent};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::sleep_until;
 
-use super::activity::{Activity, RATE, SpeechDetector};
-use super::answer::{Answer, Speaking};
-use super::audio::{Audio, duration_of, samples_in};
+use super::activity::SpeechDetector;
+use super::answer::Answer;
+use super::audio::Audio;
 use super::event::{VoiceError, VoiceEvent, VoiceEventKind, VoiceStage};
 use super::heard::{HeardOutcome, store_heard};
 use super::resample::Resampler;
-use super::sentences::spoken_words;
 use super::session::{Command, Input, Inputs};
-use super::speech::{SpeechRequest, SpeechToText as _};
-use super::{BargeIn, Settings, TurnEnd};
+use super::{BargeIn, Settings};
 
 /// The turns of the user that may wait to be written down; then no more input is taken.
 const MAX_UTTERANCES: usize = 8;
-
-/// The longest audio of one sentence.
-const MAX_SENTENCE: Duration = Duration::from_secs(180);
 
 /// The state of a session.
 pub(super) struct Driver<C> {
@@ -256,127 +254,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
         }
     }
 
-    // The user.
-
-    /// Takes audio of the user.
-    fn hear(&mut self, audio: &Audio) {
-        if self.settings.barge_in == BargeIn::Ignore && self.is_busy() {
-            self.detector.reset();
-            return;
-        }
-        let samples = match self.resample(audio) {
-            Ok(samples) => samples,
-            Err(error) => return self.fail(VoiceStage::Input, error),
-        };
-        match self.settings.turn_end {
-            TurnEnd::Silence => {
-                for activity in self.detector.push(&samples) {
-                    self.take_activity(activity);
-                }
-            }
-            TurnEnd::Manual => {
-                if self.held.is_empty() && !samples.is_empty() {
-                    self.interrupt();
-                }
-                let room = samples_in(self.settings.activity.max_speech, RATE) - self.held.len();
-                self.held.extend(samples.iter().take(room));
-                if samples.len() >= room {
-                    self.end_turn();
-                }
-            }
-        }
-    }
-
-    fn resample(&mut self, audio: &Audio) -> Result<Vec<i16>, BoxError> {
-        if self
-            .resampler
-            .as_ref()
-            .is_none_or(|(rate, _)| *rate != audio.rate())
-        {
-            self.resampler = Some((audio.rate(), Resampler::new(audio.rate(), RATE)?));
-        }
-        let resampler = self.resampler.as_mut();
-        Ok(resampler.map_or_else(Vec::new, |(_, resampler)| resampler.push(audio.samples())))
-    }
-
-    fn take_activity(&mut self, activity: Activity) {
-        match activity {
-            Activity::Started { at } => {
-                self.emit(VoiceEventKind::SpeechStarted { at });
-                self.interrupt();
-            }
-            Activity::Stopped { at, samples } => {
-                self.emit(VoiceEventKind::SpeechStopped { at });
-                self.utterances.push_back(samples);
-            }
-        }
-    }
-
-    /// Ends the turn of the user that is open.
-    fn end_turn(&mut self) {
-        if let Some((_, resampler)) = &mut self.resampler {
-            let rest = resampler.finish();
-            self.resampler = None;
-            match self.settings.turn_end {
-                TurnEnd::Silence => {
-                    for activity in self.detector.push(&rest) {
-                        self.take_activity(activity);
-                    }
-                }
-                TurnEnd::Manual => self.held.extend(rest),
-            }
-        }
-        if let Some(activity) = self.detector.finish() {
-            self.take_activity(activity);
-        }
-        if !self.held.is_empty() {
-            self.utterances.push_back(std::mem::take(&mut self.held));
-        }
-    }
-
-    fn begin_transcription(&mut self) {
-        if self.transcribing.is_some() {
-            return;
-        }
-        let Some(samples) = self.utterances.pop_front() else {
-            return;
-        };
-        let speech = duration_of(samples.len(), RATE);
-        let settings = self.settings.clone();
-        let text = async move {
-            let hears = &settings.speech_to_text;
-            let audio = Audio::new(RATE, samples).resampled(hears.rate())?;
-            let limit = settings.transcription_timeout;
-            match timeout(limit, hears.transcribe(audio)).await {
-                Ok(text) => text,
-                Err(_) => Err(took_too_long(hears.name(), limit)),
-            }
-        };
-        self.transcribing = Some(Transcribing {
-            text: Box::pin(text),
-            speech,
-        });
-    }
-
-    fn take_transcript(&mut self, text: Result<String, BoxError>) {
-        let speech = self
-            .transcribing
-            .take()
-            .map_or(Duration::ZERO, |it| it.speech);
-        match text {
-            Ok(text) => {
-                let text = text.trim().to_owned();
-                if !text.is_empty() {
-                    self.unanswered.push(text.clone());
-                }
-                self.emit(VoiceEventKind::Transcript { text, speech });
-            }
-            Err(error) => self.fail(VoiceStage::Transcription, error),
-        }
-    }
-
-    // The answer.
-
     fn begin_answer(&mut self) {
         // What is still being said or written down belongs to the same turn.
         let is_turn_over = self.answer.is_none()
@@ -496,148 +373,6 @@ impl<C: Send + Sync + 'static> Driver<C> {
             HeardOutcome::RunFailed(error) => self.fail(VoiceStage::Run, error),
             HeardOutcome::SessionFailed(error) => self.fail(VoiceStage::Session, error),
         }
-    }
-
-    // Speech.
-
-    fn begin_sentence(&mut self) {
-        let Some(answer) = &mut self.answer else {
-            return;
-        };
-        while let Some(index) = answer.next_segment(self.settings.max_lead) {
-            let segment = &mut answer.segments[index];
-            let words =
-                spoken_words(&segment.text).and_then(|words| match &self.settings.pronounce {
-                    Some(pronounce) => pronounce(&words),
-                    None => Some(words),
-                });
-            let Some(text) = words else {
-                segment.is_complete = true;
-                continue;
-            };
-            let agent = segment.agent.clone();
-            let request = SpeechRequest {
-                text: text.clone(),
-                voice: self.settings.voices.get(&*agent).cloned(),
-                agent: agent.clone(),
-            };
-            answer.speaking = Some(Speaking {
-                index,
-                audio: self.settings.text_to_speech.speech(request),
-                deadline: Instant::now() + self.settings.speech_timeout,
-                resampler: None,
-                is_ended: false,
-            });
-            let kind = VoiceEventKind::Sentence { text };
-            self.ready.push_back(VoiceEvent { kind, agent });
-            return;
-        }
-    }
-
-    fn take_speech(&mut self, audio: Option<Result<Audio, BoxError>>) {
-        let rate = self.settings.output_rate;
-        let Some(answer) = &mut self.answer else {
-            return;
-        };
-        let Some(speaking) = &mut answer.speaking else {
-            return;
-        };
-        let samples = match audio {
-            Some(Ok(audio)) => {
-                speaking.deadline = Instant::now() + self.settings.speech_timeout;
-                speaking.resample(&audio, rate)
-            }
-            Some(Err(error)) => Err(error),
-            None => Ok(speaking.finish_resampling()),
-        };
-        let is_end = speaking.is_ended;
-        let index = speaking.index;
-        match samples {
-            Ok(samples) => {
-                if !samples.is_empty() {
-                    let audio = Audio::new(rate, samples);
-                    let length = audio.duration();
-                    answer.playback.add(length, Instant::now());
-                    let segment = &mut answer.segments[index];
-                    segment.length += length;
-                    let is_too_long = segment.length > MAX_SENTENCE;
-                    let agent = segment.agent.clone();
-                    let kind = VoiceEventKind::Audio { audio };
-                    self.ready.push_back(VoiceEvent { kind, agent });
-                    if is_too_long {
-                        let message = format!(
-                            "a sentence has more than {} seconds of audio",
-                            MAX_SENTENCE.as_secs()
-                        );
-                        return self.end_speech(message.into());
-                    }
-                }
-                if is_end {
-                    answer.end_sentence();
-                }
-            }
-            Err(error) => self.end_speech(error),
-        }
-    }
-
-    /// Speaks no more of the answer, after a failure.
-    fn end_speech(&mut self, error: BoxError) {
-        if let Some(answer) = &mut self.answer {
-            answer.mute();
-        }
-        self.fail(VoiceStage::Speech, error);
-    }
-
-    /// Ends speech that has not come in time.
-    fn check_deadline(&mut self) {
-        let speaking = self
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.speaking.as_ref());
-        if speaking.is_some_and(|speaking| speaking.deadline <= Instant::now()) {
-            let name = super::speech::TextToSpeech::name(&self.settings.text_to_speech);
-            let error = took_too_long(name, self.settings.speech_timeout);
-            self.end_speech(error);
-        }
-    }
-
-    /// Ends an answer that was spoken and played.
-    fn end_answer(&mut self) {
-        let Some(answer) = &self.answer else {
-            return;
-        };
-        let is_played = answer.playback.lead(Instant::now()).is_zero();
-        if answer.interrupted_at.is_none() && answer.is_spoken() && is_played {
-            self.answer = None;
-            self.emit(VoiceEventKind::AnswerEnded);
-        }
-    }
-}
-
-impl Speaking {
-    fn resample(&mut self, audio: &Audio, rate: u32) -> Result<Vec<i16>, BoxError> {
-        let mut samples = Vec::new();
-        if self
-            .resampler
-            .as_ref()
-            .is_none_or(|(from, _)| *from != audio.rate())
-        {
-            if let Some((_, mut before)) = self.resampler.take() {
-                samples = before.finish();
-            }
-            self.resampler = Some((audio.rate(), Resampler::new(audio.rate(), rate)?));
-        }
-        if let Some((_, resampler)) = &mut self.resampler {
-            samples.extend(resampler.push(audio.samples()));
-        }
-        Ok(samples)
-    }
-
-    /// The last samples of the sentence.
-    fn finish_resampling(&mut self) -> Vec<i16> {
-        self.is_ended = true;
-        let resampler = self.resampler.take();
-        resampler.map_or_else(Vec::new, |(_, mut resampler)| resampler.finish())
     }
 }
 

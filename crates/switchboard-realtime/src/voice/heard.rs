@@ -7,7 +7,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::items::ItemKind;
 use switchboard_core::run::RunStatus;
 use switchboard_core::session::SessionHandle;
-use switchboard_core::{Error, Item, RunResult, Runner};
+use switchboard_core::{Error, Item, RunResult, Runner, Step};
 
 use super::playback::{Segment, heard_text};
 
@@ -61,7 +61,10 @@ pub(super) async fn store_heard<C: Send + Sync + 'static>(
         // The calls that wait are stored.
         RunStatus::Interrupted => HeardOutcome::Stored,
         _ => {
-            let heard = heard_text(&segments, played, |segment| segment.turn > turns);
+            // An answer that was complete, and not the run's output yet, is of the run's last turn.
+            let is_concluding = matches!(result.run().step(), Step::Conclude(_));
+            let first = if is_concluding { turns } else { turns + 1 };
+            let heard = heard_text(&segments, played, |segment| segment.turn >= first);
             match runner.store_stopped(result.run(), &heard).await {
                 Ok(true) => HeardOutcome::Stored,
                 Ok(false) if turns > 0 => HeardOutcome::Stored,

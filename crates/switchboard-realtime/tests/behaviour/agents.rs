@@ -2,10 +2,13 @@
 
 use switchboard_core::model::ModelSettings;
 use switchboard_core::{Agent, Team, handoff, tool};
+use switchboard_realtime::model::{
+    RealtimeModelCommand, RealtimeModelEvent, RealtimeServerError, ReportedError,
+};
 use switchboard_realtime::testing::ScriptedRealtimeModel;
 use switchboard_realtime::{RealtimeAgent, RealtimeRunner, RealtimeTeam};
 
-use crate::support::{connect, read_answer_of};
+use crate::support::{connect, eventually, read_answer_of};
 
 #[tokio::test]
 async fn a_text_agent_becomes_a_realtime_agent_with_all_agents_that_it_leads_to() {
@@ -83,11 +86,44 @@ async fn an_agents_voice_is_set_until_something_was_said() {
     let voices: Vec<_> = sent
         .iter()
         .filter_map(|command| match command {
-            switchboard_realtime::model::RealtimeModelCommand::UpdateSession {
-                settings, ..
-            } => Some(settings.voice.clone()),
+            RealtimeModelCommand::UpdateSession { settings, .. } => Some(settings.voice.clone()),
             _ => None,
         })
         .collect();
     assert_eq!(voices, [Some("verse".into())]);
+}
+
+#[tokio::test]
+async fn the_voice_of_an_agent_that_did_not_get_the_conversation_is_forgotten() {
+    let billing: RealtimeAgent = RealtimeAgent::new("Billing").voice("coral");
+    let sales: RealtimeAgent = RealtimeAgent::new("Sales");
+    let desk = RealtimeAgent::new("Desk")
+        .voice("verse")
+        .handoff(&billing)
+        .handoff(&sales);
+    let model = ScriptedRealtimeModel::new()
+        .turn(|turn| turn.call("transfer_to_billing", "{}"))
+        .turn(|turn| turn.call("transfer_to_sales", "{}"));
+    model.ignore_updates();
+    let session = connect(&desk, &model).await;
+    session.send_message("Hello").await.unwrap();
+    let updates = || -> Vec<_> {
+        let sent = model.sent().into_iter();
+        let updates = sent.filter_map(|command| match command {
+            RealtimeModelCommand::UpdateSession {
+                settings,
+                update_id,
+            } => Some((settings.voice, update_id)),
+            _ => None,
+        });
+        updates.collect()
+    };
+    eventually(|| updates().len() == 1).await;
+    model.emit(RealtimeModelEvent::SessionUpdateRefused {
+        update_id: updates()[0].1.clone(),
+        error: RealtimeServerError::Reported(ReportedError::default()),
+    });
+    eventually(|| updates().len() == 2).await;
+    let voices: Vec<_> = updates().into_iter().map(|(voice, _)| voice).collect();
+    assert_eq!(voices, [Some("coral".into()), Some("verse".into())]);
 }

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard_core::handoff::HandoffDecision;
 use switchboard_core::tool;
-use switchboard_realtime::model::{Modality, RealtimeModelCommand, RealtimeModelSettings};
+use switchboard_realtime::model::{
+    Modality, RealtimeModelCommand, RealtimeModelEvent, RealtimeModelSettings,
+};
 use switchboard_realtime::testing::ScriptedRealtimeModel;
 use switchboard_realtime::{
     FirstWords, OldAudio, RealtimeAgent, RealtimeEvent, RealtimePolicy, RealtimeRunner,
@@ -222,6 +224,59 @@ async fn a_callback_gets_its_payload_and_may_refuse_or_redirect() {
     assert_eq!(outputs(&model)[0].1, "Billing is closed.");
     assert_eq!(&*session.agent(), "Night desk");
     assert_eq!(reasons.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn of_two_handoffs_that_are_approved_at_once_the_first_is_taken() {
+    let sales: RealtimeAgent = RealtimeAgent::new("Sales");
+    let desk: RealtimeAgent = RealtimeAgent::new("Desk")
+        .handoff(realtime_handoff(billing()).needs_approval())
+        .handoff(realtime_handoff(&sales).needs_approval());
+    let model = ScriptedRealtimeModel::new()
+        .turn(|turn| turn.call_as("call_1", "transfer_to_billing", "{}"))
+        .turn(|turn| turn.call_as("call_2", "transfer_to_sales", "{}"))
+        .turn(|turn| turn.say("Billing speaking."));
+    model.ignore_updates();
+    let mut session = connect(&desk, &model).await;
+    for words in ["My bill is wrong", "And I want a phone"] {
+        session.send_message(words).await.unwrap();
+        read_until_event(&mut session, "tool_approval_required").await;
+    }
+    for call in ["call_1", "call_2"] {
+        let approve = switchboard_core::approval::Decision::approve();
+        session.decide(call, approve).await.unwrap();
+        eventually(|| !updates(&model).is_empty()).await;
+    }
+    let update_id = model.sent().into_iter().find_map(|command| match command {
+        RealtimeModelCommand::UpdateSession { update_id, .. } => update_id,
+        _ => None,
+    });
+    model.emit(RealtimeModelEvent::SessionUpdated { update_id });
+    let events = read_until_event(&mut session, "handoff_failed").await;
+    assert_eq!(&*session.agent(), "Billing");
+    let handoffs = names(&events).into_iter().filter(|name| *name == "handoff");
+    assert_eq!(handoffs.count(), 1);
+    eventually(|| outputs(&model).len() == 2).await;
+    let refusal = "The handoff is not possible any more: another agent has the conversation.";
+    assert!(outputs(&model).contains(&("call_2".into(), refusal.into(), true)));
+    assert_eq!(updates(&model), ["You handle bills."]);
+}
+
+#[tokio::test]
+async fn an_update_that_nobody_named_is_not_that_of_the_handoff() {
+    let model = handing_off();
+    model.ignore_updates();
+    let mut session = connect(&desk(), &model).await;
+    session.send_message("My bill is wrong").await.unwrap();
+    eventually(|| updates(&model).len() == 1).await;
+    model.emit(RealtimeModelEvent::SessionUpdated { update_id: None });
+    model.emit(RealtimeModelEvent::SpeechStarted {
+        item_id: "u".into(),
+        audio_start_ms: 0,
+    });
+    read_until_event(&mut session, "speech_started").await;
+    assert_eq!(&*session.agent(), "Desk");
+    assert_eq!(outputs(&model), []);
 }
 
 #[tokio::test]

@@ -11,11 +11,14 @@ use switchboard_core::guardrail::{OutputGuardrail, OutputVerdict};
 use switchboard_core::hooks::{AgentHooks, HookResult, Transfer};
 use switchboard_core::tool::ToolBuilder;
 use switchboard_core::{Agent, FinalOutput, RunContext, Tool, ToolContext, tool};
-use switchboard_realtime::items::RealtimeItemStatus;
+use switchboard_realtime::items::{
+    RealtimeContent, RealtimeItemStatus, RealtimeMessageItem, RealtimeRole,
+};
 use switchboard_realtime::model::{
     AudioPart, RealtimeClose, RealtimeConnectionStatus, RealtimeModelAudio, RealtimeModelCommand,
     RealtimeModelDelta, RealtimeModelError, RealtimeModelErrorKind, RealtimeModelEvent,
-    RealtimeResponseStatus, RealtimeToolCall,
+    RealtimeModelSettings, RealtimeResponseStatus, RealtimeServerError, RealtimeToolCall,
+    ReportedError,
 };
 use switchboard_realtime::testing::ScriptedRealtimeModel;
 use switchboard_realtime::{
@@ -320,7 +323,60 @@ async fn conditions_are_evaluated_again_when_the_context_changes() {
     assert_eq!(&*session.agent(), "Desk");
 }
 
-fn offered(settings: &switchboard_realtime::model::RealtimeModelSettings) -> Vec<String> {
+#[tokio::test]
+async fn conditions_that_change_during_a_handoff_hold_for_the_agent_that_has_the_conversation() {
+    let supervisor = RealtimeAgent::<App>::new("Supervisor");
+    let handoff = realtime_handoff(&supervisor)
+        .enabled_if(|ctx, _agent| ctx.is_open.load(Ordering::Relaxed))
+        .build();
+    let billing = RealtimeAgent::new("Billing").handoff(handoff.clone());
+    let desk = RealtimeAgent::new("Desk")
+        .handoff(&billing)
+        .handoff(handoff);
+    for is_taken in [true, false] {
+        let model =
+            ScriptedRealtimeModel::new().turn(|turn| turn.call("transfer_to_billing", "{}"));
+        model.ignore_updates();
+        let app = Arc::new(App {
+            is_open: AtomicBool::new(false),
+        });
+        let runner = RealtimeRunner::new(&desk).context(app.clone());
+        let mut session = open(runner, &model).await;
+        session.send_message("Hello").await.unwrap();
+        eventually(|| last_update(&model).is_some()).await;
+        // The update of the handoff is on its way, with the conditions as they were.
+        app.is_open.store(true, Ordering::Relaxed);
+        session.context_changed().await.unwrap();
+        let update_id = last_update(&model).and_then(|(update_id, _)| update_id);
+        let (agent, event) = if is_taken {
+            ("Billing", RealtimeModelEvent::SessionUpdated { update_id })
+        } else {
+            let error = RealtimeServerError::Reported(ReportedError::default());
+            (
+                "Desk",
+                RealtimeModelEvent::SessionUpdateRefused { update_id, error },
+            )
+        };
+        model.emit(event);
+        let told = if is_taken {
+            "handoff"
+        } else {
+            "handoff_failed"
+        };
+        read_until_event(&mut session, told).await;
+        let expected = match agent {
+            "Desk" => vec![
+                "transfer_to_billing".to_owned(),
+                "transfer_to_supervisor".to_owned(),
+            ],
+            _ => vec!["transfer_to_supervisor".to_owned()],
+        };
+        eventually(|| last_offer(&model).as_ref() == Some(&expected)).await;
+        assert_eq!(&*session.agent(), agent);
+    }
+}
+
+fn offered(settings: &RealtimeModelSettings) -> Vec<String> {
     let handoffs = settings
         .handoffs
         .iter()
@@ -329,8 +385,20 @@ fn offered(settings: &switchboard_realtime::model::RealtimeModelSettings) -> Vec
 }
 
 fn last_offer(model: &ScriptedRealtimeModel) -> Option<Vec<String>> {
-    model.sent().iter().rev().find_map(|command| match command {
-        RealtimeModelCommand::UpdateSession { settings, .. } => Some(offered(settings)),
+    last_update(model).map(|(_, settings)| offered(&settings))
+}
+
+/// The last update of the session, with its identifier.
+fn last_update(
+    model: &ScriptedRealtimeModel,
+) -> Option<(Option<Arc<str>>, Box<RealtimeModelSettings>)> {
+    let mut sent = model.sent();
+    sent.reverse();
+    sent.into_iter().find_map(|command| match command {
+        RealtimeModelCommand::UpdateSession {
+            settings,
+            update_id,
+        } => Some((update_id, settings)),
         _ => None,
     })
 }
@@ -489,8 +557,33 @@ async fn the_local_history_is_cut_to_what_was_heard() {
         _ => false,
     })
     .await;
-    let history = session.history();
-    let message = history.items()[0].as_message().unwrap();
-    assert_eq!(message.text(), "Once upon a");
-    assert_eq!(message.status, Some(RealtimeItemStatus::Incomplete));
+    let heard = |session: &switchboard_realtime::RealtimeSession| {
+        let history = session.history();
+        let message = history.items()[0].as_message().unwrap();
+        (message.text(), message.status)
+    };
+    let cut = (
+        "Once upon a".to_owned(),
+        Some(RealtimeItemStatus::Incomplete),
+    );
+    assert_eq!(heard(&session), cut);
+
+    // What the server still tells of the message was not heard.
+    model.emit(RealtimeModelEvent::TranscriptDelta(RealtimeModelDelta {
+        item_id: "i".into(),
+        delta: " a king".to_owned(),
+        response_id: "r".into(),
+    }));
+    let whole = RealtimeContent::Audio {
+        audio: None,
+        transcript: Some("Once upon a time there was a king".to_owned()),
+    };
+    let whole = RealtimeMessageItem::new("i", RealtimeRole::Assistant, [whole]);
+    model.emit(RealtimeModelEvent::ItemUpdated(whole.into()));
+    model.emit(RealtimeModelEvent::SpeechStarted {
+        item_id: "u".into(),
+        audio_start_ms: 0,
+    });
+    read_until_event(&mut session, "speech_started").await;
+    assert_eq!(heard(&session), cut);
 }

@@ -215,6 +215,37 @@ async fn a_session_begins_with_a_history() {
 }
 
 #[tokio::test]
+async fn agents_tools_and_handoffs_have_spans() {
+    use switchboard_core::trace::{MemoryTracer, SpanData, Tracing};
+
+    let tracer = MemoryTracer::new();
+    let clock = tool("clock").run(|_ctx, (): ()| "noon");
+    let billing: RealtimeAgent = RealtimeAgent::new("Billing");
+    let desk = solo().tool(clock).handoff(&billing);
+    let model = ScriptedRealtimeModel::new()
+        .turn(|turn| turn.call("clock", "{}"))
+        .turn(|turn| turn.call("transfer_to_billing", "{}"))
+        .turn(|turn| turn.say("Billing speaking."));
+    let runner =
+        RealtimeRunner::new(&desk).configure(|config| config.tracing = Tracing::to(tracer.clone()));
+    let mut session = open(runner, &model).await;
+    session.send_message("Hello").await.unwrap();
+    read_answer_of(&mut session, "Billing").await;
+    session.close().await.unwrap();
+    let spans = tracer.spans();
+    let has = |wanted: &dyn Fn(&SpanData) -> bool| spans.iter().any(|span| wanted(&span.data));
+    assert!(has(&|data| data.kind() == "agent"));
+    assert!(has(
+        &|data| matches!(data, SpanData::Function { name, output: Some(output), .. }
+        if **name == *"clock" && output == "noon")
+    ));
+    assert!(has(
+        &|data| matches!(data, SpanData::Handoff { from, to: Some(to), .. }
+        if **from == *"Solo" && **to == *"Billing")
+    ));
+}
+
+#[tokio::test]
 async fn an_output_that_could_not_be_sent_is_kept_and_the_tool_not_run_again() {
     use switchboard_realtime::model::RealtimeToolCall;
     let runs = Arc::new(std::sync::atomic::AtomicU32::new(0));

@@ -4,6 +4,7 @@
 
 mod commands;
 mod faults;
+mod fuzzed_frames;
 mod handshake;
 mod interruption;
 mod protocol;

@@ -66,6 +66,16 @@ fn the_truncated_part_of_a_message_is_not_replayed() {
         "type": "conversation.item.truncated", "event_id": "e", "item_id": "a1", "content_index": 0, "audio_end_ms": 50,
     });
     protocol.frame(&truncated.to_string(), Duration::ZERO);
+    // What the server still tells of the message was not heard.
+    protocol.frame(&delta.to_string(), Duration::ZERO);
+    let whole = json!({
+        "type": "response.output_item.done", "event_id": "e", "response_id": "r1", "output_index": 0,
+        "item": {
+            "type": "message", "id": "a1", "role": "assistant", "status": "incomplete",
+            "content": [{"type": "output_audio", "transcript": "abcdefghijabcdefghij"}],
+        },
+    });
+    protocol.frame(&whole.to_string(), Duration::ZERO);
     protocol.disconnected();
     let frames = protocol.open().unwrap().frames;
     let item: Value = serde_json::from_str(&frames[1]).unwrap();

@@ -232,9 +232,6 @@ async fn a_break_in_the_middle_of_a_handoff_keeps_the_new_settings_and_answers_t
     assert_eq!(frames[0]["session"]["instructions"], "You are Billing.");
     // The update counts as taken when the new session has taken it.
     line.peer.send(&json!({"type": "session.updated", "event_id": "e", "session": {"type": "realtime", "instructions": "You are Billing."}}));
-    line.peer.send(
-        &json!({"type": "session.updated", "event_id": "e", "session": {"type": "realtime"}}),
-    );
     line.event_where(|event| match event {
         RealtimeModelEvent::SessionUpdated {
             update_id: Some(id),

@@ -151,7 +151,7 @@ impl EncryptionError {
         Self::new(
             EncryptionErrorKind::NoSearch,
             "the conversations cannot be searched, because their entries are encrypted; read the \
-             ones in question with Conversation::record",
+             ones in question",
         )
     }
 

@@ -108,7 +108,7 @@ async fn a_search_says_that_entries_are_encrypted() {
     assert_eq!(
         error.to_string(),
         "the conversations cannot be searched, because their entries are encrypted; read the ones in \
-         question with Conversation::record"
+         question"
     );
 }
 

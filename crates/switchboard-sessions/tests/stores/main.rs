@@ -55,6 +55,7 @@ mod postgres_only;
 mod promises;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod proxy;
+mod realtime;
 #[cfg(feature = "redis")]
 mod redis_only;
 mod values;

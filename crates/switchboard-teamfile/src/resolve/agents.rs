@@ -61,7 +61,7 @@ impl Resolver<'_> {
         let instructions = match &spec.instructions {
             Some(TextSpec::Inline(text)) => Some(text.clone()),
             Some(TextSpec::File(file)) => {
-                let content = self.files.read_text(&file.file);
+                let content = self.files.read_text(file.reference());
                 self.file_content(&[at, steps!["instructions", "file"]].concat(), content)
                     .map(|text| text.trim().to_owned())
             }
@@ -108,7 +108,7 @@ impl Resolver<'_> {
                     entries.push(Knowledge::new(entry.title.as_str(), entry.text.as_str()));
                 }
                 KnowledgeSpec::File(file) => {
-                    let content = self.files.read_knowledge(&file.file);
+                    let content = self.files.read_knowledge(file.reference());
                     let path = steps!["agents", name, "knowledge", index, "file"];
                     entries.extend(self.file_content(path, content).unwrap_or_default());
                 }

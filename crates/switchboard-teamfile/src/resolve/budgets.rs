@@ -36,6 +36,12 @@ impl Resolver<'_> {
             let help = "give [run], an agent or a handoff a budget";
             self.warn_at("no-effect", steps!["run", "at_budget"], message, help);
         }
+        let is_estimated = |budget: &BudgetSpec| budget.tokens.is_some() || budget.cost.is_some();
+        if run.estimate_input && !budgets.iter().any(|(_, budget)| is_estimated(budget)) {
+            let message = "this has no effect: no budget limits tokens or cost";
+            let help = "give [run], an agent or a handoff such a budget";
+            self.warn_at("no-effect", steps!["run", "estimate_input"], message, help);
+        }
         self.check_prices(&budgets);
         self.warn_of_unreachable_budgets(&budgets);
     }

@@ -42,7 +42,7 @@ impl Resolver<'_> {
         let words = match &spec.deny {
             Some(DenyListSpec::Words(words)) => words.clone(),
             Some(DenyListSpec::File(file)) => {
-                let content = self.files.read_text(&file.file);
+                let content = self.files.read_text(file.reference());
                 let text =
                     self.file_content(steps!["guardrails", name, "deny", "file"], content)?;
                 text.lines().map(str::to_owned).collect()

@@ -153,6 +153,21 @@ impl Resolver<'_> {
             let path = steps!["run", "loops", "at_limit"];
             self.warn_at("no-effect", path, message, help);
         }
+        if let Some(window) = run.loops.ping_pong_window {
+            let path = steps!["run", "loops", "ping_pong_window"];
+            match limits.ping_pong {
+                None => {
+                    let message = "this has no effect: ping_pong is not set";
+                    self.warn_at("no-effect", path, message, "set ping_pong");
+                }
+                Some(limit) if window.get() < limit => {
+                    let message = format!("ping_pong is never reached: it is {limit}");
+                    let help = "raise the window, or lower ping_pong";
+                    self.warn_at("never-reached", path, message, help);
+                }
+                Some(_) => {}
+            }
+        }
         // Each handoff takes a turn, unless a condition makes it.
         let max_turns = self.max_turns();
         let handoffs = self

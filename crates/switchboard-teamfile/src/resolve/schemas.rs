@@ -58,7 +58,7 @@ impl Resolver<'_> {
         let (mut schema, position) = match spec? {
             SchemaSpec::Inline(schema) => (schema.clone(), SchemaPosition { path, file: None }),
             SchemaSpec::File(file) => {
-                let content = self.files.read_table(&file.file);
+                let content = self.files.read_table(file.reference());
                 let position = SchemaPosition {
                     path: &file_path,
                     file: Some(&file.file),

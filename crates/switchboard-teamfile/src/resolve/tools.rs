@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::Resolver;
 use crate::condition::ArgumentNames;
 use crate::document::{Step, steps};
+use crate::file_refs::FileRef;
 use crate::template::{KnownNames, Template};
 use crate::tools::{
     Action, AgentQuestion, Body, DEFAULT_TIMEOUT, HeaderTemplate, HttpTool, JsonTemplate, Limits,
@@ -300,7 +301,10 @@ impl Resolver<'_> {
             let (path, kind) = ([at, steps!["by"]].concat(), "argument of the tool");
             self.check_name("unknown-argument", &path, kind, &spec.by, known);
         }
-        let content = self.files.read_table(&spec.file);
+        let content = self.files.read_table(FileRef {
+            name: &spec.file,
+            is_outside_allowed: spec.outside,
+        });
         let records = self.file_content(&[at, steps!["file"]].concat(), content)?;
         Some(RecordsTool {
             records: Arc::new(records),

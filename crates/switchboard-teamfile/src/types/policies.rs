@@ -42,6 +42,9 @@ pub(crate) struct LoopsSpec {
     pub(crate) per_edge: Option<LimitSpec>,
     /// The number of handoffs in a row between the same two agents, back and forth.
     pub(crate) ping_pong: Option<LimitSpec>,
+    /// The number of last handoffs among which `ping_pong` counts, whatever came between. Without it, those in a
+    /// row.
+    pub(crate) ping_pong_window: Option<NonZeroU32>,
     /// The number of times that one agent may hand over to another while no tool runs and nobody says
     /// anything. Without it, 3.
     pub(crate) without_progress: Option<LimitSpec>,

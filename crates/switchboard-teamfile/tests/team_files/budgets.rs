@@ -26,6 +26,7 @@ fn the_budgets_of_a_file_are_those_of_its_runs() {
         [run]
         budget = { turns = 8, tokens = 50000, cost = 0.5, seconds = 1.5 }
         at_budget = { hand_to = "B" }
+        estimate_input = true
         [agents.A]
         budget = { turns = 3 }
         handoffs = [{ to = "B", budget = { cost = 0.1 } }]
@@ -47,6 +48,7 @@ fn the_budgets_of_a_file_are_those_of_its_runs() {
         .price("offline", Price::per_million(0.0, 0.0))
         .price("llama3.1", Price::per_million(1.25, 10.0).cached(0.125))
         .price("gpt-5.2", Price::per_million(2.0, 3.5))
+        .estimate_input()
         .at_limit(AtBudget::HandTo("B".into()));
     let vars = |name: &str| (name == "OPENAI_API_KEY").then(|| "x".to_owned());
     let team = file.open_options().vars(vars).open();

@@ -32,6 +32,38 @@ async fn values_stay_within_their_argument() {
 }
 
 #[tokio::test]
+async fn a_value_within_a_path_cannot_lead_to_another_folder() {
+    let refused = |argument: &str, value: &str| {
+        let text = command(&format!(r#"run = ["printf", "%s", "{argument}"]"#));
+        let arguments = serde_json::json!({ "a": value }).to_string();
+        async move { call_output(&text, &arguments).await }
+    };
+    for (argument, value, problem) in [
+        (
+            "notes/{a}.txt",
+            "../../etc/passwd",
+            "cannot lead to another folder",
+        ),
+        ("notes/{a}.txt", "b/c", "cannot hold / or \\ within a path"),
+        ("notes/{a}", "..", "cannot lead to another folder"),
+        ("notes/{a}", "", "is empty"),
+        ("{a}.txt", "/etc/passwd", "cannot lead to another folder"),
+        ("--file=notes/{a}", "..", "cannot lead to another folder"),
+    ] {
+        let output = refused(argument, value).await;
+        assert!(output.contains(problem), "{argument} {value}: {output}");
+    }
+    for (argument, value, expected) in [
+        ("notes/{a}.txt", "monday", "notes/monday.txt"),
+        ("{a}", "../any", "../any"),
+        ("--file={a}", "../any", "--file=../any"),
+        ("chat: {a}", "and/or", "chat: and/or"),
+    ] {
+        assert_eq!(refused(argument, value).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn values_cannot_be_options() {
     let text = command(r#"run = ["printf", "{a}"]"#);
     let output = call_output(&text, r#"{"a":"--help"}"#).await;

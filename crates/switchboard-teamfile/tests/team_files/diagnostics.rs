@@ -93,10 +93,89 @@ deny = []
             ("unknown-tool", 5, 10, meant("find_invoice")),
             ("unknown-agent", 7, 13, meant("Billing")),
             ("unknown-agent", 7, 23, None),
-            ("unknown-model", 9, 9, None),
+            (
+                "unknown-model",
+                9,
+                9,
+                Some("did you mean \"openai/gpt-5.2\" or \"chat/gpt-5.2\"?".to_owned()),
+            ),
             ("unknown-tool", 10, 28, None),
             ("unused", 11, 8, None),
             ("empty-guardrail", 14, 13, None),
+        ]
+    );
+}
+
+/// The codes and messages of the findings of a valid file.
+fn findings(text: &str) -> Vec<(&'static str, String)> {
+    let file = TeamFile::parse(text, "team.toml").unwrap();
+    let problems = file.check();
+    let found = problems.iter();
+    found
+        .map(|problem| (problem.code, problem.message.clone()))
+        .collect()
+}
+
+#[test]
+fn a_guardrail_that_only_some_agents_have_is_reported() {
+    let team = |triage: &str, billing: &str, rest: &str| {
+        format!(
+            "[agents.Triage]\ninstructions = 'x'\nhandoffs = ['Billing']\n{triage}\n\
+             [agents.Billing]\ndescription = 'Bills.'\n{billing}\n\
+             [guardrails.polite]\ndeny = ['blast']\n{rest}\n"
+        )
+    };
+    let partial = |text: &str| {
+        let mut found = findings(text);
+        found.retain(|(code, _)| *code == "partial-guardrail");
+        found
+    };
+    let input = "input_guardrails = ['polite']";
+    let output = "output_guardrails = ['polite']";
+    assert_eq!(
+        partial(&team(input, "", "")),
+        [(
+            "partial-guardrail",
+            "the guardrail \"polite\" checks what is said to \"Triage\", and \"Billing\" can get a message \
+             as well"
+                .to_owned()
+        )]
+    );
+    assert_eq!(
+        partial(&team("", output, "")),
+        [(
+            "partial-guardrail",
+            "the guardrail \"polite\" checks the answers of \"Billing\", and \"Triage\" can answer as well"
+                .to_owned()
+        )]
+    );
+    for covered in [
+        team(input, input, ""),
+        team("", "", &format!("[run]\n{input}")),
+        team(input, "", &format!("[run]\n{input}")),
+        // The next message goes to Triage again.
+        team(input, "active_agent = 'return_to_start'", ""),
+    ] {
+        assert_eq!(partial(&covered), [], "{covered}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_on_this_machine_is_reported() {
+    let text = "[commands]\nallow = ['no-such-program-anywhere', './here.sh']\n\
+        [agents.A]\ninstructions = 'x'\ntools = ['a', 'b']\n\
+        [tools.a]\ndescription = 'A.'\ncommand.run = ['no-such-program-anywhere']\n\
+        [tools.b]\ndescription = 'B.'\ncommand.run = ['./here.sh']\n";
+    let missing: Vec<String> = findings(text)
+        .into_iter()
+        .filter(|(code, _)| *code == "no-program")
+        .map(|(_, message)| message)
+        .collect();
+    assert_eq!(
+        missing,
+        [
+            "the program \"no-such-program-anywhere\" is not on the PATH",
+            "there is no program \"./here.sh\" in the folder of the team file",
         ]
     );
 }
@@ -114,13 +193,41 @@ after_tools = "stop_on_first_toll"
         "there is no filter \"remove_tools\"",
         "there is no filter \"redact_pi\"",
         "did you mean \"redact_pii\"?",
-        "and as tables { redact = … }, { keep_last = … }",
+        "and as tables { redact_pii = … }, { redact = … }, { keep_last = … }",
         "a filter has no field \"keep_lst\"",
         "did you mean \"keep_last\"?",
         "\"keep_last\" must be at least 0",
         "an entry of \"filters\" must be text in quotes or a table, and this is a number",
         "there is no after_tools behavior \"stop_on_first_toll\"",
         "did you mean \"stop_on_first_tool\"?",
+    ] {
+        assert!(report.contains(part), "{part} is missing in\n{report}");
+    }
+}
+
+#[test]
+fn misspelt_classes_of_personal_data_are_reported_with_the_known_ones() {
+    let text = r#"
+[agents.A]
+handoffs = [{ to = "B", filters = [
+    { redact_pii = { only = ["cards", "iban"], without = ["phones"], placeholders = { emial = "x" } } },
+    { redact_pii = { onyl = ["card"] } },
+    { redact = { emails = true } },
+] }]
+[agents.B]
+"#;
+    let report = report(text);
+    for part in [
+        "there is no class of personal data \"cards\"",
+        "did you mean \"card\"?",
+        "there is no class of personal data \"phones\"",
+        "did you mean \"phone\"?",
+        "there are \"card\", \"iban\", \"ssn\", \"resident_id\", \"passport\", \"email\" and \"phone\"",
+        "has no field \"emial\"",
+        "did you mean \"email\"?",
+        "has no field \"onyl\"",
+        "did you mean \"only\"?",
+        "has no field \"emails\"",
     ] {
         assert!(report.contains(part), "{part} is missing in\n{report}");
     }

@@ -93,11 +93,56 @@ fn a_pipe_is_not_opened() {
     let problems = TeamFile::read(&pipe).unwrap_err().to_string();
     assert!(problems.contains("is not a file"), "{problems}");
     let text = format!(
-        "[agents.A]\ninstructions = {{ file = {:?} }}\n",
+        "[agents.A]\ninstructions = {{ file = {:?}, outside = true }}\n",
         pipe.display().to_string()
     );
     let problems = TeamFile::parse(&text, "team.toml").unwrap_err().to_string();
     assert!(problems.contains("is not a file"), "{problems}");
+}
+
+/// The code and the message of the only problem of a team whose instructions are this file.
+#[cfg(unix)]
+fn file_problem(folder: &std::path::Path, reference: &str) -> Option<(&'static str, String)> {
+    let text = format!("[agents.A]\ninstructions = {{ {reference} }}\n");
+    let problems = TeamFile::parse(&text, folder.join("team.toml")).err()?;
+    let problem = problems.iter().next()?;
+    Some((problem.code, problem.message.clone()))
+}
+
+#[cfg(unix)]
+#[test]
+fn named_files_stay_below_the_folder_of_the_team_file() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("team");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(parent.path().join("secret.md"), "secret").unwrap();
+    std::fs::write(folder.join("inside.md"), "inside").unwrap();
+    std::os::unix::fs::symlink("../secret.md", folder.join("link.md")).unwrap();
+    std::os::unix::fs::symlink("inside.md", folder.join("alias.md")).unwrap();
+    let absolute = parent.path().join("secret.md").display().to_string();
+    for inside in ["inside.md", "./inside.md", "alias.md"] {
+        let reference = format!("file = {inside:?}");
+        assert_eq!(file_problem(&folder, &reference), None);
+    }
+    for outside in ["../secret.md", "link.md", &absolute, "../team/inside.md"] {
+        let reference = format!("file = {outside:?}");
+        let (code, message) = file_problem(&folder, &reference).unwrap();
+        assert_eq!(code, "outside-file", "{message}");
+        let allowed = format!("{reference}, outside = true");
+        assert_eq!(file_problem(&folder, &allowed), None);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_the_system_makes_up_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/proc/self/environ", folder.path().join("link.md")).unwrap();
+    for name in ["/proc/self/environ", "/proc/kmsg", "/dev/stdin", "link.md"] {
+        let reference = format!("file = {name:?}, outside = true");
+        let (code, message) = file_problem(folder.path(), &reference).unwrap();
+        assert_eq!(code, "unreadable-file", "{message}");
+    }
 }
 
 #[tokio::test]

@@ -49,6 +49,14 @@ fn the_policy_is_its_base_with_the_points_that_the_file_sets() {
             ),
         ),
         (
+            "loops = { ping_pong = 4, ping_pong_window = 12 }",
+            production().loops(
+                LoopLimits::none()
+                    .without_progress(3)
+                    .ping_pong_within(4, 12),
+            ),
+        ),
+        (
             "loops.at_limit = { redirect = 'B' }",
             production().loops(
                 LoopLimits::none()

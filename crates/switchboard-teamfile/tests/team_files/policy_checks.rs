@@ -263,6 +263,24 @@ fn limits_that_are_never_reached_are_reported() {
             "ping_pong",
         ),
         (
+            with("[run.loops]\nping_pong = 4\nping_pong_window = 3"),
+            never,
+            "ping_pong is never reached: it is 4",
+            "ping_pong_window",
+        ),
+        (
+            with("[run.loops]\nping_pong_window = 3"),
+            "no-effect",
+            "this has no effect: ping_pong is not set",
+            "ping_pong_window",
+        ),
+        (
+            with("[run]\nbudget.turns = 3\nestimate_input = true"),
+            "no-effect",
+            "this has no effect: no budget limits tokens or cost",
+            "estimate_input",
+        ),
+        (
             with("[run.loops]\nwithout_progress = 17"),
             never,
             "this is never reached: a run looks 32 handoffs back",
@@ -316,6 +334,8 @@ fn limits_that_are_never_reached_are_reported() {
     }
     for text in [
         with("[run.loops]\nhandoffs = 9\nper_edge = 8\nping_pong = 8\nwithout_progress = 7"),
+        with("[run.loops]\nping_pong = 4\nping_pong_window = 4"),
+        with("[run]\nbudget.tokens = 300\nestimate_input = true"),
         with("[run.retries]\nper_run = 3\nper_edge = 3"),
         with("budget.turns = 7\n[run]\nbudget.turns = 8"),
         with("budget.turns = 9\n[run]\nbudget.turns = 8\nat_budget = { hand_to = 'B' }"),

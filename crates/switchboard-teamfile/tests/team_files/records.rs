@@ -13,7 +13,7 @@ async fn a_record_is_found_by_name_without_suggesting_others() {
     let file = folder.path().join("invoices.json");
     let text = super::with_tool(&format!(
         "parameters = {{ properties = {{ number = {{ type = 'string' }} }} }}\n\
-         records = {{ file = {:?}, by = 'number' }}",
+         records = {{ file = {:?}, by = 'number', outside = true }}",
         file.display().to_string()
     ));
     for (arguments, expected) in [

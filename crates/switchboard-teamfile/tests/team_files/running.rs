@@ -93,6 +93,41 @@ async fn agents_settings_and_handoffs_match_the_file() {
 }
 
 #[tokio::test]
+async fn a_redaction_has_the_classes_and_placeholders_of_the_file() {
+    let message = "I am ann@example.com, 020 7946 0958, card 4111 1111 1111 1111, ORD-7";
+    for (filters, expected) in [
+        ("'redact_pii'", "I am [EMAIL], [PHONE], card [CARD], ORD-7"),
+        (
+            "{ redact_pii = {} }",
+            "I am [EMAIL], [PHONE], card [CARD], ORD-7",
+        ),
+        (
+            "{ redact_pii = { only = ['card', 'email'], placeholders = { card = '<hidden>' } } }",
+            "I am [EMAIL], 020 7946 0958, card <hidden>, ORD-7",
+        ),
+        (
+            "{ redact_pii = { without = ['phone'] } }, { redact = { patterns = { 'ORD-\\d+' = '[ORDER]' } } }",
+            "I am [EMAIL], 020 7946 0958, card [CARD], [ORDER]",
+        ),
+        (
+            "{ redact = { patterns = { 'ORD-\\d+' = '[ORDER]' } } }",
+            "I am ann@example.com, 020 7946 0958, card 4111 1111 1111 1111, [ORDER]",
+        ),
+    ] {
+        let text = format!(
+            "[agents.A]\nhandoffs = [{{ to = 'B', filters = [{filters}] }}]\n[agents.B]\ndescription = 'B.'\n"
+        );
+        let model = ScriptedModel::new()
+            .call("transfer_to_b", "{}")
+            .say("Done.");
+        let file = file(&text);
+        let options = file.open_options().model_handle(model.clone());
+        options.open().unwrap().runner().run(message).await.unwrap();
+        assert_eq!(texts(&model.requests()[1])[0], expected, "{filters}");
+    }
+}
+
+#[tokio::test]
 async fn conditions_are_evaluated_with_the_context_of_the_run() {
     let text = TEAM.replace("nested = 1", "");
     let file = file(&text);
@@ -321,7 +356,7 @@ async fn models_are_created_from_the_file_and_the_environment() {
     assert!(
         wrong
             .to_string()
-            .starts_with("error[model]: there is no model \"nobody/x\""),
+            .starts_with("error[unknown-model]: there is no model \"nobody/x\""),
         "{wrong}"
     );
 }

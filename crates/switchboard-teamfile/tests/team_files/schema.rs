@@ -77,11 +77,13 @@ fn sample() -> Value {
         "models": { "m": { "name": "n", "api": "chat" } },
         "commands": { "allow": ["date"] },
         "run": { "max_turns": 3, "filters": ["nest_history", { "summarize": { "model": "m", "keep_last": 1 } },
-            { "redact": { "emails": true, "patterns": { "a": "b" } } }], "session_limit": 5,
+            { "redact": { "patterns": { "a": "b" } } }, { "redact_pii": { "only": ["card", "email"], "without": ["email"],
+                "placeholders": { "card": "[C]" } } }], "session_limit": 5,
             "policy": "reference", "retries": { "per_run": 3, "per_edge": 1 }, "several_handoffs": "choose",
-            "loops": { "handoffs": 2, "per_edge": "unlimited", "at_limit": { "redirect": "B" } },
+            "loops": { "handoffs": 2, "per_edge": "unlimited", "ping_pong": 3, "ping_pong_window": 6, "at_limit": { "redirect": "B" } },
             "announced_handoffs": { "phrases": ["x"] }, "approval_guardrails": "both",
-            "resume_checks": "when_reached", "budget": { "turns": 3 }, "at_budget": { "finish": "x" } },
+            "resume_checks": "when_reached", "budget": { "turns": 3 }, "at_budget": { "finish": "x" },
+            "estimate_input": true },
         "prices": { "offline": { "input": 1, "cached": 0.5, "output": 2 } },
     })
 }

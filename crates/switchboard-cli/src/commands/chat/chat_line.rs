@@ -55,6 +55,48 @@ pub(super) const COMMANDS: &[Command] = &[
         about_zh: "到目前为止的对话",
     },
     Command {
+        name: "retry",
+        usage: "retry",
+        about: "take the last message back and send it again",
+        about_zh: "撤回上一条消息并重新发送",
+    },
+    Command {
+        name: "undo",
+        usage: "undo",
+        about: "take the last message back, with everything that followed",
+        about_zh: "撤回上一条消息及其后的一切",
+    },
+    Command {
+        name: "fork",
+        usage: "fork NAME",
+        about: "go on with a copy of the session",
+        about_zh: "复制会话，并在副本中继续",
+    },
+    Command {
+        name: "agent",
+        usage: "agent NAME",
+        about: "give the conversation to another agent",
+        about_zh: "把对话交给另一位成员",
+    },
+    Command {
+        name: "model",
+        usage: "model NAME",
+        about: "give all agents another model",
+        about_zh: "给所有成员换一个模型",
+    },
+    Command {
+        name: "context",
+        usage: "context K=V",
+        about: "set a value of the context; without K=V, show them",
+        about_zh: "设置 context 的值；不写 K=V 则显示",
+    },
+    Command {
+        name: "sent",
+        usage: "sent",
+        about: "what the model was last sent",
+        about_zh: "最近一次发给模型的内容",
+    },
+    Command {
         name: "decide",
         usage: "decide",
         about: "decide the calls that wait for approval",
@@ -63,8 +105,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "graph",
         usage: "graph",
-        about: "the team as a drawing for Mermaid",
-        about_zh: "团队结构图（Mermaid）",
+        about: "a drawing of the team",
+        about_zh: "团队结构图",
     },
     Command {
         name: "save",

@@ -73,22 +73,18 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CaseEnd;
     use super::*;
     use crate::screen::style::{Colours, Language};
 
     #[test]
     fn columns_are_aligned_also_with_wide_characters() {
         let result = |name: &str, path: &[&str], failures: &[&str]| CaseResult {
-            name: name.to_owned(),
             path: path.iter().map(|agent| (*agent).to_owned()).collect(),
-            payload: None,
             failures: failures
                 .iter()
                 .map(|failure| (*failure).to_owned())
                 .collect(),
-            seconds: 0.0,
-            end: CaseEnd::Completed,
+            ..CaseResult::new(name)
         };
         let results = [
             result("wrong bill", &["Triage", "Billing"], &[]),

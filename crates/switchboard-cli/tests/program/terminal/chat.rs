@@ -26,7 +26,30 @@ fn a_line_can_be_edited_before_it_is_sent() {
     terminal.press(Key::Enter);
     terminal.wait_for("You → Billing> ").unwrap();
     enter(&mut terminal, "/history");
-    terminal.wait_for("You        My bill is wrong!?").unwrap();
+    terminal.wait_for("You      My bill is wrong!?").unwrap();
+}
+
+#[test]
+fn alt_enter_makes_a_new_line_of_the_same_message() {
+    let folder = Folder::new();
+    let mut terminal = chat(&folder);
+    terminal.type_text("My bill");
+    terminal.press(Key::AltEnter);
+    terminal.type_text("is wrong");
+    terminal.press(Key::Enter);
+    terminal.wait_for("You → Billing> ").unwrap();
+    enter(&mut terminal, "/history");
+    terminal
+        .wait_for("You      My bill\n         is wrong")
+        .unwrap();
+}
+
+#[test]
+fn the_team_is_drawn_in_the_terminal() {
+    let folder = Folder::new();
+    let mut terminal = open(&folder, &["graph", "team.toml"], DEFAULT_SIZE, &[]);
+    terminal.wait_for("Triage\n├─▶ Billing\n").unwrap();
+    assert!(terminal.wait_exit().unwrap().success());
 }
 
 #[test]
@@ -137,7 +160,7 @@ fn commands_work_and_a_misspelt_one_gets_a_suggestion() {
             "* Triage     Finds the right colleague. [offline]",
         ),
         ("/history", "Nothing has been said yet."),
-        ("/graph", "flowchart LR"),
+        ("/graph", "├─▶ Billing"),
         ("/save chat.jsonl", "0 events are in chat.jsonl"),
         ("/help", "/save FILE    write what happened to a file"),
         (

@@ -1,9 +1,9 @@
 //! Handoffs that wait, and handoffs beside calls that wait.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_core::approval::{Decision, InterruptionKind};
 use switchboard_core::guardrail::{HandoffGuardrail, HandoffVerdict};
-use switchboard_core::handoff::HandoffInputData;
+use switchboard_core::handoff::{HandoffDecision, HandoffInputData};
 use switchboard_core::run::{HandoffOutcome, RunStatus};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Item, Runner, filters, handoff};
@@ -174,4 +174,57 @@ async fn outputs_that_a_filter_takes_out_are_not_in_the_record() {
         ["user: Money!", "assistant: Done."]
     );
     assert_eq!(ran.take(), ["refund {}"]);
+}
+
+#[tokio::test]
+async fn a_person_and_the_condition_see_the_payload_that_a_redirect_gives() {
+    let ran = Ran::default();
+    let called = ran.clone();
+    let schema = json!({"type": "object", "properties": {"amount": {"type": "number"}}});
+    let asked = ran.clone();
+    let boss: Agent = Agent::new("Boss");
+    let to_boss = handoff(&boss)
+        .payload_schema(schema.clone())
+        .needs_approval_if(move |_ctx, payload| {
+            asked.add(format!("condition {payload}"));
+            payload["amount"].as_u64() > Some(1_000)
+        })
+        .on_handoff(move |_ctx, payload: Value| called.add(format!("callback {payload}")));
+    let clerk: Agent = Agent::new("Clerk");
+    let to_clerk = handoff(&clerk)
+        .payload_schema(schema)
+        .on_handoff(|_ctx, _payload: Value| {
+            HandoffDecision::redirect_with("Boss", json!({"amount": 5_000}))
+        });
+    let desk = Agent::new("Desk").handoff(to_clerk).handoff(to_boss);
+    let model = ScriptedModel::new()
+        .reply([Item::function_call(
+            "c1",
+            "transfer_to_clerk",
+            r#"{"amount":1}"#,
+        )])
+        .say("Hello.");
+    let runner = Runner::new(&desk).model(model);
+    let result = runner.run("Hi").await.unwrap();
+    let waiting = &result.interruptions()[0];
+    assert_eq!(&*waiting.arguments, r#"{"amount":5000}"#);
+    assert_eq!(
+        waiting.kind,
+        InterruptionKind::Handoff { to: "Boss".into() }
+    );
+    let mut run = stored(result.run());
+    // A decision on what the model wrote is a decision on something else.
+    let mut other = waiting.clone();
+    other.arguments = r#"{"amount":1}"#.into();
+    assert!(run.decide(&other, Decision::approve()).is_err());
+    run.decide(waiting, Decision::approve()).unwrap();
+    let result = runner.resume(run).await.unwrap();
+    assert_eq!(result.last_agent().name(), "Boss");
+    assert_eq!(
+        ran.take(),
+        [
+            r#"condition {"amount":5000}"#,
+            r#"callback {"amount":5000}"#
+        ]
+    );
 }

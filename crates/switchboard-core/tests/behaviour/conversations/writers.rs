@@ -76,7 +76,7 @@ async fn a_store_that_fails_is_another_error_than_a_conflict() {
     assert!(
         error
             .to_string()
-            .contains("resume it once the session works again"),
+            .contains("resume the run once the session works again"),
         "{error}"
     );
     runner.resume(error.into_run().unwrap()).await.unwrap();

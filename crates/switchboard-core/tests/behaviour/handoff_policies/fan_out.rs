@@ -1,12 +1,13 @@
 //! Several handoffs of one response, made side by side.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use switchboard_core::approval::Decision;
+use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::guardrail::{HandoffGuardrail, HandoffVerdict, OutputGuardrail, Verdict};
 use switchboard_core::handoff::PayloadDelivery;
@@ -19,9 +20,10 @@ use switchboard_core::stream::HandoffStatus;
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::trace::{MemoryTracer, SpanData};
 use switchboard_core::{
-    Agent, ErrorKind, EventKind, Item, ModelRequest, ModelResponse, Runner, Session, Step, filters,
-    handoff, tool,
+    Agent, ErrorKind, EventKind, Item, Model, ModelRequest, ModelResponse, Runner, Session, Step,
+    filters, handoff, tool,
 };
+use tokio::sync::Barrier;
 
 use crate::approvals::Ran;
 use crate::stored_runs::assert_fits_schema;
@@ -197,27 +199,27 @@ async fn each_agent_sees_the_conversation_as_if_it_alone_had_been_called() {
     );
 }
 
+/// A model that answers once all that share the barrier were asked.
+struct Waiting(Arc<Barrier>, &'static str);
+
+impl Model for Waiting {
+    async fn respond(&self, _request: ModelRequest) -> Result<ModelResponse, BoxError> {
+        self.0.wait().await;
+        Ok(ModelResponse::new([Item::output_message("m", self.1)]))
+    }
+}
+
 #[tokio::test]
 async fn the_agents_run_at_the_same_time() {
-    let slow = |text: &str| {
-        ScriptedModel::new()
-            .delay(Duration::from_millis(150))
-            .say(text)
-    };
+    let both = Arc::new(Barrier::new(2));
     let (tax, law): (Agent, Agent) = (
-        Agent::new("Tax").model(slow("a")),
-        Agent::new("Law").model(slow("b")),
+        Agent::new("Tax").model(Waiting(both.clone(), "a")),
+        Agent::new("Law").model(Waiting(both, "b")),
     );
     let triage = triage(&tax, &law).model(ScriptedModel::new().reply(calls()));
-    let start = std::time::Instant::now();
     let runner = Runner::new(&triage).handoff_policy(policy(by_code()));
     let result = runner.run("x").await.unwrap();
     assert_eq!(result.final_text(), "Tax: a\nLaw: b");
-    assert!(
-        start.elapsed() < Duration::from_millis(290),
-        "{:?}",
-        start.elapsed()
-    );
 }
 
 #[derive(Deserialize, JsonSchema)]

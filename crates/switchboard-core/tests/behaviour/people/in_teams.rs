@@ -3,10 +3,12 @@
 use switchboard_core::approval::{Decision, InterruptionKind};
 use switchboard_core::conversation::Conversations;
 use switchboard_core::people::PersonAnswer;
-use switchboard_core::run::{AtBudget, Budget, Budgets, RunStatus};
+use switchboard_core::run::{
+    AtBudget, BranchAnswer, Budget, Budgets, FanOut, HandoffPolicy, RunStatus, SeveralHandoffs,
+};
 use switchboard_core::team::FindingCode;
 use switchboard_core::testing::ScriptedModel;
-use switchboard_core::{Agent, Runner, Team, tool};
+use switchboard_core::{Agent, Item, Runner, Team, tool};
 
 use super::{answered, asked};
 use crate::stored;
@@ -136,4 +138,35 @@ async fn a_budget_that_is_used_up_leads_to_a_person() {
     assert_eq!(from.as_deref(), Some("Triage"));
     let result = answered(&runner, result, PersonAnswer::hand_back()).await;
     assert_eq!(result.final_text(), "Go on.");
+}
+
+#[tokio::test]
+async fn a_person_answers_side_by_side_with_agents() {
+    let law: Agent = Agent::new("Law").model(ScriptedModel::new().say("It is legal."));
+    let transfers = [
+        Item::function_call("c1", "transfer_to_ann", "{}"),
+        Item::function_call("c2", "transfer_to_law", "{}"),
+    ];
+    let triage: Agent = Agent::new("Triage")
+        .model(ScriptedModel::new().reply(transfers))
+        .handoff(Agent::person("Ann"))
+        .handoff(&law);
+    let join = FanOut::joined(|answers: Vec<BranchAnswer>| {
+        let texts = answers.iter().map(|made| made.text().into_owned());
+        texts.collect::<Vec<_>>().join(" ")
+    });
+    let runner = Runner::new(&triage)
+        .handoff_policy(HandoffPolicy::production().several(SeveralHandoffs::FanOut(join)));
+    let result = runner.run("Is it legal and nice?").await.unwrap();
+    let mut run = stored(result.run());
+    let waiting = asked(&run);
+    assert!(matches!(waiting.kind, InterruptionKind::Person { .. }));
+    assert_eq!(
+        (&*waiting.agent, &*waiting.inside),
+        ("Ann", &["c1".into()][..])
+    );
+    run.answer(&waiting, PersonAnswer::reply("It is nice."))
+        .unwrap();
+    let result = runner.resume(stored(&run)).await.unwrap();
+    assert_eq!(result.final_text(), "It is nice. It is legal.");
 }

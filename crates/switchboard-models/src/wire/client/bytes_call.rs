@@ -30,7 +30,8 @@ impl Client {
         headers.insert(CONTENT_TYPE, call.content_type.clone());
         headers.insert(ACCEPT, call.accept.clone());
         *request.body_mut() = Some(call.body.clone().into());
-        let response = self.execute(request, &[]).await?;
+        let sent = self.0.http.execute(request);
+        let response = self.success(sent, &[]).await?;
         let limit = self.0.endpoint.max_response_bytes;
         Ok(ResponseBody::new(response, limit, false))
     }

@@ -26,6 +26,11 @@ pub(crate) fn display_address(address: &str) -> String {
     }
 }
 
+/// An address with its path, without user name, password and parameters.
+pub(crate) fn display_url(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
 /// Returns `true` for OpenAI's own server.
 pub(crate) fn is_openai(url: &Url) -> bool {
     url.scheme() == "https" && url.host_str() == Some("api.openai.com")

@@ -57,16 +57,17 @@ impl ResponseBody {
 
     /// The next bytes; `None` at the end.
     pub(in crate::wire) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
+        // The length that is still to come. Polling for the end would start another timer.
+        if self.response.content_length() == Some(0) {
+            return Ok(None);
+        }
         let chunk = self.response.chunk().await;
         let Some(bytes) = chunk.map_err(|error| transport_error(error, true))? else {
             return Ok(None);
         };
         self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| {
             let limit = self.limit;
-            let message = format!(
-                "the response is larger than {limit} bytes; allow more with \
-                 Endpoint::max_response_bytes"
-            );
+            let message = format!("the response is larger than the limit of {limit} bytes");
             ModelError::new(ModelErrorKind::TooLarge, message)
         })?;
         Ok(Some(bytes))
@@ -94,6 +95,9 @@ impl ResponseBody {
         let body = std::str::from_utf8(body).map_err(|error| bad(&error))?;
         // Some servers send a byte order mark.
         let body = body.strip_prefix('\u{feff}').unwrap_or(body);
+        if body.trim_start().starts_with('<') {
+            return Err(self.web_page());
+        }
         let mut answer = self.identify(model.parse(body)?);
         if self.keeps_raw_usage {
             answer.raw_usage = raw_usage(field(body, "usage"));
@@ -119,7 +123,7 @@ impl ResponseBody {
                 let answer = self.read_whole(model, start.into()).await;
                 return answer.map(Opened::Whole);
             }
-            Some(b'<') => return Err(self.not_a_stream()),
+            Some(b'<') => return Err(self.web_page()),
             _ => {}
         }
         let mut events = Events::new(self, &start);
@@ -134,11 +138,15 @@ impl ResponseBody {
         Ok(Opened::Events(Box::new(events)))
     }
 
-    fn not_a_stream(&self) -> ModelError {
-        let content_type = self.response.headers().get(CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or("unknown");
-        let message = format!("a stream was requested, but the response is of type {content_type}");
-        ModelError::new(ModelErrorKind::BadAnswer, message)
+    /// The error for a page of HTML, as a proxy, a login form or a wrong address sends it.
+    fn web_page(&self) -> ModelError {
+        let status = self.response.status().as_u16();
+        let media_type = match self.media_type().as_str() {
+            "" => "of unknown type".to_owned(),
+            media_type => media_type.to_owned(),
+        };
+        let message =
+            format!("the server answered {status} with a web page ({media_type}), not as a model");
+        ModelError::new(ModelErrorKind::WebPage, message)
     }
 }

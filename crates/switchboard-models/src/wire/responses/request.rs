@@ -127,6 +127,9 @@ fn write_settings(body: &mut RequestBody<'_>, request: &ModelRequest, takes_reas
 
 /// The `text` field: the format and the verbosity of the answer.
 fn text(request: &ModelRequest) -> Option<Value> {
+    if request.output.is_none() && request.settings.verbosity.is_none() {
+        return None;
+    }
     let format = request.output.as_ref().map(|output| {
         json!({
             "type": "json_schema",
@@ -136,8 +139,7 @@ fn text(request: &ModelRequest) -> Option<Value> {
         })
     });
     let verbosity = request.settings.verbosity.as_deref().map(Value::from);
-    let text = object([("format", format), ("verbosity", verbosity)]);
-    (text != json!({})).then_some(text)
+    Some(object([("format", format), ("verbosity", verbosity)]))
 }
 
 /// Returns `true` if OpenAI's model of this name reasons. Others reject reasoning in their input.

@@ -21,6 +21,8 @@ struct Entry {
     /// The identifier; `None` for a message of the user that the server has not confirmed.
     id: Option<Arc<str>>,
     body: Body,
+    /// Set if it was cut to what was heard. It does not grow again.
+    is_cut: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,7 +87,9 @@ impl Conversation {
             },
         };
         if let Some(known) = self.find(id) {
-            known.body = body;
+            if !known.is_cut || body.text_length() < known.body.text_length() {
+                known.body = body;
+            }
             return;
         }
         if let Some(unconfirmed) = self.unconfirmed_like(&body) {
@@ -96,6 +100,7 @@ impl Conversation {
         let entry = Entry {
             id: Some(id.clone()),
             body,
+            is_cut: false,
         };
         let after = previous.and_then(|previous| {
             let is_previous = |entry: &Entry| entry.id.as_deref() == Some(previous);
@@ -118,6 +123,7 @@ impl Conversation {
         self.entries.push_back(Entry {
             id: None,
             body: Body::Message { role, parts },
+            is_cut: false,
         });
         self.drop_oldest();
     }
@@ -166,11 +172,13 @@ impl Conversation {
                     role,
                     parts: Vec::new(),
                 },
+                is_cut: false,
             });
             self.drop_oldest();
         }
         let Some(Entry {
             body: Body::Message { parts, .. },
+            is_cut: false,
             ..
         }) = self.find(id)
         else {
@@ -198,6 +206,7 @@ impl Conversation {
                 self.entries.push_back(Entry {
                     id: Some(id.clone()),
                     body: Body::Message { role, parts },
+                    is_cut: false,
                 });
                 self.drop_oldest();
             }
@@ -208,11 +217,13 @@ impl Conversation {
     pub(super) fn truncate(&mut self, id: &Arc<str>, heard_ms: f64, length_ms: f64) {
         let Some(Entry {
             body: Body::Message { parts, .. },
+            is_cut,
             ..
         }) = self.find(id)
         else {
             return;
         };
+        *is_cut = true;
         let share = if length_ms > 0.0 {
             (heard_ms / length_ms).clamp(0.0, 1.0)
         } else {
@@ -267,6 +278,20 @@ impl Conversation {
         while self.entries.len() > self.limit {
             self.entries.pop_front();
         }
+    }
+}
+
+impl Body {
+    /// The bytes of a message's text and transcripts.
+    fn text_length(&self) -> usize {
+        let Self::Message { parts, .. } = self else {
+            return 0;
+        };
+        let lengths = parts.iter().map(|part| match part {
+            Part::Text(text) | Part::Audio(text) => text.len(),
+            Part::Image { .. } => 0,
+        });
+        lengths.sum()
     }
 }
 

@@ -88,8 +88,9 @@ impl RealtimeProtocol {
                     .and_then(|session| session.instructions.clone());
                 self.note_session(session);
                 for update in self.updates.taken(instructions.as_deref()) {
-                    let update_id = update.update_id;
-                    out.event(RealtimeModelEvent::SessionUpdated { update_id });
+                    for update_id in named(update.update_ids) {
+                        out.event(RealtimeModelEvent::SessionUpdated { update_id });
+                    }
                 }
             }
             ServerEvent::Error(error) => self.reported(error, out),
@@ -196,7 +197,7 @@ impl RealtimeProtocol {
     fn send_tracing(&mut self, out: &mut ProtocolOutput) {
         if let Some(tracing) = &self.tracing {
             let session = session_config::tracing_config(tracing, &self.model);
-            let event_id = self.updates.sent(None, None);
+            let event_id = self.updates.sent(None, None, None);
             out.json(&json!({"type": "session.update", "event_id": event_id, "session": session}));
         }
     }
@@ -220,8 +221,20 @@ impl RealtimeProtocol {
         let refused = self.updates.refused(&error);
         let error = RealtimeServerError::Reported(error);
         out.event(RealtimeModelEvent::Error(error.clone()));
-        if let Some(update) = refused {
-            let update_id = update.update_id;
+        let Some(refused) = refused else {
+            return;
+        };
+        if let Some(before) = refused.before {
+            // A new connection must not begin with what the server has refused.
+            self.settings = *before;
+            if refused.is_first
+                && let Err(error) = self.open_session(out)
+            {
+                tracing::error!(%error, "the settings of a realtime session cannot be sent");
+            }
+        }
+        for update_id in named(refused.update_ids) {
+            let error = error.clone();
             out.event(RealtimeModelEvent::SessionUpdateRefused { update_id, error });
         }
     }
@@ -286,4 +299,12 @@ impl RealtimeProtocol {
             out.json(&json!({"type": "conversation.item.retrieve", "item_id": item_id}));
         }
     }
+}
+
+/// The identifiers of an update's commands; `None` for an update that none asked for.
+fn named(update_ids: Vec<Arc<str>>) -> Vec<Option<Arc<str>>> {
+    if update_ids.is_empty() {
+        return vec![None];
+    }
+    update_ids.into_iter().map(Some).collect()
 }

@@ -1,0 +1,54 @@
+//! The arguments of `serve` and `key`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::options::TeamOptions;
+use super::parsers::key_and_value;
+
+/// `switchboard serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The team files
+    #[arg(required = true, value_name = "TEAM")]
+    pub(crate) teams: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) options: TeamOptions,
+
+    /// A file of settings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The address to listen on; any but a loopback address needs --keys
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<String>,
+
+    /// The port; 0 is any free one
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+
+    /// The file of keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<String>,
+
+    /// The store of conversations: sqlite:PATH, postgres://..., redis://... or memory:
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// Set any setting; can be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key_and_value)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// `switchboard key`.
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    /// The file of keys; it is made if it is not there
+    pub(crate) file: PathBuf,
+
+    /// The tenant whose conversations the key gives access to
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tenant: String,
+}

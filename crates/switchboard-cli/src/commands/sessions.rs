@@ -1,0 +1,336 @@
+//! `switchboard sessions`: lists, shows, copies, moves and deletes stored conversations.
+
+use std::fs;
+use std::io::{self, Read as _, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use switchboard_core::callback::BoxError;
+use switchboard_core::conversation::{
+    Conversation, ConversationError, ConversationErrorKind, Conversations, Exported, Found, Head,
+};
+use switchboard_core::trace::rfc3339;
+use switchboard_teamfile::{TeamFile, closest};
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::args::{Sessions, SessionsCommand};
+use crate::atomic_write;
+use crate::conversation_store;
+use crate::failure::{Exit, Failure};
+use crate::screen::style::{BOLD, DIM, Look};
+use crate::screen::wrap::{one_line, padded, shortened};
+use crate::transcript::Transcript;
+
+/// The largest width of the columns of names.
+const MAX_COLUMN: usize = 30;
+/// The number of columns that are shown of a found text.
+const MAX_FOUND: usize = 120;
+
+pub(super) async fn run(
+    args: Sessions,
+    look: Look,
+    out: &mut (dyn Write + Send),
+) -> Result<Exit, Failure> {
+    let address = match (args.store, &args.team) {
+        (Some(address), _) => Some(address),
+        (None, Some(team)) => {
+            let store = TeamFile::read(team)?.store()?;
+            store.map(|address| address.to_string())
+        }
+        (None, None) => None,
+    };
+    let sessions = conversation_store::open_all(address.as_deref()).await?;
+    let done = carry_out(args.command, &sessions, look, out).await;
+    sessions.close().await;
+    done?;
+    out.flush()?;
+    Ok(Exit::Ok)
+}
+
+async fn carry_out(
+    command: SessionsCommand,
+    sessions: &Conversations,
+    look: Look,
+    out: &mut (dyn Write + Send),
+) -> Result<(), Failure> {
+    match command {
+        SessionsCommand::List { limit, json } => {
+            let listed = sessions.list(limit.map(Into::into)).await;
+            list(
+                &listed.map_err(conversation_store::failure)?,
+                json,
+                look,
+                out,
+            )?;
+        }
+        SessionsCommand::Show { name, limit, json } => {
+            let session = existing(sessions, &name).await?;
+            let record = session.record(limit.map(Into::into)).await;
+            let record = record.map_err(conversation_store::failure)?;
+            let transcript = Transcript::new(&record);
+            if json {
+                transcript.write_json(out)?;
+            } else {
+                transcript.write(look, out)?;
+            }
+        }
+        SessionsCommand::Export { name, file, force } => {
+            let session = existing(sessions, &name).await?;
+            let exported = session.export().await;
+            let exported = exported.map_err(conversation_store::failure)?;
+            let mut json = serde_json::to_vec(&exported).map_err(io::Error::from)?;
+            json.push(b'\n');
+            match file {
+                Some(path) => write_export(&path, &json, force)?,
+                None => out.write_all(&json)?,
+            }
+        }
+        SessionsCommand::Import { file, name } => {
+            let exported = read_export(&file)?;
+            let name = name.map_or_else(|| exported.id.clone(), Arc::from);
+            let imported = sessions.get(name.clone()).import(&exported).await;
+            imported.map_err(|error| name_failure(error, &name))?;
+            let done = look.language.choose("imported", "已导入");
+            writeln!(out, "{done} {}", one_line(&name))?;
+        }
+        SessionsCommand::Delete { names } => {
+            // Checked first, so that a misspelt name deletes nothing.
+            for name in &names {
+                existing(sessions, name).await?;
+            }
+            for name in &names {
+                let deleted = sessions.delete(name).await;
+                deleted.map_err(conversation_store::failure)?;
+                let done = look.language.choose("deleted", "已删除");
+                writeln!(out, "{done} {}", one_line(name))?;
+            }
+        }
+        SessionsCommand::Search { text, limit, json } => {
+            let found = sessions.search(&text, limit.get()).await;
+            let found = found.map_err(conversation_store::failure)?;
+            write_found(&found, &text, json, look, out)?;
+        }
+        SessionsCommand::Fork { name, new, before } => {
+            let session = existing(sessions, &name).await?;
+            let forked = session.fork(new.as_str(), before).await;
+            forked.map_err(|error| name_failure(error, &new))?;
+            let done = look.language.choose("copied to", "已复制到");
+            writeln!(out, "{done} {}", one_line(&new))?;
+        }
+    }
+    Ok(())
+}
+
+/// The session of a name that the user typed.
+async fn existing(sessions: &Conversations, name: &str) -> Result<Conversation, Failure> {
+    let session = sessions.get(name);
+    let head = session.head().await.map_err(conversation_store::failure)?;
+    if head.is_some() {
+        return Ok(session);
+    }
+    let listed = sessions.list(None).await;
+    let listed = listed.map_err(conversation_store::failure)?;
+    let help = match closest(name, listed.iter().map(|head| &*head.id)) {
+        Some(near) => format!("did you mean \"{}\"?", one_line(near)),
+        None => "`switchboard sessions list` lists them; --store names another store".to_owned(),
+    };
+    let name = one_line(name);
+    Err(Failure::usage(
+        format!("there is no session \"{name}\""),
+        help,
+    ))
+}
+
+/// The failure of creating a session.
+fn name_failure(error: BoxError, name: &str) -> Failure {
+    let kind = error
+        .downcast_ref::<ConversationError>()
+        .map(ConversationError::kind);
+    let name = one_line(name);
+    match kind {
+        Some(ConversationErrorKind::Exists) => Failure::usage(
+            format!("there is a session \"{name}\" already"),
+            "choose another name, or delete that one first",
+        ),
+        Some(ConversationErrorKind::WithinTurn | ConversationErrorKind::NoSuchPosition) => {
+            Failure::usage(
+                error.to_string(),
+                "`switchboard sessions show NAME --json` shows the positions; take that of a message of \
+             the user",
+            )
+        }
+        Some(ConversationErrorKind::Damaged) => {
+            Failure::usage(error.to_string(), "export the session again")
+        }
+        _ => conversation_store::failure(error),
+    }
+}
+
+/// A line of `list --json`.
+#[derive(Serialize)]
+struct ListedSession<'a> {
+    name: &'a str,
+    agent: Option<&'a str>,
+    entries: u64,
+    team: Option<Value>,
+    created: String,
+    changed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+}
+
+impl<'a> ListedSession<'a> {
+    fn of(head: &'a Head) -> Self {
+        let details = head.details.as_deref().unwrap_or("{}");
+        let details: Value = serde_json::from_str(details).unwrap_or_default();
+        Self {
+            name: &head.id,
+            agent: head.agent.as_deref(),
+            entries: head.entries(),
+            team: details
+                .pointer("/team/name")
+                .filter(|name| name.is_string())
+                .cloned(),
+            created: rfc3339(head.created),
+            changed: rfc3339(head.changed),
+            expires: head.expires.map(rfc3339),
+        }
+    }
+}
+
+fn list(heads: &[Head], json: bool, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        for head in heads {
+            let line = serde_json::to_string(&ListedSession::of(head))?;
+            writeln!(out, "{line}")?;
+        }
+        return Ok(());
+    }
+    if heads.is_empty() {
+        let none = look.language.choose(
+            "There are no sessions; `switchboard chat team.toml --session NAME` begins one.",
+            "还没有会话；`switchboard chat team.toml --session NAME` 可以开始一个。",
+        );
+        return writeln!(out, "{none}");
+    }
+    let cell = |text: &str| shortened(&one_line(text), MAX_COLUMN).into_owned();
+    let rows: Vec<(String, String, &Head)> = heads
+        .iter()
+        .map(|head| {
+            (
+                cell(&head.id),
+                cell(head.agent.as_deref().unwrap_or("-")),
+                head,
+            )
+        })
+        .collect();
+    let names = rows
+        .iter()
+        .map(|(name, ..)| name.width())
+        .max()
+        .unwrap_or(0);
+    let agents = rows.iter().map(|(_, agent, _)| agent.width()).max();
+    let agents = agents.unwrap_or(0);
+    for (name, agent, head) in &rows {
+        let name = look.paint(BOLD, &padded(name, names));
+        let agent = padded(agent, agents);
+        let changed = rfc3339(head.changed);
+        let day = changed.get(..16).unwrap_or(&changed).replace('T', " ");
+        let count = head.entries();
+        let entries = look
+            .language
+            .choose(format!("{count} entries"), format!("{count} 条"));
+        let when = look.paint(DIM, &format!("{day} UTC  {entries}"));
+        writeln!(out, "{name}  {agent}  {when}")?;
+    }
+    Ok(())
+}
+
+/// A line of `search --json`.
+#[derive(Serialize)]
+struct FoundLine<'a> {
+    session: &'a str,
+    position: u64,
+    time: String,
+    agent: Option<&'a str>,
+    text: String,
+}
+
+fn write_found(
+    found: &[Found],
+    searched: &str,
+    json: bool,
+    look: Look,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for found in found {
+        let text = found.entry.content.searchable_text().unwrap_or_default();
+        if json {
+            let line = FoundLine {
+                session: &found.conversation,
+                position: found.entry.position,
+                time: rfc3339(found.entry.time),
+                agent: found.entry.agent.as_deref(),
+                text,
+            };
+            writeln!(out, "{}", serde_json::to_string(&line)?)?;
+            continue;
+        }
+        let name = look.paint(BOLD, &one_line(&found.conversation));
+        let author = found.entry.agent.as_deref().unwrap_or(look.language.user());
+        let text = around(&text, searched);
+        writeln!(out, "{name}  {}: {text}", one_line(author))?;
+    }
+    if found.is_empty() && !json {
+        let none = look.language.choose("Nothing was found.", "没有找到。");
+        writeln!(out, "{none}")?;
+    }
+    Ok(())
+}
+
+/// The part of a text around the words that were searched for, as one line.
+fn around(text: &str, searched: &str) -> String {
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    let text = one_line(&text);
+    let at = text
+        .to_lowercase()
+        .find(&searched.to_lowercase())
+        .unwrap_or(0);
+    // Lower case may have another length, so this is only about where the words are.
+    let before = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|start| *start + 40 >= at);
+    let start = before.min().unwrap_or(0);
+    let dots = if start > 0 { "…" } else { "" };
+    format!("{dots}{}", shortened(&text[start..], MAX_FOUND))
+}
+
+fn write_export(path: &Path, json: &[u8], force: bool) -> Result<(), Failure> {
+    if atomic_write::exists(path) && !force {
+        return Err(Failure::usage(
+            format!("{} is there already; nothing was written", path.display()),
+            "name another file, or write over it with --force",
+        ));
+    }
+    atomic_write::write(&[(path.to_owned(), json)])
+}
+
+fn read_export(path: &Path) -> Result<Exported, Failure> {
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.map_err(|error| Failure::unreadable(path, &error))?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(
+            format!("{} is no exported session: {error}", path.display()),
+            "name a file that `switchboard sessions export` has written",
+        )
+    })
+}

@@ -1,0 +1,144 @@
+//! What `switchboard test` can expect, `--junit` and `--record`.
+
+use serde_json::json;
+
+use crate::support::Folder;
+
+/// A team with a tool and guardrails.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.run(&["init", ".", "--force"]);
+    folder
+}
+
+#[test]
+fn words_tools_guardrails_and_turns_are_expected() {
+    let folder = folder();
+    folder.write(
+        "cases.toml",
+        r#"
+[[cases]]
+name = "all met"
+message = "Where is invoice INV-1042?"
+expect = "Billing"
+tools = [{ tool = "find_invoice", arguments = { number = "INV-1042" } }]
+never_says = "lawyer"
+max_turns = 4
+
+[[cases]]
+name = "stopped"
+message = "my password is hunter2"
+guardrail = "no_passwords"
+tools = []
+
+[[cases]]
+name = "none met"
+message = "How do I get a refund?"
+says = ["five working days", "by horse"]
+never_says = "refunds"
+tools = ["line_status"]
+guardrail = "not_too_long"
+turns = 9
+"#,
+    );
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let cases = ran.events_of("case");
+    assert_eq!(cases[0]["failures"], json!([]));
+    assert_eq!(cases[0]["tools"][0]["tool"], "find_invoice");
+    assert_eq!(cases[1]["failures"], json!([]));
+    assert_eq!(cases[1]["guardrails"], json!(["no_passwords"]));
+    let failures: Vec<&str> = cases[2]["failures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|failure| failure.as_str().unwrap().split(", got").next().unwrap())
+        .map(|failure| failure.split(": \"").next().unwrap())
+        .collect();
+    assert_eq!(
+        failures,
+        [
+            "expected \"by horse\" in the answer",
+            "the answer has \"refunds\", and must not",
+            "expected the tool line_status, and none ran",
+            "expected the guardrail not_too_long to fire, and none did",
+            "expected 9 turns",
+        ]
+    );
+}
+
+#[test]
+fn one_misspelt_case_does_not_hide_the_others() {
+    let folder = folder();
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nmessage = 'I was charged twice'\nexpect = 'Billing'\n\
+         [[cases]]\nmesage = 'Hi'\nexpect = 'Billing'\n\
+         [[cases]]\nmessage = 'Hi'\nexpect = 'Biling'\n\
+         [[cases]]\nname = 'last'\nmessage = 'The router is broken'\nexpect = 'Technical'\n",
+    );
+    let ran = folder.run(&["test", "team.toml", "cases.toml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let verdicts: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter_map(|line| line.split("  ").next())
+        .filter(|start| matches!(start.trim(), "ok" | "FAIL"))
+        .collect();
+    assert_eq!(verdicts, ["ok", "FAIL", "FAIL", "ok"], "{ran:?}");
+    assert!(ran.stdout.contains("has no field \"mesage\""), "{ran:?}");
+    assert!(ran.stdout.contains("did you mean \"Billing\"?"), "{ran:?}");
+    assert!(ran.stdout.contains("FAILED: 2 passed, 2 failed"), "{ran:?}");
+}
+
+#[test]
+fn results_are_written_for_services_that_read_junit() {
+    let folder = folder();
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nname = 'a <b>'\nmessage = 'I was charged twice'\nexpect = 'Sales'\n\
+         [[cases]]\nname = 'good'\nmessage = 'I was charged twice'\nexpect = 'Billing'\n\
+         [[cases]]\nmesage = 'Hi'\n",
+    );
+    folder.run(&["test", "team.toml", "cases.toml", "--junit", "out.xml"]);
+    let xml = folder.read("out.xml");
+    assert!(
+        xml.contains("tests=\"3\" failures=\"1\" errors=\"1\""),
+        "{xml}"
+    );
+    assert!(xml.contains("name=\"a &lt;b&gt;\""), "{xml}");
+    assert!(
+        xml.contains("<failure message=\"expected Sales, got Billing\">"),
+        "{xml}"
+    );
+}
+
+#[test]
+fn a_recorded_chat_becomes_a_case_that_passes() {
+    let folder = folder();
+    let lines = "I was charged twice\nThe router is \"broken\"\n/save chat.jsonl\n";
+    folder.run_with_input(&["chat", "team.toml"], lines);
+    folder.write(
+        "own.toml",
+        "# mine\n[[cases]]\nmessage = 'Hi'\nexpect = 'Triage'\n",
+    );
+    let record = ["test", "team.toml", "own.toml", "--record", "chat.jsonl"];
+    let ran = folder.run(&record);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "a case of 2 messages was added to own.toml\n"),
+        "{ran:?}"
+    );
+    let written = folder.read("own.toml");
+    assert!(written.starts_with("# mine\n[[cases]]\n"), "{written}");
+    assert!(
+        written.contains("messages = [\"I was charged twice\", \"The router is \\\"broken\\\"\"]"),
+        "{written}"
+    );
+    let ran = folder.run(&["test", "team.toml", "own.toml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}\n{written}");
+    folder.write("other.toml", "[agents.Desk]\ninstructions = 'x'\n");
+    let ran = folder.run(&["test", "other.toml", "own.toml", "--record", "chat.jsonl"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(folder.read("own.toml"), written);
+}

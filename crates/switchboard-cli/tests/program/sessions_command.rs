@@ -1,0 +1,205 @@
+//! `switchboard sessions`.
+
+use serde_json::{Value, json};
+
+use crate::support::{Folder, Ran};
+
+/// A folder with a session `tuesday`, which two agents had.
+fn with_session() -> Folder {
+    let folder = Folder::new();
+    let message = ["run", "team.toml", "My bill is wrong", "-s", "tuesday"];
+    let ran = folder.run(&message);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    folder
+}
+
+/// The lines of JSON without times and positions.
+fn lines(ran: &Ran) -> Vec<Value> {
+    let mut lines = ran.events();
+    for line in &mut lines {
+        let fields = line.as_object_mut().unwrap();
+        for name in ["time", "created", "changed"] {
+            if let Some(time) = fields.remove(name) {
+                let time = time.as_str().unwrap();
+                assert!(time.len() == 27 && time.ends_with('Z'), "{time}");
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn sessions_are_listed_with_their_agents() {
+    let folder = Folder::new();
+    let ran = folder.run(&["sessions", "list"]);
+    assert!(ran.stdout.starts_with("There are no sessions"), "{ran:?}");
+    for (session, message) in [("tuesday", "My bill is wrong"), ("monday", "Hello")] {
+        folder.run(&["run", "team.toml", message, "--session", session]);
+    }
+    let ran = folder.run(&["sessions", "list", "--json"]);
+    let listed: Vec<(Value, Value)> = lines(&ran)
+        .into_iter()
+        .map(|line| (line["name"].clone(), line["agent"].clone()))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            (json!("monday"), json!("Triage")),
+            (json!("tuesday"), json!("Billing"))
+        ]
+    );
+    let ran = folder.run(&["sessions", "list", "-n", "1"]);
+    assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
+    assert!(ran.stdout.starts_with("monday  Triage  "), "{ran:?}");
+}
+
+#[test]
+fn a_transcript_has_who_spoke_and_the_handoffs() {
+    let folder = with_session();
+    folder.run(&["run", "team.toml", "I want a manager", "-s", "angry"]);
+    let ran = folder.run(&["sessions", "show", "tuesday"]);
+    let shown: Vec<&str> = ran.stdout.lines().take(3).collect();
+    assert_eq!(
+        shown,
+        [
+            "You      My bill is wrong",
+            "Triage   → Billing",
+            "Billing  A second charge is reversed.",
+        ]
+    );
+    let ran = folder.run(&["sessions", "show", "angry", "--json"]);
+    let shown = lines(&ran);
+    assert_eq!(
+        shown[..2],
+        [
+            json!({"position": 0, "type": "message", "role": "user", "text": "I want a manager"}),
+            json!({"position": 1, "type": "handoff", "from": "Triage", "to": "Manager",
+                "payload": {"reason": "I want a manager"}}),
+        ]
+    );
+    let last = shown.last().unwrap();
+    assert_eq!(
+        (&last["role"], &last["agent"]),
+        (&json!("agent"), &json!("Manager"))
+    );
+}
+
+#[test]
+fn a_session_moves_to_another_store_and_goes_on_there() {
+    let folder = with_session();
+    let other = ["--store", "sqlite:other.db"];
+    let ran = folder.run(&["sessions", "export", "tuesday", "tuesday.json"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
+    let again = folder.run(&["sessions", "export", "tuesday", "tuesday.json"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    let import = [
+        &["sessions", "import", "tuesday.json", "--as", "moved"],
+        &other[..],
+    ]
+    .concat();
+    let ran = folder.run(&import);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "imported moved\n")
+    );
+    let ran = folder.run(&import);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("there is a session \"moved\" already"),
+        "{ran:?}"
+    );
+    let run = [
+        "run",
+        "team.toml",
+        "And now?",
+        "--session",
+        "moved",
+        "--json",
+    ];
+    let ran = folder.run(&[&run[..], &other].concat());
+    assert_eq!(ran.events()[0]["agent"], "Billing");
+    let piped = folder.run(&["sessions", "export", "tuesday"]);
+    let ran = folder.run_with_input(&["sessions", "import", "-", "--as", "piped"], &piped.stdout);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    folder.write("other.json", "{}");
+    let ran = folder.run(&["sessions", "import", "other.json"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.stderr.contains("other.json is no exported session"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_copy_goes_on_by_itself_also_from_an_earlier_message() {
+    let folder = with_session();
+    folder.run(&["run", "team.toml", "And the refund?", "-s", "tuesday"]);
+    let shown = lines(&folder.run(&["sessions", "show", "tuesday", "-j"]));
+    let second = shown.iter().filter(|line| line["role"] == "user").nth(1);
+    let position = second.unwrap()["position"].to_string();
+    let ran = folder.run(&[
+        "sessions", "fork", "tuesday", "early", "--before", &position,
+    ]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "copied to early\n"),
+        "{ran:?}"
+    );
+    let users = |session: &str| {
+        let shown = lines(&folder.run(&["sessions", "show", session, "-j"]));
+        shown.iter().filter(|line| line["role"] == "user").count()
+    };
+    assert_eq!((users("tuesday"), users("early")), (2, 1));
+    let ran = folder.run(&["sessions", "fork", "tuesday", "early"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let ran = folder.run(&["sessions", "fork", "tuesday", "x", "--before", "999"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+}
+
+#[test]
+fn words_are_found_in_all_sessions() {
+    let folder = with_session();
+    folder.run(&["run", "team.toml", "Hello bill", "-s", "monday"]);
+    let ran = folder.run(&["sessions", "search", "WRONG"]);
+    assert_eq!(ran.stdout, "tuesday  You: My bill is wrong\n");
+    let ran = folder.run(&["sessions", "search", "bill", "--json"]);
+    let found: Vec<Value> = lines(&ran)
+        .iter()
+        .map(|line| line["session"].clone())
+        .collect();
+    assert!(
+        found.contains(&json!("monday")) && found.contains(&json!("tuesday")),
+        "{ran:?}"
+    );
+    let ran = folder.run(&["sessions", "search", "zebra"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "Nothing was found.\n")
+    );
+}
+
+#[test]
+fn deleting_is_for_all_names_or_none() {
+    let folder = with_session();
+    folder.run(&["run", "team.toml", "Hi", "-s", "monday"]);
+    let ran = folder.run(&["sessions", "delete", "monday", "tusday"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        ran.stderr,
+        "error: there is no session \"tusday\"\n  help: did you mean \"tuesday\"?\n"
+    );
+    let ran = folder.run(&["sessions", "delete", "monday", "tuesday"]);
+    assert_eq!(ran.stdout, "deleted monday\ndeleted tuesday\n");
+    assert_eq!(folder.run(&["sessions", "list", "-j"]).stdout, "");
+}
+
+#[test]
+fn the_store_of_a_team_file_is_used() {
+    let folder = Folder::new();
+    let team = "[agents.Desk]\ninstructions = 'x'\n[conversations]\nstore = 'sqlite:own.db'\n";
+    folder.write("team.toml", team);
+    folder.run(&["run", "team.toml", "Hi", "--session", "tuesday"]);
+    assert_eq!(folder.run(&["sessions", "list", "-j"]).stdout, "");
+    let ran = folder.run(&["sessions", "list", "-j", "--team", "team.toml"]);
+    assert_eq!(lines(&ran)[0]["name"], "tuesday");
+}

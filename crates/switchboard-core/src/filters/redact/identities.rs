@@ -1,0 +1,212 @@
+//! Social security numbers, Chinese resident ids and passports.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::labels;
+use super::numbers::{Numbers, first_bytes, last_bytes};
+
+/// Finds social security numbers of the United States: in groups, or nine digits after a word for them.
+pub(super) fn social_security_numbers(numbers: &Numbers<'_>) -> Vec<Range<usize>> {
+    let count = numbers.groups.len();
+    let mut found = Vec::new();
+    let mut first = 0;
+    while first < count {
+        let len = if is_grouped_ssn(numbers, first) {
+            3
+        } else if is_labelled_ssn(numbers, first) {
+            1
+        } else {
+            first += 1;
+            continue;
+        };
+        found.push(numbers.range(first..first + len));
+        first += len;
+    }
+    found
+}
+
+fn is_grouped_ssn(numbers: &Numbers<'_>, first: usize) -> bool {
+    if first + 3 > numbers.groups.len() {
+        return false;
+    }
+    let groups = first..first + 3;
+    let separators = [numbers.separator(first), numbers.separator(first + 1)];
+    numbers.sizes(groups.clone()).eq([3, 2, 4])
+        && separators
+            .iter()
+            .all(|separator| matches!(*separator, " " | "-" | "."))
+        && is_assigned(&numbers.joined(groups.clone()))
+        && numbers.is_whole(&numbers.range(groups))
+}
+
+fn is_labelled_ssn(numbers: &Numbers<'_>, group: usize) -> bool {
+    let range = &numbers.groups[group];
+    let before = &numbers.text[..range.start];
+    range.len() == 9 && numbers.is_whole(range) && follows_ssn_label(before)
+}
+
+fn follows_ssn_label(before: &str) -> bool {
+    static LABEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let label = r"(?:\b|_)ssn|social[ _-]?security|soc\.? ?sec|\bss#|\bitin\b|seguro social|社会安全|社會安全";
+        Regex::new(&format!("(?i)(?:{label})[^0-9\\n]*$")).ok()
+    });
+    let near = last_bytes(before, 48);
+    super::count_steps(near.len());
+    LABEL.as_ref().is_some_and(|label| label.is_match(near))
+}
+
+/// Returns `false` for numbers that are never given out.
+fn is_assigned(digits: &str) -> bool {
+    let (area, rest) = digits.split_at(3);
+    let (group, serial) = rest.split_at(2);
+    !matches!(area, "000" | "666") && group != "00" && serial != "0000"
+}
+
+/// Finds Chinese resident ids (GB 11643): 18 characters with region, date and check digit, and those of
+/// 15 digits after a word for them.
+pub(super) fn resident_ids(numbers: &Numbers<'_>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut first = 0;
+    while first < numbers.groups.len() {
+        super::count_steps(1);
+        match resident_id(numbers, first) {
+            Some((range, groups)) => {
+                found.push(range);
+                first += groups;
+            }
+            None => first += 1,
+        }
+    }
+    found
+}
+
+/// Returns the range of the id that begins with a group, and the number of its groups.
+fn resident_id(numbers: &Numbers<'_>, first: usize) -> Option<(Range<usize>, usize)> {
+    let groups = match numbers.groups[first].len() {
+        15 | 17 | 18 => 1,
+        6 if numbers.groups.get(first + 1)?.len() == 8 => 3,
+        _ => return None,
+    };
+    if groups == 3 {
+        let is_separator = |group| matches!(numbers.separator(group), " " | "-");
+        let last = numbers.groups.get(first + 2)?.len();
+        if !is_separator(first) || !is_separator(first + 1) || !matches!(last, 3 | 4) {
+            return None;
+        }
+    }
+    let mut range = numbers.range(first..first + groups);
+    let mut digits = numbers.joined(first..first + groups);
+    if digits.len() == 17 && numbers.text[range.end..].starts_with(['X', 'x']) {
+        digits.push('X');
+        range.end += 1;
+    }
+    let is_id = match digits.len() {
+        18 => has_region_and_date(&digits[..6], &digits[6..14]) && has_check_digit(&digits),
+        15 => {
+            let date = format!("19{}", &digits[6..12]);
+            has_region_and_date(&digits[..6], &date) && is_labelled_resident_id(numbers, &range)
+        }
+        _ => false,
+    };
+    (is_id && numbers.is_whole(&range)).then_some((range, groups))
+}
+
+fn is_labelled_resident_id(numbers: &Numbers<'_>, range: &Range<usize>) -> bool {
+    let before = last_bytes(&numbers.text[..range.start], 40);
+    ["身份证", "身份證", "身份号", "身分證"]
+        .iter()
+        .any(|word| before.contains(word))
+}
+
+fn has_region_and_date(region: &str, date: &str) -> bool {
+    let number = |digits: &str| digits.parse::<u32>().unwrap_or(0);
+    let (year, month, day) = (number(&date[..4]), number(&date[4..6]), number(&date[6..]));
+    let is_leap_year = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    let days = match month {
+        2 if is_leap_year => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    let is_province = matches!(
+        number(&region[..2]),
+        11..=15 | 21..=23 | 31..=37 | 41..=46 | 50..=54 | 61..=65 | 71 | 81..=83 | 91
+    );
+    is_province && (1850..2100).contains(&year) && (1..=days).contains(&day)
+}
+
+/// Checks the last of 18 characters by ISO 7064, MOD 11-2.
+fn has_check_digit(digits: &str) -> bool {
+    let remainder = digits.bytes().fold(0, |sum, byte| match byte {
+        b'X' => sum * 2 + 10,
+        _ => sum * 2 + u32::from(byte - b'0'),
+    } % 11);
+    remainder == 1
+}
+
+/// Finds passport numbers after a word for passport.
+pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
+    static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let words = r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass(?:nummer|nr\b|-nr\b)|pasaportes?|passaport[eo]|paspoort|paszport|pasaport|paspor\b|útlevél|hộ chiếu)|паспорт|διαβατηρ|护照|護照|旅券|パスポート|여권|جواز|דרכון|หนังสือเดินทาง|पासपोर्ट";
+        Regex::new(&format!("(?i){words}")).ok()
+    });
+    super::count_steps(text.len());
+    let words = WORD.iter().flat_map(|word| word.find_iter(text));
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for word in words {
+        let number = passport_number(&text[word.end()..]);
+        if let Some(number) = number {
+            let range = word.end() + number.start..word.end() + number.end;
+            if found.last().is_none_or(|last| last.end <= range.start) {
+                found.push(range);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the range of the number in the text after a word for passport: the first word with a digit.
+fn passport_number(after: &str) -> Option<Range<usize>> {
+    let near = first_bytes(after, 60);
+    super::count_steps(near.len());
+    let digit = near.find(|c: char| c.is_ascii_digit())?;
+    let gap = near[..digit].trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let start = if near[gap.len()..digit].len() <= 5 {
+        gap.len()
+    } else {
+        return None;
+    };
+    if labels::has_another_label(gap) {
+        return None;
+    }
+    let len = |text: &str| {
+        text.find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(text.len())
+    };
+    let first_len = len(&after[start..]);
+    let first = &after[start..start + first_len];
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    // Russian numbers have their series apart: 75 1234567, 4510 123456.
+    if is_digits(first) && matches!(first_len, 2 | 4) && after[start + first_len..].starts_with(' ')
+    {
+        let second = &after[start + first_len + 1..];
+        let second_len = len(second);
+        if is_digits(&second[..second_len]) && matches!((first_len, second_len), (2, 7) | (4, 6)) {
+            return Some(start..start + first_len + 1 + second_len);
+        }
+    }
+    let digits = first.bytes().filter(u8::is_ascii_digit).count();
+    let has_small_letter = first.bytes().any(|byte| byte.is_ascii_lowercase());
+    let least = match first_len {
+        _ if has_small_letter => 6,
+        8 | 9 => 2,
+        _ => 4,
+    };
+    let is_number = (6..=9).contains(&first_len) && digits >= least;
+    let continues = matches!(after.as_bytes().get(start + first_len..), Some([b'-' | b'.', next, ..]) if next.is_ascii_digit());
+    (is_number && !continues).then_some(start..start + first_len)
+}

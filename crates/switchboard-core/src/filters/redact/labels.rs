@@ -1,0 +1,201 @@
+//! The words before a number that say what it is.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::numbers::{first_bytes, last_bytes};
+
+/// The place of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Text,
+    /// A number of JSON after its key. Most of them count something.
+    JsonNumber,
+}
+
+/// The meaning of a word before a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Phone,
+    /// Something that is neither a phone nor a person, as an order or an amount.
+    Other,
+}
+
+/// A word before a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label {
+    pub(super) meaning: Meaning,
+    /// The number of bytes between the word and the number.
+    pub(super) distance: usize,
+    /// Nothing but punctuation and words as "number is" stands between.
+    pub(super) is_adjacent: bool,
+}
+
+/// Words for phones and calls. Those of the first list may be the beginning of a longer word.
+const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|celular|cellular|\
+    cellphone|whatsapp|puhelin|puhelim|telepon|telpon|anruf|dzwoni|zadzwo|llám|llame|llama|appel|chiama|ligue|soita|volejte|\
+    телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ";
+const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
+    rufen|bel|bellen|natel|portable|fono|đt|sđt|điện thoại|số|wa|viber|тел|моб|contact number|reach me at|reach me on|\
+    फोन|मोबाइल";
+const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致电|打给|请打|联系方式|联系人|座机|热线|전화|휴대폰|핸드폰|연락처|\
+    โทร|เบอร์|هاتف|جوال|موبايل|תלפון|טלפון|נייד|फ़ोन|फ़ोन";
+
+/// Words for other things that have numbers.
+const OTHER_STEMS: &str = "bestell|rechnung|kundenn|vertrag|sendung|paket|steuern|betrag|artikel|aktenz|konto|commande|facture|\
+    colis|montant|pedido|factura|fatura|importe|ordine|fattura|zamówien|faktur|przesyłk|заказ|счет|счёт|накладн|посылк|трек|\
+    bestilling|beställning|tilau|sipariş|pesanan|đơn hàng|confirmation|tracking|timestamp|shipment|consignment|waybill";
+const OTHER_WORDS: &str = "order|orders|ordre|invoice|invoices|ticket|tickets|ref|reference|parcel|booking|transaction|receipt|\
+    isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|po|id|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|counts|qty|\
+    quantity|case|account|customer|contract|policy|item|items|product|article|serial|model|part|payment|member|claim|batch|\
+    matter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
+    fee|saldo|points|bytes|size|offset|seq|sequence|rows|cols|tokens|range|ns|ms|index|length|zip|zoom|kilometers|\
+    usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|line|page|pages|chapter|user id|room|flight|iteration|\
+    bestellung|bestelling|factuur|dossier|réf|envío|guía";
+const OTHER_OTHER_SCRIPTS: &str = "订单|訂單|单号|單號|运单|運單|快递|编号|編號|流水|账号|金额|數量|数量|价格|合计|共计|客户|发票|條形|\
+    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب";
+
+/// Matches words of [`Meaning::Phone`] in its first group, and others in its second.
+static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let pattern = format!(
+        r"(\b(?:{PHONE_STEMS})\w*|\b(?:{PHONE_WORDS})\b|{PHONE_OTHER_SCRIPTS})|(\b(?:{OTHER_STEMS})\w*|\b(?:{OTHER_WORDS})\b|{OTHER_OTHER_SCRIPTS}|[$€£¥₩₹])"
+    );
+    Regex::new(&pattern.replace("    ", "")).ok()
+});
+
+/// Matches what may stand between a word and the number that it names.
+static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "number|numbers|num|no|nr|n|id|ids|code|key|is|was|of|at|on|to|me|my|our|us|ist|lautet|est|es|er|är|es el|è|é|le|la|el|to|al|au|para|på|til|mig|meg|mi|mir|unter|sie|mich";
+    let other_scripts = "号码|號碼|号|號|番号|番號|번호|는|은|は|是|为|為|的";
+    Regex::new(&format!(
+        r#"^(?:[\s.:#=/"',()\-°º№&+{{\[：，]|\b(?:{words})\b|{other_scripts})*$"#
+    ))
+    .ok()
+});
+
+/// Matches a unit after a number.
+static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
+        km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars|euros|stück|kč|zł|usd|eur|gbp|idr|btc|eth";
+    Regex::new(&format!(
+        r"^ ?(?:(?i:{})\b|[€$£¥₩₹%‰元円원円个個人次件])",
+        words.replace("    ", "")
+    ))
+    .ok()
+});
+
+/// The bytes before a number in which words are searched.
+const WINDOW: usize = 72;
+
+/// Returns the last word before a number that says what it is.
+pub(super) fn nearest(before: &str) -> Option<Label> {
+    super::count_steps(WINDOW);
+    let window = last_bytes(before, WINDOW);
+    let clause = window.rfind(['\n', ';', '!', '?', '。']);
+    let clause = clause.map_or(window, |end| &window[end..]);
+    let text = clause.to_lowercase().replace('_', " ");
+    let label = |captures: &regex::Captures<'_>| {
+        let is_phone = captures.get(1).is_some();
+        let gap = &text[captures.get_match().end()..];
+        Label {
+            meaning: if is_phone {
+                Meaning::Phone
+            } else {
+                Meaning::Other
+            },
+            distance: gap.len(),
+            is_adjacent: GAP.as_ref().is_some_and(|allowed| allowed.is_match(gap)),
+        }
+    };
+    let words = WORDS.as_ref()?.captures_iter(&text);
+    let labels = words.filter_map(|captures| {
+        let label = label(&captures);
+        (label.is_adjacent || !is_weak(captures.get_match().as_str())).then_some(label)
+    });
+    labels.last()
+}
+
+/// Returns `true` for words that name a number only if it comes right after them: "customer 4155552671" is no
+/// phone, "the customer left 4155552671" may be.
+fn is_weak(word: &str) -> bool {
+    const WEAK: [&str; 21] = [
+        "customer", "member", "account", "case", "item", "items", "product", "part", "line", "key",
+        "code", "policy", "contract", "model", "room", "page", "pages", "payment", "id", "$", "€",
+    ];
+    WEAK.contains(&word)
+}
+
+/// Returns `true` if the words right before a number say that it is neither a phone nor a person's.
+pub(super) fn is_of_another_thing(before: &str) -> bool {
+    nearest(before).is_some_and(|label| label.is_adjacent && label.meaning == Meaning::Other)
+}
+
+/// Returns `true` if the text between a word and a number has a word for another number.
+pub(super) fn has_another_label(gap: &str) -> bool {
+    let text = gap.to_lowercase();
+    let is_meant = |word: &str| matches!(word, "#" | "id" | "key" | "code" | "serial" | "ref");
+    let mut words = WORDS.iter().flat_map(|words| words.find_iter(&text));
+    words.any(|word| !is_meant(word.as_str()))
+}
+
+/// Returns `true` if a number counts something: a unit follows it.
+pub(super) fn has_unit(after: &str) -> bool {
+    UNIT.as_ref()
+        .is_some_and(|unit| unit.is_match(first_bytes(after, 16)))
+}
+
+/// Returns the words of a JSON key: those of `contactPhone` are "contact Phone".
+pub(super) fn words_of_key(key: &str) -> String {
+    let mut words = String::with_capacity(key.len() + 4);
+    let mut was_small = false;
+    for c in key.chars() {
+        if was_small && c.is_uppercase() {
+            words.push(' ');
+        }
+        was_small = c.is_lowercase();
+        words.push(c);
+    }
+    words
+}
+
+/// Returns `true` after the key of a value, as in `"count": ` and `count=`.
+pub(super) fn follows_key(before: &str) -> bool {
+    let before = before.trim_end_matches(' ');
+    match before.strip_suffix(':') {
+        Some(key) => key.ends_with(['"', '\'']),
+        None => before.ends_with('='),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert!(
+            [&WORDS, &GAP, &UNIT]
+                .iter()
+                .all(|pattern| pattern.is_some())
+        );
+    }
+
+    #[test]
+    fn the_nearest_word_counts() {
+        let meaning =
+            |before: &str| nearest(before).map(|label| (label.meaning, label.is_adjacent));
+        assert_eq!(meaning("order "), Some((Meaning::Other, true)));
+        assert_eq!(meaning("order 7, phone no. "), Some((Meaning::Phone, true)));
+        assert_eq!(
+            meaning("call about order number "),
+            Some((Meaning::Other, true))
+        );
+        assert_eq!(
+            meaning("my order, placed on Monday, "),
+            Some((Meaning::Other, false))
+        );
+        assert_eq!(meaning("hotel "), None);
+        assert_eq!(meaning("customer_phone: "), Some((Meaning::Phone, true)));
+    }
+}

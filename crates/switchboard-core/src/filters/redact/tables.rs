@@ -1,0 +1,4 @@
+//! Data from libphonenumber and from Unicode.
+
+pub(super) mod phones;
+pub(super) mod unicode;

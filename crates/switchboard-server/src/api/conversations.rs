@@ -1,0 +1,173 @@
+//! Conversations: list, search, show, fork, delete; messages, decisions, answers.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::requests::{
+    AnswerBody, DecisionsBody, ForkBody, ListParameters, MessageBody, SearchParameters,
+};
+use super::types::{ConversationBody, ConversationList, EntryBody, FoundEntry, SearchResults};
+use super::{run_events, run_info};
+use crate::error::ServiceError;
+use crate::http::{JsonBody, PathOf, QueryOf, header_text};
+use crate::runs::RunRecord;
+use crate::service::{Caller, Message, MessageOptions, Service};
+
+/// The number of entries in an answer, unless the client asks for another.
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 1000;
+
+/// The longest idempotency key, in bytes.
+const MAX_IDEMPOTENCY_KEY: usize = 128;
+
+fn bounded(limit: Option<usize>) -> Result<usize, ServiceError> {
+    match limit {
+        None => Ok(DEFAULT_LIMIT),
+        Some(limit @ 1..=MAX_LIMIT) => Ok(limit),
+        Some(_) => Err(ServiceError::invalid("the limit is from 1 to 1000")),
+    }
+}
+
+pub(super) async fn list(
+    State(service): State<Service>,
+    caller: Caller,
+    QueryOf(parameters): QueryOf<ListParameters>,
+) -> Result<Json<ConversationList>, ServiceError> {
+    let limit = bounded(parameters.limit)?;
+    let listed = service.conversations_of(&caller, limit, parameters.cursor.as_deref());
+    Ok(Json(listed.await?.into()))
+}
+
+pub(super) async fn search(
+    State(service): State<Service>,
+    caller: Caller,
+    QueryOf(parameters): QueryOf<SearchParameters>,
+) -> Result<Json<SearchResults>, ServiceError> {
+    let limit = bounded(parameters.limit)?;
+    if parameters.q.is_empty() || parameters.q.contains('\0') {
+        return Err(ServiceError::invalid(
+            "q is the text to search for: not empty, and without zeros",
+        ));
+    }
+    let found = service.search(&caller, &parameters.q, limit).await?;
+    let found = found.iter().map(|(conversation, entry)| FoundEntry {
+        conversation: conversation.to_string(),
+        entry: EntryBody::from(entry),
+    });
+    Ok(Json(SearchResults {
+        found: found.collect(),
+    }))
+}
+
+pub(super) async fn show(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(parameters): QueryOf<ListParameters>,
+) -> Result<Json<ConversationBody>, ServiceError> {
+    let limit = bounded(parameters.limit)?;
+    let shown = service.show(&caller, &id, limit).await?;
+    Ok(Json(ConversationBody::new(&id, &shown)))
+}
+
+pub(super) async fn delete(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Result<StatusCode, ServiceError> {
+    service.delete(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn fork(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<ForkBody>,
+) -> Result<Response, ServiceError> {
+    service.fork(&caller, &id, &body.to, body.before).await?;
+    let shown = service.show(&caller, &body.to, DEFAULT_LIMIT).await?;
+    let body = ConversationBody::new(&body.to, &shown);
+    Ok((StatusCode::CREATED, Json(body)).into_response())
+}
+
+pub(super) async fn send(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<MessageBody>,
+) -> Result<Response, ServiceError> {
+    let conversation = service.conversation(&caller, &id)?;
+    let team = match &body.team {
+        Some(name) => service.team(&caller, name)?,
+        None => service.team_of(&caller, &conversation).await?,
+    };
+    if let Some(agent) = &body.agent
+        && !team.has_agent(agent)
+    {
+        let message = format!("the team {:?} has no agent {agent:?}", team.name());
+        return Err(ServiceError::not_found(message));
+    }
+    let run = service.send(
+        &caller,
+        Message {
+            team: team.clone(),
+            agent: body.agent.as_deref().map(Arc::from),
+            conversation: Some(id.as_str().into()),
+            input: body.input.into_input()?,
+            options: MessageOptions {
+                idempotency_key: idempotency_key(&headers)?,
+                ..MessageOptions::default()
+            },
+        },
+    )?;
+    Ok(answer_with(&run, body.stream).await)
+}
+
+pub(super) async fn decide(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<DecisionsBody>,
+) -> Result<Response, ServiceError> {
+    let decisions = body.decisions.iter();
+    let decisions =
+        decisions.map(|decision| (decision.call_id.as_str().into(), decision.decision()));
+    let run = service.decide(&caller, &id, decisions.collect()).await?;
+    Ok(answer_with(&run, body.stream).await)
+}
+
+pub(super) async fn answer(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> Result<Response, ServiceError> {
+    let run = service
+        .answer(&caller, &id, body.person.as_deref(), body.answer())
+        .await?;
+    Ok(answer_with(&run, body.stream).await)
+}
+
+/// Answers with the events of a run, or with the run once it has ended. The run goes on if the client disconnects.
+async fn answer_with(run: &Arc<RunRecord>, stream: bool) -> Response {
+    if stream {
+        return run_events(run, 0);
+    }
+    run.log.closed().await;
+    Json(run_info(run)).into_response()
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, ServiceError> {
+    match header_text(headers, "idempotency-key") {
+        Some(key) if key.len() > MAX_IDEMPOTENCY_KEY => Err(ServiceError::invalid(
+            "the idempotency key is longer than 128 bytes",
+        )),
+        key => Ok(key.map(Arc::from)),
+    }
+}

@@ -1,0 +1,378 @@
+//! The parts of HTTP that all protocols share: who asks, what is refused, and how errors are told.
+
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::error::{ServiceError, ServiceErrorKind};
+use crate::keys::random_id;
+use crate::service::{Caller, Service};
+use crate::tenant::Tenant;
+
+/// The header with the identifier of a request, in responses and in the log.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest identifier of a request that is taken over from the client.
+const MAX_REQUEST_ID: usize = 64;
+
+/// The form of errors that clients of OpenAI's protocols read; the service's own API has it as well.
+impl IntoResponse for ServiceError {
+    fn into_response(self) -> Response {
+        let kind = self.kind();
+        let kind_name = match kind {
+            ServiceErrorKind::Unauthorized => "authentication_error",
+            ServiceErrorKind::RateLimited => "rate_limit_error",
+            _ if kind.status() >= 500 => "server_error",
+            _ => "invalid_request_error",
+        };
+        let body = json!({"error": {
+            "message": self.message(), "type": kind_name, "param": null, "code": kind.as_str(),
+        }});
+        let status =
+            StatusCode::from_u16(kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, axum::Json(body)).into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_seconds() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if kind == ServiceErrorKind::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// Gives each request an identifier, counts and logs it, and sets the headers that keep browsers safe.
+pub(crate) async fn observe(
+    State(service): State<Service>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let given = request
+        .headers()
+        .get(&REQUEST_ID)
+        .and_then(|id| id.to_str().ok());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let given =
+        given.filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.chars().all(is_plain));
+    let id = match given {
+        Some(id) => id.to_owned(),
+        None => random_id("req")
+            .map(|id| id.to_string())
+            .unwrap_or_default(),
+    };
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("(none)", MatchedPath::as_str).to_owned();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        request.headers_mut().insert(REQUEST_ID, value);
+    }
+    let mut response = next.run(request).await;
+    let (status, time) = (response.status().as_u16(), began.elapsed());
+    let counted = if method_is_known(&method) {
+        method.as_str()
+    } else {
+        "(other)"
+    };
+    service
+        .inner()
+        .metrics
+        .request(counted, &route, status, time);
+    tracing::info!(
+        request = id,
+        method = counted,
+        route,
+        status,
+        seconds = time.as_secs_f64(),
+        "a request was answered"
+    );
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in fixed {
+        // A page of its own may set others.
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn method_is_known(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::HEAD,
+        Method::OPTIONS,
+    ]
+    .contains(method)
+}
+
+/// Refuses requests from pages of other sites, those beyond the limits, and those without a valid key.
+pub(crate) async fn admit(
+    State(service): State<Service>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let inner = service.inner();
+    let permit = inner.requests.clone().try_acquire_owned();
+    let Ok(_permit) = permit else {
+        inner.metrics.refused("requests");
+        let error = ServiceError::new(
+            ServiceErrorKind::Unavailable,
+            "too many requests are under way",
+        );
+        return error
+            .retry_after(std::time::Duration::from_secs(1))
+            .into_response();
+    };
+    match admitted(&service, request.method(), request.headers()) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(error) => {
+            inner.metrics.refused(error.kind().as_str());
+            error.into_response()
+        }
+    }
+}
+
+fn admitted(
+    service: &Service,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Caller, ServiceError> {
+    check_host(service, headers)?;
+    check_origin(method, headers)?;
+    let Some(keys) = &service.inner().keys else {
+        return Ok(Caller {
+            tenant: Tenant::single(),
+            key: None,
+        });
+    };
+    let refused = || ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed");
+    let mut sent = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(sent), None) = (sent.next(), sent.next()) else {
+        return Err(refused());
+    };
+    let sent = sent.to_str().map_err(|_| refused())?;
+    let (scheme, sent) = sent.split_once(' ').ok_or_else(refused)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(refused());
+    }
+    let key = keys.authenticate(sent.trim()).ok_or_else(refused)?;
+    key.take_request()?;
+    Ok(Caller {
+        tenant: key.tenant.clone(),
+        key: Some(key),
+    })
+}
+
+/// Checks the name that the client has reached the service by.
+fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError> {
+    let Some(hosts) = &service.inner().hosts else {
+        return Ok(());
+    };
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let name = host.map(without_port).unwrap_or_default();
+    if hosts.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return Ok(());
+    }
+    let message = "the service does not answer for this host name";
+    Err(ServiceError::new(ServiceErrorKind::Forbidden, message))
+}
+
+/// Checks that a request that changes something is not from a page of another site.
+fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ServiceError> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    if method.is_safe() {
+        // Without CORS headers the page cannot read the answer.
+        return Ok(());
+    }
+    let origin = origin.to_str().unwrap_or_default();
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    if authority.is_some() && authority == host {
+        return Ok(());
+    }
+    let message = "requests from pages of other sites are refused";
+    Err(ServiceError::new(ServiceErrorKind::Forbidden, message))
+}
+
+/// The name of a host header, which may be an IPv6 address in brackets.
+fn without_port(host: &str) -> &str {
+    match host.rfind(':') {
+        Some(at)
+            if !host[at..].contains(']') && host[at + 1..].bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            &host[..at]
+        }
+        _ => host,
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ServiceError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ServiceError> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| {
+            ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed")
+        })
+    }
+}
+
+/// The body of a request, read as JSON, within the limits of size and time.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
+    type Rejection = ServiceError;
+
+    async fn from_request(request: Request, service: &Service) -> Result<Self, ServiceError> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
+        if !media_type.eq_ignore_ascii_case("application/json") {
+            let message = "the content type of the body must be application/json";
+            return Err(ServiceError::new(
+                ServiceErrorKind::UnsupportedMediaType,
+                message,
+            ));
+        }
+        let limits = &service.inner().limits;
+        let body = axum::body::to_bytes(request.into_body(), limits.body_bytes);
+        let body = tokio::time::timeout(limits.body_time, body).await;
+        let body = body.map_err(|_| {
+            ServiceError::new(
+                ServiceErrorKind::TimedOut,
+                "the body did not arrive in time",
+            )
+        })?;
+        let body = body.map_err(|error| {
+            let is_too_large = std::error::Error::source(&error)
+                .is_some_and(|source| source.to_string().contains("length limit"));
+            if is_too_large {
+                let message = format!("the body is larger than {} bytes", limits.body_bytes);
+                ServiceError::new(ServiceErrorKind::TooLarge, message)
+            } else {
+                ServiceError::invalid("the body could not be read")
+            }
+        })?;
+        let parsed = serde_json::from_slice(&body);
+        parsed.map(Self).map_err(|error| {
+            ServiceError::invalid(format!(
+                "the body is not what this endpoint expects: {error}"
+            ))
+        })
+    }
+}
+
+/// Segments of the path.
+pub(crate) struct PathOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Service> for PathOf<T> {
+    type Rejection = ServiceError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Service,
+    ) -> Result<Self, ServiceError> {
+        let path = Path::<T>::from_request_parts(parts, service).await;
+        path.map(|Path(path)| Self(path))
+            .map_err(|_| ServiceError::invalid("the path is not valid"))
+    }
+}
+
+/// The parameters after the path.
+pub(crate) struct QueryOf<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Service> for QueryOf<T> {
+    type Rejection = ServiceError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        service: &Service,
+    ) -> Result<Self, ServiceError> {
+        let query = Query::<T>::from_request_parts(parts, service).await;
+        query
+            .map(|Query(query)| Self(query))
+            .map_err(|error| ServiceError::invalid(error.body_text()))
+    }
+}
+
+/// The answer for a path that does not exist.
+pub(crate) async fn not_found() -> ServiceError {
+    ServiceError::not_found("there is nothing at this path")
+}
+
+/// The answer for a method that a path does not have.
+pub(crate) async fn method_not_allowed() -> ServiceError {
+    ServiceError::new(
+        ServiceErrorKind::MethodNotAllowed,
+        "this path does not have that method",
+    )
+}
+
+/// A response of text.
+pub(crate) fn text(content_type: &'static str, text: String) -> Response {
+    ([(header::CONTENT_TYPE, content_type)], Body::from(text)).into_response()
+}
+
+/// The value of a header, if it is text.
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let value = headers.get(name)?.to_str().ok()?.trim();
+    (!value.is_empty()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_port;
+
+    #[test]
+    fn the_port_of_a_host_is_left_out() {
+        for (host, name) in [
+            ("localhost:8080", "localhost"),
+            ("localhost", "localhost"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("evil.example:80.localhost", "evil.example:80.localhost"),
+        ] {
+            assert_eq!(without_port(host), name);
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The layer that all protocols are translations of.
+//!
+//! A protocol reads its request, finds out the [`Caller`], and calls one of these:
+//!
+//! | call | meaning |
+//! | --- | --- |
+//! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
+//! | [`Service::decide`], [`Service::answer`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
+//! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
+//! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
+//!
+//! A run is a task of its own: it goes on when the client that began it disconnects. Its events go to an
+//! [`EventLog`](crate::event_log::EventLog), which any number of readers follow from any event on; a protocol reads
+//! [`RunRecord::log`] and translates each event. The last event is logged once everything is stored. Limits, tenants,
+//! metrics and shutting down are handled here, so that a protocol cannot forget them.
+
+mod builder;
+mod conversations;
+mod start;
+mod waiting;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use switchboard_core::conversation::{Conversation, Conversations};
+use switchboard_core::run::Price;
+use switchboard_core::stream::StopHandle;
+use switchboard_core::{Input, Item, ModelSettings};
+
+pub use builder::ServiceBuilder;
+pub(crate) use conversations::{Listed, Shown};
+
+use self::start::RunIdentity;
+use crate::client_tools::ClientTools;
+use crate::error::{ServiceError, ServiceErrorKind};
+use crate::keys::{Key, Keys};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::runs::{RunRecord, Runs};
+use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
+use crate::tenant::Tenant;
+
+/// Teams as a service. Clones share it.
+///
+/// ```
+/// use switchboard_core::conversation::Conversations;
+/// use switchboard_core::{Agent, Team};
+/// use switchboard_server::{ServedTeam, Service};
+///
+/// let team: Team = Team::new().agent(Agent::new("Support")).build()?;
+/// let service = Service::builder()
+///     .team(ServedTeam::new("support", team, ()))
+///     .conversations(Conversations::in_memory())
+///     .build()?;
+/// let app: axum::Router = axum::Router::new().merge(service.router());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Service(Arc<Inner>);
+
+pub(crate) struct Inner {
+    teams: Vec<ServedTeam>,
+    pub(crate) store: Conversations,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) limits: Limits,
+    prices: Vec<(Arc<str>, Price)>,
+    pub(crate) logs_content: bool,
+    pub(crate) hosts: Option<Vec<String>>,
+    pub(crate) metrics: Metrics,
+    runs: Runs,
+    is_draining: AtomicBool,
+    pub(crate) requests: Arc<tokio::sync::Semaphore>,
+}
+
+/// The client that a request is from.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) tenant: Tenant,
+    pub(crate) key: Option<Arc<Key>>,
+}
+
+/// A message to a team.
+pub(crate) struct Message {
+    pub(crate) team: ServedTeam,
+    /// The agent that a new conversation begins with, instead of the team's first one.
+    pub(crate) agent: Option<Arc<str>>,
+    /// The conversation's identifier; `None` if nothing is kept.
+    pub(crate) conversation: Option<Arc<str>>,
+    pub(crate) input: Input,
+    pub(crate) options: MessageOptions,
+}
+
+/// The parts of a message that most protocols do not use.
+#[derive(Debug, Default)]
+pub(crate) struct MessageOptions {
+    pub(crate) client_tools: ClientTools,
+    pub(crate) settings: ModelSettings,
+    pub(crate) instructions: Option<Arc<str>>,
+    pub(crate) without_tools: bool,
+    /// Two messages of a tenant with the same key are one.
+    pub(crate) idempotency_key: Option<Arc<str>>,
+    /// Set if the conversation is deleted after the run, unless it waits for something.
+    pub(crate) is_temporary: bool,
+    /// The identifier of the run, where the protocol has told it already.
+    pub(crate) run_id: Option<Arc<str>>,
+    /// Messages that follow the outputs of tools.
+    pub(crate) added: Vec<Item>,
+}
+
+impl Service {
+    /// Returns a builder for a service.
+    pub fn builder() -> ServiceBuilder {
+        ServiceBuilder::new()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The teams that the caller may use.
+    pub(crate) fn teams(&self, caller: &Caller) -> impl Iterator<Item = &ServedTeam> {
+        let key = caller.key.clone();
+        let is_allowed =
+            move |team: &&ServedTeam| key.as_ref().is_none_or(|key| key.allows_team(team.name()));
+        self.0.teams.iter().filter(is_allowed)
+    }
+
+    /// The team of this name.
+    pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<&ServedTeam, ServiceError> {
+        let found = self.teams(caller).find(|team| team.name() == name);
+        found.ok_or_else(|| ServiceError::not_found(format!("there is no team {name:?}")))
+    }
+
+    /// The team of a stored conversation, or the only one.
+    pub(crate) async fn team_of(
+        &self,
+        caller: &Caller,
+        conversation: &Conversation,
+    ) -> Result<&ServedTeam, ServiceError> {
+        let head = conversation.head().await;
+        let head = head.map_err(|error| ServiceError::of_store(&error))?;
+        let details = head.and_then(|head| head.details);
+        match details.as_deref().and_then(conversations::team_name) {
+            Some(name) => self.team(caller, &name),
+            None => self.default_team(caller),
+        }
+    }
+
+    /// The team of a message that names none.
+    pub(crate) fn default_team(&self, caller: &Caller) -> Result<&ServedTeam, ServiceError> {
+        let mut teams = self.teams(caller);
+        match (teams.next(), teams.next()) {
+            (Some(team), None) => Ok(team),
+            (None, _) => Err(ServiceError::not_found("there is no team for this key")),
+            _ => Err(ServiceError::invalid("there are several teams; name one")),
+        }
+    }
+
+    /// A handle to a conversation of the caller.
+    pub(crate) fn conversation(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Conversation, ServiceError> {
+        Ok(self.0.store.get(caller.tenant.stored_name(id)?))
+    }
+
+    /// Begins a run for a message.
+    pub(crate) fn send(
+        &self,
+        caller: &Caller,
+        message: Message,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        let Message {
+            team,
+            agent,
+            conversation,
+            input,
+            options,
+        } = message;
+        if let Some(key) = &options.idempotency_key
+            && let Some(run) = self.0.runs.with_key(&caller.tenant, key)
+        {
+            return Ok(run);
+        }
+        let stored = match &conversation {
+            Some(id) => Some(self.conversation(caller, id)?),
+            None => None,
+        };
+        let request = RunRequest {
+            start: RunStart::Input(input),
+            agent,
+            conversation: stored,
+            client_tools: options.client_tools,
+            settings: options.settings,
+            instructions: options.instructions,
+            without_tools: options.without_tools,
+            exclusive: self.0.limits.conversation_wait,
+        };
+        let identity = RunIdentity {
+            id: options.run_id,
+            idempotency_key: options.idempotency_key,
+            is_temporary: options.is_temporary,
+        };
+        self.start(caller, &team, conversation, request, identity)
+    }
+
+    /// A run of the caller.
+    pub(crate) fn run(&self, caller: &Caller, id: &str) -> Result<Arc<RunRecord>, ServiceError> {
+        let found = self.0.runs.get(&caller.tenant, id);
+        found.ok_or_else(|| {
+            ServiceError::not_found("there is no such run, or it ended some time ago")
+        })
+    }
+
+    /// The runs of the caller, the latest first.
+    pub(crate) fn runs(&self, caller: &Caller) -> Vec<Arc<RunRecord>> {
+        self.0.runs.list(&caller.tenant)
+    }
+
+    /// Returns `true` once the service takes no new runs.
+    pub fn is_draining(&self) -> bool {
+        self.0.is_draining.load(Ordering::Relaxed)
+    }
+
+    /// Ends the service's work: new runs are refused with 503, and runs under way may go on for half of `time`,
+    /// then until the end of their turn, and are then stopped. Everything that they did in whole turns is
+    /// stored, and so is a run that waits for a person. Returns when no run is under way; the store is left open.
+    pub async fn drain(&self, time: Duration) {
+        self.0.is_draining.store(true, Ordering::Relaxed);
+        let runs = &self.0.runs;
+        if tokio::time::timeout(time / 2, runs.all_ended())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        runs.stop_all(StopHandle::stop_after_turn);
+        if tokio::time::timeout(time / 2, runs.all_ended())
+            .await
+            .is_ok()
+        {
+            return;
+        }
+        runs.stop_all(StopHandle::stop);
+        let time = self.0.limits.stop_time;
+        if tokio::time::timeout(time, runs.all_ended()).await.is_err() {
+            tracing::error!(runs = runs.running(), "runs could not be stopped");
+        }
+    }
+
+    /// Checks that the store of conversations answers.
+    pub(crate) async fn check_store(&self) -> Result<(), ServiceError> {
+        let probe = self.0.store.get("~ready");
+        let head = probe.head();
+        match tokio::time::timeout(Duration::from_secs(5), head).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(ServiceError::of_store(&error)),
+            Err(_) => Err(ServiceError::new(
+                ServiceErrorKind::Unavailable,
+                "the store of conversations does not answer",
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Service").field(&self.0.teams).finish()
+    }
+}
+
+/// The error for requests that would begin new work while the service shuts down.
+pub(crate) fn draining() -> ServiceError {
+    ServiceError::new(
+        ServiceErrorKind::Unavailable,
+        "the service is shutting down",
+    )
+    .retry_after(Duration::from_secs(5))
+}
+
+/// The status of a run that has ended, as clients and metrics see it.
+pub(crate) fn status_name(status: EndStatus, is_cancelled: bool) -> &'static str {
+    match status {
+        EndStatus::Completed => "completed",
+        EndStatus::Interrupted => "waiting",
+        EndStatus::Stopped if is_cancelled => "cancelled",
+        EndStatus::Stopped => "stopped",
+        EndStatus::Failed(_) => "failed",
+    }
+}

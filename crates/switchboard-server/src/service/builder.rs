@@ -1,0 +1,120 @@
+//! Building a service.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use switchboard_core::conversation::Conversations;
+use switchboard_core::run::Price;
+
+use super::{Inner, Service};
+use crate::error::ServiceError;
+use crate::keys::Keys;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::runs::Runs;
+use crate::team::ServedTeam;
+
+/// Builds a [`Service`]; see [`Service::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct ServiceBuilder {
+    teams: Vec<ServedTeam>,
+    store: Option<Conversations>,
+    keys: Option<Keys>,
+    limits: Limits,
+    prices: Vec<(Arc<str>, Price)>,
+    logs_content: bool,
+    hosts: Option<Vec<String>>,
+}
+
+impl ServiceBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            teams: Vec::new(),
+            store: None,
+            keys: None,
+            limits: Limits::default(),
+            prices: Vec::new(),
+            logs_content: false,
+            hosts: None,
+        }
+    }
+
+    /// Adds a team.
+    pub fn team(mut self, team: ServedTeam) -> Self {
+        self.teams.push(team);
+        self
+    }
+
+    /// Sets the store of conversations. Without one, they are in memory, as long as the service runs.
+    pub fn conversations(mut self, store: Conversations) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Asks every client for a key. Without keys anybody who reaches the service may use it, as one tenant.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Sets the bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the price of a model, by its name, for the limits on cost.
+    pub fn price(mut self, model: impl Into<Arc<str>>, price: Price) -> Self {
+        self.prices.push((model.into(), price));
+        self
+    }
+
+    /// Writes messages and answers to the log. Otherwise it has no content of conversations.
+    pub fn log_content(mut self, logs_content: bool) -> Self {
+        self.logs_content = logs_content;
+        self
+    }
+
+    /// Answers only requests whose `Host` header has one of these names, without a port. On a loopback address
+    /// this keeps pages of other sites out that have made their name lead to it (DNS rebinding).
+    pub fn hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
+        self.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Builds the service.
+    ///
+    /// # Errors
+    /// An error if there is no team, or two of one name, or a name with a `/`.
+    pub fn build(self) -> Result<Service, ServiceError> {
+        if self.teams.is_empty() {
+            return Err(ServiceError::invalid("a service needs a team"));
+        }
+        for (at, team) in self.teams.iter().enumerate() {
+            let name = team.name();
+            if name.is_empty() || name.contains('/') || name.chars().any(char::is_control) {
+                let message = format!("{name:?} is no name of a team: it is empty or has a \"/\"");
+                return Err(ServiceError::invalid(message));
+            }
+            if self.teams[..at].iter().any(|other| other.name() == name) {
+                return Err(ServiceError::invalid(format!(
+                    "two teams are named {name:?}"
+                )));
+            }
+        }
+        Ok(Service(Arc::new(Inner {
+            teams: self.teams,
+            store: self.store.unwrap_or_else(Conversations::in_memory),
+            keys: self.keys,
+            requests: Arc::new(tokio::sync::Semaphore::new(self.limits.requests)),
+            limits: self.limits,
+            prices: self.prices,
+            logs_content: self.logs_content,
+            hosts: self.hosts,
+            metrics: Metrics::new(),
+            runs: Runs::default(),
+            is_draining: AtomicBool::new(false),
+        })))
+    }
+}

@@ -1,0 +1,186 @@
+//! Beginning runs: each is a task of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use futures_util::future::BoxFuture;
+use switchboard_core::conversation::Conversation;
+use switchboard_core::model::RequestUsage;
+use switchboard_core::stream::StopHandle;
+
+use super::{Caller, Service, draining, status_name};
+use crate::error::{ServiceError, ServiceErrorKind};
+use crate::event_log::{EventLog, LogLimits};
+use crate::keys::random_id;
+use crate::limits::Limits;
+use crate::runs::{Insertion, RunRecord};
+use crate::team::{EndStatus, RunEnd, RunRequest, ServedTeam};
+
+/// The time for which the calls of a client that keeps its conversations itself wait for their outputs.
+const KEEP_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Service {
+    /// Begins a run as a task.
+    pub(super) fn start(
+        &self,
+        caller: &Caller,
+        team: &ServedTeam,
+        conversation: Option<Arc<str>>,
+        request: RunRequest,
+        identity: RunIdentity,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        let inner = &self.0;
+        let refuse = |reason: &str, error: ServiceError| {
+            inner.metrics.refused(reason);
+            Err(error)
+        };
+        if self.is_draining() {
+            return refuse("draining", draining());
+        }
+        let permit = match &caller.key {
+            None => None,
+            Some(key) => match key.take_run() {
+                Ok(permit) => Some(permit),
+                Err(error) => return refuse("key", error),
+            },
+        };
+        inner
+            .runs
+            .forget_ended(inner.limits.keep_ended, inner.limits.ended_runs);
+        let log = Arc::new(EventLog::new(LogLimits {
+            events: inner.limits.events,
+            bytes: inner.limits.event_bytes,
+            is_copied: inner.logs_content,
+        }));
+        let sink = {
+            let (service, log, team) = (self.clone(), log.clone(), team.clone());
+            Box::new(move |event| {
+                let metrics = &service.0.metrics;
+                metrics.observe(team.name(), &event, |tool| team.has_tool(tool));
+                log.push(event);
+            })
+        };
+        let stored = request.conversation.clone();
+        let prepared = team.prepare(request, sink)?;
+        let id = match identity.id {
+            Some(id) => id,
+            None => random_id("run")?,
+        };
+        let record = Arc::new(RunRecord::new(
+            id,
+            caller.tenant.clone(),
+            team.name().into(),
+            conversation,
+            log,
+            prepared.stop.clone(),
+            identity.idempotency_key,
+        ));
+        match inner.runs.insert(&record, inner.limits.runs) {
+            Insertion::Done => {}
+            Insertion::Known(known) => return Ok(known),
+            Insertion::Full => {
+                let message = "too many runs are under way";
+                let error = ServiceError::new(ServiceErrorKind::Unavailable, message);
+                return refuse("runs", error.retry_after(Duration::from_secs(1)));
+            }
+        }
+        inner.metrics.run_started();
+        tracing::info!(
+            run = &*record.id,
+            team = team.name(),
+            tenant = caller.tenant.name(),
+            key = caller.key.as_ref().map(|key| key.id()),
+            "a run begins"
+        );
+        let (service, caller) = (self.clone(), caller.clone());
+        let running = record.clone();
+        tokio::spawn(async move {
+            let began = Instant::now();
+            // A panic in the task must not leave the run in the list of those that are under way.
+            let limits = service.0.limits.clone();
+            let end = match tokio::spawn(within_time(prepared.future, prepared.stop, limits)).await
+            {
+                Ok(end) => end,
+                Err(_) => {
+                    running.log.push_failure("the run has panicked");
+                    RunEnd::panicked()
+                }
+            };
+            if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
+                end_temporary(&conversation, end.status).await;
+            }
+            let cost = service.cost(&end.request_usage);
+            if let Some(key) = &caller.key {
+                key.add_usage(end.usage.total_tokens(), cost);
+            }
+            drop(permit);
+            let status = status_name(end.status, running.is_cancelled());
+            let time = began.elapsed();
+            let metrics = &service.0.metrics;
+            metrics.run_ended(&running.team, status, time, &end.usage, cost);
+            service.0.runs.ended(&running, &end);
+            running.log.close();
+            tracing::info!(
+                run = &*running.id,
+                status,
+                seconds = time.as_secs_f64(),
+                tokens = end.usage.total_tokens(),
+                "a run has ended"
+            );
+        });
+        Ok(record)
+    }
+
+    /// The cost of model calls whose prices are known.
+    fn cost(&self, usage: &[RequestUsage]) -> f64 {
+        let costs = usage.iter().filter_map(|request| {
+            let model = request.model.as_deref()?;
+            let (_, price) = self
+                .0
+                .prices
+                .iter()
+                .rev()
+                .find(|(name, _)| **name == *model)?;
+            Some(price.cost(&request.usage))
+        });
+        costs.sum()
+    }
+}
+
+/// The identity of a run.
+pub(super) struct RunIdentity {
+    pub(super) id: Option<Arc<str>>,
+    pub(super) idempotency_key: Option<Arc<str>>,
+    pub(super) is_temporary: bool,
+}
+
+/// Deletes the conversation of a client that keeps its conversations itself, unless it waits.
+async fn end_temporary(conversation: &Conversation, status: EndStatus) {
+    let ended = if status == EndStatus::Interrupted {
+        let time = SystemTime::now() + KEEP_WAITING;
+        conversation.expire_at(time).await
+    } else {
+        let store = conversation.conversations();
+        store.delete(conversation.name()).await.map(drop)
+    };
+    if let Err(error) = ended {
+        tracing::warn!(%error, "a temporary conversation could not be removed");
+    }
+}
+
+/// Carries a run out within a time.
+async fn within_time(
+    mut run: BoxFuture<'static, RunEnd>,
+    stop: StopHandle,
+    limits: Limits,
+) -> RunEnd {
+    if let Ok(end) = tokio::time::timeout(limits.run_time, &mut run).await {
+        return end;
+    }
+    stop.stop_after_turn();
+    if let Ok(end) = tokio::time::timeout(limits.stop_time, &mut run).await {
+        return end;
+    }
+    stop.stop();
+    run.await
+}

@@ -1,0 +1,385 @@
+//! Keys, limits, health, metrics, TLS, and the end of a server.
+
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard_core::run::Price;
+use switchboard_server::{Keys, Limits, Server, Service, Tls, make_key};
+
+use crate::support::{Client, TestServer, answer, install_crypto, until, with_json};
+
+const MESSAGES: &str = "/api/conversations/c1/messages";
+
+#[tokio::test]
+async fn without_a_valid_key_nothing_is_answered() {
+    let (key, entry) = make_key("acme").unwrap();
+    let keys = Keys::from_entries([entry]).unwrap();
+    let server = TestServer::with(|builder| builder.keys(keys)).await;
+    for path in [
+        "/api/teams",
+        "/api/conversations",
+        "/v1/models",
+        "/metrics",
+        "/api/openapi.json",
+        "/nothing",
+    ] {
+        let refused = server.client.get(path).await;
+        assert_eq!(
+            refused.error_code(),
+            (401, "unauthorized".to_owned()),
+            "{path}"
+        );
+        assert_eq!(refused.headers["www-authenticate"], "Bearer");
+        let wrong = server.client_with("sb_00000000_00").get(path).await;
+        assert_eq!(wrong.status, 401);
+    }
+    assert_eq!(server.client_with(&key).get("/api/teams").await.status, 200);
+    let twice = server.client.request("GET", "/api/teams");
+    let twice = twice
+        .header("authorization", format!("Bearer {key}"))
+        .header("authorization", "Bearer x");
+    assert_eq!(answer(twice).await.status, 401);
+    let basic = server
+        .client
+        .request("GET", "/api/teams")
+        .header("authorization", format!("Basic {key}"));
+    assert_eq!(answer(basic).await.status, 401);
+    // Health needs none.
+    assert_eq!(server.client.get("/health/live").await.status, 200);
+    assert_eq!(server.client.get("/health/ready").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_needs_keys() {
+    let server = TestServer::start().await;
+    let error = Server::bind(server.service.clone(), "0.0.0.0:0")
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("needs keys"), "{error}");
+    let empty = TestServer::with(|builder| builder.keys(Keys::from_entries([]).unwrap())).await;
+    Server::bind(empty.service.clone(), "0.0.0.0:0")
+        .await
+        .unwrap_err();
+}
+
+#[tokio::test]
+async fn a_key_has_limits_of_rate_runs_tokens_and_cost() {
+    let keyed = |change: fn(&mut switchboard_server::KeyEntry)| async move {
+        let (key, mut entry) = make_key("acme").unwrap();
+        change(&mut entry);
+        let keys = Keys::from_entries([entry]).unwrap();
+        let price = Price::per_million(0.0, 1_000_000.0);
+        let server = TestServer::with(|builder| builder.keys(keys).price("rules", price)).await;
+        let client = server.client_with(&key);
+        (server, client)
+    };
+    let hello = || json!({"input": "hello"});
+
+    let (_server, client) = keyed(|entry| entry.requests_per_minute = Some(2)).await;
+    client.get("/api/teams").await.ok();
+    client.get("/api/teams").await.ok();
+    let refused = client.get("/api/teams").await;
+    assert_eq!(refused.error_code(), (429, "rate_limited".to_owned()));
+    let wait: u64 = refused.headers["retry-after"]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1..=30).contains(&wait), "{wait}");
+
+    let (server, client) = keyed(|entry| entry.concurrent_runs = Some(1)).await;
+    let body = json!({"input": "slow please", "stream": true});
+    let first = client
+        .open(with_json(client.request("POST", MESSAGES), &body))
+        .await;
+    let refused = client.post("/api/conversations/c2/messages", hello()).await;
+    assert_eq!(refused.error_code().0, 429);
+    server.model.gate.add_permits(1);
+    first.rest().await;
+    until(|| async {
+        client
+            .post("/api/conversations/c2/messages", hello())
+            .await
+            .status
+            == 200
+    })
+    .await;
+
+    // Each answer has 15 tokens, and costs 5.
+    let (_server, client) = keyed(|entry| entry.tokens_per_day = Some(30)).await;
+    client.post(MESSAGES, hello()).await.ok();
+    client.post(MESSAGES, hello()).await.ok();
+    let refused = client.post(MESSAGES, hello()).await;
+    assert_eq!(refused.error_code().0, 429);
+    assert!(refused.text.contains("tokens per day"), "{}", refused.text);
+    client.get("/api/conversations/c1").await.ok();
+
+    let (_server, client) = keyed(|entry| entry.cost_per_day = Some(5.0)).await;
+    client.post(MESSAGES, hello()).await.ok();
+    let refused = client.post(MESSAGES, hello()).await;
+    assert!(
+        refused.text.contains("cost of 5 per day"),
+        "{}",
+        refused.text
+    );
+    assert!(refused.headers.contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn a_key_is_bound_to_its_teams() {
+    let (key, mut entry) = make_key("acme").unwrap();
+    entry.teams = Some(vec!["other".to_owned()]);
+    let keys = Keys::from_entries([entry]).unwrap();
+    let server = TestServer::with(|builder| builder.keys(keys)).await;
+    let client = server.client_with(&key);
+    assert_eq!(client.get("/api/teams").await.ok(), json!({"teams": []}));
+    assert_eq!(client.get("/api/teams/support").await.status, 404);
+    assert_eq!(
+        client.post(MESSAGES, json!({"input": "x"})).await.status,
+        404
+    );
+    let body = json!({"model": "support", "input": "x"});
+    assert_eq!(client.post("/v1/responses", body).await.status, 404);
+}
+
+#[tokio::test]
+async fn keys_are_rotated_without_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.toml");
+    let old = switchboard_server::add_key(&path, "acme").unwrap();
+    let keys = Keys::read(&path).unwrap();
+    let shared = keys.clone();
+    let server = TestServer::with(|builder| builder.keys(keys)).await;
+    server
+        .client_with(&old)
+        .post(MESSAGES, json!({"input": "hello"}))
+        .await
+        .ok();
+    let new = switchboard_server::add_key(&path, "acme").unwrap();
+    shared.reload().unwrap();
+    for key in [&old, &new] {
+        server
+            .client_with(key)
+            .get("/api/conversations/c1")
+            .await
+            .ok();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    let second = text.rfind("[[keys]]").unwrap();
+    std::fs::write(&path, &text[second..]).unwrap();
+    shared.reload().unwrap();
+    assert_eq!(server.client_with(&old).get("/api/teams").await.status, 401);
+    server
+        .client_with(&new)
+        .get("/api/conversations/c1")
+        .await
+        .ok();
+}
+
+#[tokio::test]
+async fn a_full_house_answers_503_with_retry_after() {
+    let mut limits = Limits::default();
+    limits.runs = 1;
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let body = json!({"input": "slow please", "stream": true});
+    let first = server
+        .client
+        .open(with_json(server.client.request("POST", MESSAGES), &body))
+        .await;
+    let refused = server
+        .client
+        .post("/api/conversations/c2/messages", json!({"input": "x"}))
+        .await;
+    assert_eq!(refused.error_code(), (503, "unavailable".to_owned()));
+    assert_eq!(refused.headers["retry-after"], "1");
+    server.client.get("/api/conversations").await.ok();
+    server.model.gate.add_permits(1);
+    first.rest().await;
+}
+
+#[tokio::test]
+async fn a_run_that_takes_too_long_is_stopped() {
+    let mut limits = Limits::default();
+    limits.run_time = Duration::from_millis(50);
+    limits.stop_time = Duration::from_millis(50);
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let body = json!({"input": "slow please", "stream": true});
+    let stream = server
+        .client
+        .open(with_json(server.client.request("POST", MESSAGES), &body))
+        .await;
+    // Nobody lets the model go on.
+    let events = stream.rest().await;
+    assert_eq!(events.last().unwrap().name.as_deref(), Some("run_stopped"));
+    let next = server
+        .client
+        .post(MESSAGES, json!({"input": "hello"}))
+        .await
+        .ok();
+    assert_eq!(next["status"], "completed");
+}
+
+#[tokio::test]
+async fn metrics_count_runs_handoffs_tokens_and_errors() {
+    let server = TestServer::start().await;
+    server
+        .client
+        .post(MESSAGES, json!({"input": "my bill"}))
+        .await
+        .ok();
+    server
+        .client
+        .post(MESSAGES, json!({"input": "fail"}))
+        .await
+        .ok();
+    let metrics = server.client.get("/metrics").await;
+    for line in [
+        "switchboard_runs_total{team=\"support\",status=\"completed\"} 1",
+        "switchboard_runs_total{team=\"support\",status=\"failed\"} 1",
+        "switchboard_handoffs_total{team=\"support\",from=\"Triage\",to=\"Billing\",status=\"taken\"} 1",
+        "switchboard_tokens_total{team=\"support\",kind=\"output\"} 5",
+        "switchboard_run_errors_total{team=\"support\",kind=\"model\"} 1",
+        "switchboard_runs_running 0",
+    ] {
+        assert!(
+            metrics.text.contains(line),
+            "{line} is not in\n{}",
+            metrics.text
+        );
+    }
+    let path = "route=\"/api/conversations/{conversation}/messages\"";
+    assert!(metrics.text.contains(path), "{}", metrics.text);
+    assert!(
+        !metrics.text.contains("c1"),
+        "names of conversations are no labels"
+    );
+}
+
+#[tokio::test]
+async fn every_response_has_a_request_id_and_safe_headers() {
+    let server = TestServer::start().await;
+    let own = server.client.get("/api/teams").await;
+    assert!(
+        own.headers["x-request-id"]
+            .to_str()
+            .unwrap()
+            .starts_with("req_")
+    );
+    let given = server
+        .client
+        .request("GET", "/nothing")
+        .header("x-request-id", "abc-1");
+    let given = answer(given).await;
+    assert_eq!(given.headers["x-request-id"], "abc-1");
+    let odd = server
+        .client
+        .request("GET", "/nothing")
+        .header("x-request-id", "a b\"c");
+    assert!(
+        answer(odd).await.headers["x-request-id"]
+            .to_str()
+            .unwrap()
+            .starts_with("req_")
+    );
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("cache-control", "no-store"),
+        (
+            "content-security-policy",
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+    ] {
+        assert_eq!(given.headers[name], value);
+    }
+    assert!(!given.headers.contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test]
+async fn a_server_that_shuts_down_lets_runs_end_and_takes_no_new_ones() {
+    let server = TestServer::start().await;
+    let body = json!({"input": "slow please", "stream": true});
+    let mut stream = server
+        .client
+        .open(with_json(server.client.request("POST", MESSAGES), &body))
+        .await;
+    while stream.next().await.unwrap().name.as_deref() != Some("text_delta") {}
+    let TestServer {
+        running,
+        client,
+        service,
+        model,
+    } = server;
+    let shutting_down = tokio::spawn(running.shut_down());
+    until(|| async { service.is_draining() }).await;
+    let refused = client
+        .post("/api/conversations/c2/messages", json!({"input": "x"}))
+        .await;
+    assert_eq!(refused.error_code(), (503, "unavailable".to_owned()));
+    assert_eq!(client.get("/health/ready").await.status, 503);
+    assert_eq!(client.get("/health/live").await.status, 200);
+    model.gate.add_permits(1);
+    let events = stream.rest().await;
+    assert_eq!(events.last().unwrap().name.as_deref(), Some("run_finished"));
+    shutting_down.await.unwrap();
+    assert!(client.request("GET", "/health/live").send().await.is_err());
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_end_in_time_is_stopped_and_told_so() {
+    let server = TestServer::start().await;
+    let body = json!({"input": "slow please", "stream": true});
+    let mut stream = server
+        .client
+        .open(with_json(server.client.request("POST", MESSAGES), &body))
+        .await;
+    while stream.next().await.unwrap().name.as_deref() != Some("text_delta") {}
+    let service = server.service.clone();
+    let draining = tokio::spawn(async move { service.drain(Duration::from_millis(20)).await });
+    let events = stream.rest().await;
+    assert_eq!(events.last().unwrap().name.as_deref(), Some("run_stopped"));
+    draining.await.unwrap();
+    let shown = server.client.get("/api/conversations/c1").await;
+    assert!(
+        shown.text.contains("slow please"),
+        "the message is stored: {}",
+        shown.text
+    );
+}
+
+#[tokio::test]
+async fn tls_is_served_where_it_is_asked_for() {
+    install_crypto();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = Tls::from_pem_files(&cert, &key).unwrap();
+    let error = Tls::from_pem_files(&key, &cert).unwrap_err().to_string();
+    assert!(error.contains("key.pem"), "{error}");
+
+    let plain = TestServer::start().await;
+    let service: Service = plain.service.clone();
+    let server = Server::bind(service, "127.0.0.1:0").await.unwrap().tls(tls);
+    let port = server.address().port();
+    let _running = server.start();
+    let trusted = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .tls_certs_only([trusted])
+        .build()
+        .unwrap();
+    let answer = client
+        .get(format!("https://localhost:{port}/health/live"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 200);
+    // A client that does not speak TLS is not answered, and does no harm.
+    let plain = Client::new(&format!("http://127.0.0.1:{port}"), None);
+    assert!(plain.request("GET", "/health/live").send().await.is_err());
+}
