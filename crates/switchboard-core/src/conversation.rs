@@ -57,7 +57,7 @@ pub use entry::{
 pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
-pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
+pub(crate) use open::{OpenConversation, Refusal, TurnCommit, TurnCommitted};
 pub use store::{ConversationStore, Conversations, Found, ListQuery};
 
 use self::store::DynStore;

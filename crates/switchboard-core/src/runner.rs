@@ -47,6 +47,7 @@ pub use state_check::{StateProblem, StateProblemKind, StateProblems};
 use crate::agent::Agent;
 use crate::error::Error;
 use crate::items::Input;
+use crate::journal::{JournalHandle, JournalScope};
 use crate::model::AddedUsage;
 use crate::tool::{OuterToolCall, ToolContext};
 use crate::trace::TraceParent;
@@ -97,6 +98,8 @@ pub(crate) struct Surroundings {
     pub(crate) standing: Vec<StandingDecision>,
     /// Limits that the run shares with those beside it.
     pub(crate) limits: Option<Arc<SharedLimits>>,
+    /// The journal, and the place of the run in it.
+    pub(crate) journal: Option<JournalScope>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -175,7 +178,15 @@ impl<C, S> Runner<C, S> {
             call: Some(Arc::new(call.as_outer())),
             standing: call.standing().to_vec(),
             limits: None,
+            journal: call.run_context().journal_scope().cloned(),
         };
+        self
+    }
+
+    /// Passes the effects of one run through a journal; see [`journal`](crate::journal). Use the runner, or clones
+    /// of it, for that run alone, also where it is resumed after a wait.
+    pub fn journal(mut self, journal: JournalHandle) -> Self {
+        self.outer.journal = Some(JournalScope::new(journal));
         self
     }
 
