@@ -50,11 +50,12 @@ pub trait Journal: Send + Sync + 'static {
 pub type Effect<'a> = BoxFuture<'a, Option<Arc<str>>>;
 
 /// The place of a step in its run: the same whenever the run is made again.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepKey {
     /// The tool calls that the step lies inside of, each with its turn and followed by a slash; empty for
     /// the steps of the run itself.
+    #[serde(default = "no_path", skip_serializing_if = "str::is_empty")]
     pub path: Arc<str>,
     /// The number of turns that the run, or the run inside a tool, has taken.
     pub turn: u32,
@@ -63,7 +64,16 @@ pub struct StepKey {
     /// The name of what is called, with the identifier of the call where there is one.
     pub name: Arc<str>,
     /// The number of earlier steps with the same path, turn, kind and name.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub number: u32,
+}
+
+fn no_path() -> Arc<str> {
+    "".into()
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl fmt::Display for StepKey {
@@ -84,7 +94,8 @@ impl fmt::Display for StepKey {
 }
 
 /// The kinds of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepKind {
     /// A model call.
