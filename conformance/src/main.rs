@@ -66,7 +66,10 @@ fn parse(mut arguments: Vec<String>) -> Option<Arguments> {
         arguments.drain(at..at + 2);
     }
     let mut run_as = RunAs::Usual;
-    if let Some(at) = arguments.iter().position(|argument| argument == "--durable") {
+    if let Some(at) = arguments
+        .iter()
+        .position(|argument| argument == "--durable")
+    {
         run_as = RunAs::Durable;
         arguments.remove(at);
     }

@@ -319,9 +319,7 @@ pub(crate) async fn resume(
 ) -> Result<RunResult<CaseContext>, Error> {
     match mode {
         Mode::Plain => runner.resume(run).await,
-        Mode::Streamed | Mode::Durable => {
-            read_events(runner.resume_stream(run)?, stream).await
-        }
+        Mode::Streamed | Mode::Durable => read_events(runner.resume_stream(run)?, stream).await,
     }
 }
 

@@ -23,7 +23,10 @@ pub(super) async fn run_input(
     let engine = Embedded::new(Conversations::in_memory());
     let failed = |error: DurableError| error.to_string();
     let durable = DurableRunner::new(engine.clone(), runner.clone());
-    let run = durable.start("case", "input", input).await.map_err(failed)?;
+    let run = durable
+        .start("case", "input", input)
+        .await
+        .map_err(failed)?;
     run.wait().await.map_err(failed)?;
     let mut events = run.events(None);
     while let Some(event) = events.next().await.map_err(failed)? {

@@ -58,9 +58,7 @@ pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
 pub(crate) use open::{OpenConversation, Refusal, TurnCommit, TurnCommitted};
-pub use store::{
-    ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed,
-};
+pub use store::{ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed};
 
 use self::store::DynStore;
 use self::view::State;

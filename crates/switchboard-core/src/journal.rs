@@ -357,7 +357,8 @@ impl JournalScope {
                 Ok(Recorded::Ok(value)) => Ok(Carried::Recorded(value)),
                 Ok(Recorded::Err(stored)) => Err(E::from_stored(stored)),
                 Err(error) => Err(E::of_journal(
-                    format!("the recorded outcome of step \"{key}\" cannot be read: {error}").into(),
+                    format!("the recorded outcome of step \"{key}\" cannot be read: {error}")
+                        .into(),
                 )),
             },
             Stepped::Unknown => Ok(Carried::Unknown),

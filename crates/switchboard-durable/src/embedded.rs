@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore as _, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
-    ListQuery, Listed, now,
+    Commit, Committed, ConversationStore as _, Conversations, Entry, Expected, Head,
+    JOURNAL_PREFIX, ListQuery, Listed, now,
 };
 
 use crate::entry::{JournalEntry, Signal};
@@ -100,7 +100,8 @@ impl Embedded {
             for entry in page.map_err(|error| DurableError::store(id, error))? {
                 let read = JournalEntry::from_stored(&entry).map_err(|error| {
                     let at = entry.position;
-                    let message = format!("entry {at} of the journal of run \"{id}\" is damaged: {error}");
+                    let message =
+                        format!("entry {at} of the journal of run \"{id}\" is damaged: {error}");
                     DurableError::new(DurableErrorKind::Damaged, message)
                 })?;
                 entries.push((entry.position, read));
@@ -165,7 +166,9 @@ impl Embedded {
     /// Deletes a run that has ended. Its conversation stays.
     pub(crate) async fn delete(&self, id: &str) -> Result<(), DurableError> {
         let deleted = self.store.delete(&journal_name(id)).await;
-        deleted.map(drop).map_err(|error| DurableError::store(id, error))
+        deleted
+            .map(drop)
+            .map_err(|error| DurableError::store(id, error))
     }
 }
 

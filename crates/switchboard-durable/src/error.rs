@@ -49,7 +49,10 @@ impl DurableError {
     }
 
     pub(crate) fn not_found(id: &str) -> Self {
-        Self::new(DurableErrorKind::NotFound, format!("there is no run \"{id}\""))
+        Self::new(
+            DurableErrorKind::NotFound,
+            format!("there is no run \"{id}\""),
+        )
     }
 
     /// The kind of error.

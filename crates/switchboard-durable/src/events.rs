@@ -102,14 +102,18 @@ impl RunEvents {
             match entry {
                 JournalEntry::Event(json) => {
                     let event = serde_json::from_str(json.get()).map_err(|error| {
-                        let message = format!("event {position} of run \"{}\" is damaged: {error}", self.id);
+                        let message = format!(
+                            "event {position} of run \"{}\" is damaged: {error}",
+                            self.id
+                        );
                         DurableError::new(DurableErrorKind::Damaged, message)
                     })?;
                     let event = Box::new(event);
                     self.ready.push_back(RunEvent::Event { position, event });
                 }
                 JournalEntry::Retracted { from, to } => {
-                    self.ready.push_back(RunEvent::Retracted { position, from, to });
+                    self.ready
+                        .push_back(RunEvent::Retracted { position, from, to });
                 }
                 _ => {}
             }

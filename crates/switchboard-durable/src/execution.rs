@@ -48,18 +48,30 @@ impl<C: Send + Sync + 'static> Executor<C> {
                 Ok(true)
             }
             (Some(End::Broken(reason)), _) => {
-                tracing::warn!(run = id, reason, "the journal of a run cannot be used; the run is taken up again later");
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "the journal of a run cannot be used; the run is taken up again later"
+                );
                 Ok(true)
             }
             (Some(End::Cancelled), _) => journal.release(RunStatus::Cancelled, 0, None).await,
             (Some(End::Diverged(reason)), _) => {
-                tracing::warn!(run = id, reason, "a run cannot go on with the code of today");
-                journal.release(RunStatus::Stopped { reason }, 0, None).await
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "a run cannot go on with the code of today"
+                );
+                journal
+                    .release(RunStatus::Stopped { reason }, 0, None)
+                    .await
             }
             (Some(End::Draining), _) => {
                 let reason = Some("its process shut down".to_owned());
                 let pending = RunStatus::Pending { reason };
-                journal.release(pending, journal.failures(), Some(Duration::ZERO)).await
+                journal
+                    .release(pending, journal.failures(), Some(Duration::ZERO))
+                    .await
             }
             (None, Driven::Waiting) => Ok(true),
             (None, Driven::Done(output)) => {
@@ -133,7 +145,10 @@ impl<C: Send + Sync + 'static> Executor<C> {
     }
 
     /// Makes a run again from its journal, as far as it got. Nothing takes place.
-    pub(crate) async fn replay(&self, id: &str) -> Result<Result<RunResult<C>, Error>, DurableError> {
+    pub(crate) async fn replay(
+        &self,
+        id: &str,
+    ) -> Result<Result<RunResult<C>, Error>, DurableError> {
         let recorded = Recorded::read(&self.engine, id).await?;
         let runner = self.runner_of(&recorded.conversation);
         let runner = runner.journal(JournalHandle::new(recorded.steps));
@@ -220,9 +235,15 @@ impl<C: Send + Sync + 'static> Executor<C> {
             if failures <= self.max_failures {
                 let (first, longest) = RETRY_PAUSES;
                 let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(16));
-                let pause = if is_busy { BUSY_PAUSE } else { doubled.min(longest) };
+                let pause = if is_busy {
+                    BUSY_PAUSE
+                } else {
+                    doubled.min(longest)
+                };
                 let reason = Some(error.to_string());
-                return journal.release(RunStatus::Pending { reason }, failures, Some(pause)).await;
+                return journal
+                    .release(RunStatus::Pending { reason }, failures, Some(pause))
+                    .await;
             }
         }
         let ahead = journal.steps_ahead();
@@ -235,11 +256,19 @@ impl<C: Send + Sync + 'static> Executor<C> {
                  an agent, a handoff or a filter has changed. Go on with the code from then, or cancel the run. \
                  The failure: {error}"
             );
-            tracing::warn!(run = id, reason, "a run cannot go on with the code of today");
-            return journal.release(RunStatus::Stopped { reason }, 0, None).await;
+            tracing::warn!(
+                run = id,
+                reason,
+                "a run cannot go on with the code of today"
+            );
+            return journal
+                .release(RunStatus::Stopped { reason }, 0, None)
+                .await;
         }
         let (kind, message) = (error.kind(), error.to_string());
-        journal.release(RunStatus::Failed { kind, message }, 0, None).await
+        journal
+            .release(RunStatus::Failed { kind, message }, 0, None)
+            .await
     }
 }
 

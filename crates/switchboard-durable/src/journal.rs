@@ -84,7 +84,10 @@ impl RunJournal {
     ///
     /// # Errors
     /// [`DurableErrorKind::Taken`] if another process has it, and [`DurableErrorKind::NotWaiting`] if it has ended.
-    pub(crate) async fn take(engine: &Embedded, id: &str) -> Result<(Self, Box<RawValue>), DurableError> {
+    pub(crate) async fn take(
+        engine: &Embedded,
+        id: &str,
+    ) -> Result<(Self, Box<RawValue>), DurableError> {
         let (head, mut record) = engine.head(id).await?;
         let taken = || {
             let message = format!("another process has the run \"{id}\"");
@@ -181,7 +184,8 @@ impl RunJournal {
                 Some(positions) => positions.clone(),
                 None => {
                     is_new = true;
-                    let is_taken = |at: &u64| state.resumed.iter().flatten().any(|taken| taken == at);
+                    let is_taken =
+                        |at: &u64| state.resumed.iter().flatten().any(|taken| taken == at);
                     let open = state.signals.iter().map(|(at, _)| *at);
                     open.filter(|at| !is_taken(at)).collect()
                 }
@@ -198,7 +202,10 @@ impl RunJournal {
             self.state().resumed.push(positions.clone());
         }
         let state = self.state();
-        let signals = state.signals.iter().filter(|(at, _)| positions.contains(at));
+        let signals = state
+            .signals
+            .iter()
+            .filter(|(at, _)| positions.contains(at));
         Ok(Some(signals.map(|(_, signal)| signal.clone()).collect()))
     }
 
@@ -289,14 +296,18 @@ impl RunJournal {
         waits: Waits,
     ) -> Result<bool, DurableError> {
         self.check()?;
-        let Inner { engine, id, owner, .. } = &*self.0;
+        let Inner {
+            engine, id, owner, ..
+        } = &*self.0;
         let (entries, queued, mut revision, number) = {
             let mut state = self.state();
             state.commits += 1;
             let entries = std::mem::take(&mut state.queue);
             (entries, state.queued, state.revision, state.commits)
         };
-        let stamped = entries.into_iter().map(|entry| entry.made_in(owner.clone(), 0, number));
+        let stamped = entries
+            .into_iter()
+            .map(|entry| entry.made_in(owner.clone(), 0, number));
         let entries: Vec<Entry> = stamped.collect();
         for _ in 0..ATTEMPTS {
             let mut commit = Commit::new(Expected::At(revision), entries.clone());
@@ -340,7 +351,9 @@ impl RunJournal {
 
     /// Reads what others have added since a revision. Returns the new one, unless another process has the run.
     async fn catch_up(&self, seen: Revision) -> Result<Revision, DurableError> {
-        let Inner { engine, id, owner, .. } = &*self.0;
+        let Inner {
+            engine, id, owner, ..
+        } = &*self.0;
         let (head, record) = engine.head(id).await?;
         let is_mine = matches!(&record.status, RunStatus::Running { owner: by } if **by == **owner);
         if !is_mine || head.revision.epoch != seen.epoch {
@@ -365,8 +378,8 @@ impl RunJournal {
             return Err(ended(&self.0.id, end));
         }
         let is_later = |ahead: &&StepKey| {
-            let follows = ahead.turn > key.turn
-                || (key.kind == StepKind::Model && ahead.turn == key.turn);
+            let follows =
+                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
             ahead.path == key.path && follows
         };
         let mut later: Vec<&StepKey> = state.ahead.iter().filter(is_later).collect();
@@ -408,7 +421,13 @@ impl Recorded {
         let mut state = State::new(record, head.revision);
         let entries = engine.read(id, head.first, head.revision.next).await?;
         let start = state.read(id, entries)?;
-        let State { outcomes, begun, signals, resumed, .. } = state;
+        let State {
+            outcomes,
+            begun,
+            signals,
+            resumed,
+            ..
+        } = state;
         let waits = resumed.iter().map(|positions| {
             let signals = signals.iter().filter(|(at, _)| positions.contains(at));
             signals.map(|(_, signal)| signal.clone()).collect()
@@ -431,7 +450,9 @@ impl Journal for RecordedSteps {
     ) -> Result<Stepped, BoxError> {
         match self.outcomes.get(key) {
             Some(outcome) => Ok(Stepped::Recorded(outcome.clone())),
-            None if repeat == Repeat::AtMostOnce && self.begun.contains(key) => Ok(Stepped::Unknown),
+            None if repeat == Repeat::AtMostOnce && self.begun.contains(key) => {
+                Ok(Stepped::Unknown)
+            }
             None => Err(format!("the run did not get to step \"{key}\"").into()),
         }
     }
@@ -473,7 +494,8 @@ impl Journal for RunJournal {
         // The outcome of what has taken place is recorded also if the run cannot go on.
         if let Some(outcome) = outcome {
             let outcome = RawValue::from_string(outcome.as_ref().to_owned())?;
-            self.append([JournalEntry::Step(key.clone(), outcome)]).await?;
+            self.append([JournalEntry::Step(key.clone(), outcome)])
+                .await?;
             self.state().record.failures = 0;
         }
         Ok(Stepped::Ran)

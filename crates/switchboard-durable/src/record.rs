@@ -54,7 +54,10 @@ impl RunRecord {
     /// Returns `true` if nothing happens before somebody does something: the run has ended, waits for a person, or
     /// stopped because the team has changed.
     pub fn is_settled(&self) -> bool {
-        let waits = matches!(self.status, RunStatus::Waiting { .. } | RunStatus::Stopped { .. });
+        let waits = matches!(
+            self.status,
+            RunStatus::Waiting { .. } | RunStatus::Stopped { .. }
+        );
         self.is_ended() || (waits && self.due.is_none())
     }
 }

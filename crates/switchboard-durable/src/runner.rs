@@ -106,7 +106,10 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
     ///
     /// # Errors
     /// The store's error.
-    pub async fn list(&self, limit: impl Into<Option<usize>>) -> Result<Vec<RunRecord>, DurableError> {
+    pub async fn list(
+        &self,
+        limit: impl Into<Option<usize>>,
+    ) -> Result<Vec<RunRecord>, DurableError> {
         self.0.engine.list(limit.into()).await
     }
 
@@ -166,7 +169,10 @@ impl<C: Send + Sync + 'static> DurableRunner<C> {
         spawn(async move {
             let executed = executor.execute(active, &id).await;
             if let Err(error) = executed
-                && !matches!(error.kind(), DurableErrorKind::Taken | DurableErrorKind::NotWaiting)
+                && !matches!(
+                    error.kind(),
+                    DurableErrorKind::Taken | DurableErrorKind::NotWaiting
+                )
             {
                 tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
             }
@@ -244,7 +250,12 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     pub fn events(&self, after: impl Into<Option<u64>>) -> RunEvents {
         let next = after.into().map_or(0, |position| position + 1);
         let executor = &self.runner.0;
-        RunEvents::new(executor.engine.clone(), executor.active.clone(), self.id.clone(), next)
+        RunEvents::new(
+            executor.engine.clone(),
+            executor.active.clone(),
+            self.id.clone(),
+            next,
+        )
     }
 
     /// Decides a call that waits; see [`RunStatus::Waiting`](crate::RunStatus::Waiting).
@@ -257,7 +268,8 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         decision: Decision,
     ) -> Result<(), DurableError> {
         self.check_waiting(waiting).await?;
-        self.signal(Signal::Decide(Box::new(waiting.clone()), decision)).await
+        self.signal(Signal::Decide(Box::new(waiting.clone()), decision))
+            .await
     }
 
     /// Answers for the person that the run waits for.
@@ -270,7 +282,8 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         answer: PersonAnswer,
     ) -> Result<(), DurableError> {
         self.check_waiting(waiting).await?;
-        self.signal(Signal::Answer(Box::new(waiting.clone()), answer)).await
+        self.signal(Signal::Answer(Box::new(waiting.clone()), answer))
+            .await
     }
 
     /// Cancels the run. What it has committed to the conversation stays.
@@ -296,7 +309,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     pub async fn delete(&self) -> Result<(), DurableError> {
         let record = self.record().await?;
         if !record.is_ended() {
-            let message = format!("the run \"{}\" is {}; cancel it first", self.id, record.status.name());
+            let message = format!(
+                "the run \"{}\" is {}; cancel it first",
+                self.id,
+                record.status.name()
+            );
             return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
         }
         self.runner.0.engine.delete(&self.id).await
@@ -348,6 +365,8 @@ impl<C> fmt::Debug for DurableRunner<C> {
 
 impl<C> fmt::Debug for DurableRun<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DurableRun").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("DurableRun")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }

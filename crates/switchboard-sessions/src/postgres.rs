@@ -18,7 +18,8 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Row};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision, now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision, now,
+    to_millis,
 };
 use tokio::time::timeout_at;
 

@@ -71,7 +71,9 @@ impl EntryContent {
     pub fn as_json(&self) -> &str {
         match self {
             Self::Item(item) | Self::Replacement(item) => item.as_json(),
-            Self::State(json) | Self::Refused(json) | Self::Waiting(json) | Self::Step(json) => json,
+            Self::State(json) | Self::Refused(json) | Self::Waiting(json) | Self::Step(json) => {
+                json
+            }
         }
     }
 

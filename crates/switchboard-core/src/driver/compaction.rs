@@ -77,7 +77,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 Compacted::Done => None,
                 Compacted::Failed(reason) => Some(reason),
                 Compacted::Changed => {
-                    *open = catch_panic(conversation.open(None)).await.map_err(load_error)?;
+                    *open = catch_panic(conversation.open(None))
+                        .await
+                        .map_err(load_error)?;
                     is_reopened = true;
                     Some("another writer changed the conversation meanwhile".to_owned())
                 }

@@ -445,7 +445,10 @@ async fn commit_recorded(
         let committed = catch_panic(open.commit(turn.clone())).await;
         committed.map_err(|error| commit_error(commits, error))
     };
-    match journal.step(place, Repeat::Allowed, Box::pin(commit)).await? {
+    match journal
+        .step(place, Repeat::Allowed, Box::pin(commit))
+        .await?
+    {
         Carried::Recorded(committed) => {
             let replayed = catch_panic(open.replay(turn, committed)).await;
             replayed.map_err(load_error)?;

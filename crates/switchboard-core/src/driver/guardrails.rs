@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use futures_util::{FutureExt as _, TryFutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -302,7 +302,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if self.journal.is_some() {
             results.sort_by_key(|(at, _)| *at);
         }
-        (results.into_iter().map(|(_, result)| result).collect(), failure)
+        (
+            results.into_iter().map(|(_, result)| result).collect(),
+            failure,
+        )
     }
 
     /// Asks a guardrail. `replace` accepts a replacement and returns its text.
@@ -434,7 +437,10 @@ where
             Ok(result) => results.push(result),
             Err(error) => return (results, Some(error)),
         }
-        if results.iter().any(|(_, result): &(_, GuardrailResult)| result.tripped()) {
+        if results
+            .iter()
+            .any(|(_, result): &(_, GuardrailResult)| result.tripped())
+        {
             // Let those that are ready end their spans.
             while let Some(Some(_)) = checks.next().now_or_never() {}
             break;

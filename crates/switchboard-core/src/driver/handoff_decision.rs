@@ -326,23 +326,25 @@ impl<C: Send + Sync + 'static> Driver<C> {
             let mut refusal = None;
             let decision = async {
                 let asked = call(|| guardrail.check(request));
-                Ok(match effect!(self, Guardrail, &**guardrail.name_arc(), asked)? {
-                    HandoffVerdict::Allow => Decision::Allowed(Value::Null),
-                    HandoffVerdict::Refuse(reason) => {
-                        refusal = Some(HandoffDecision::Refuse(reason.clone()));
-                        Decision::Refused(reason)
-                    }
-                    HandoffVerdict::Redirect(to) => {
-                        let reason = format!("redirected to {to}");
-                        refusal = Some(HandoffDecision::redirect(to));
-                        Decision::Refused(reason)
-                    }
-                    HandoffVerdict::AskApproval => {
-                        asks_approval = true;
-                        Decision::Allowed("a person decides".into())
-                    }
-                    HandoffVerdict::Trip(info) => Decision::Tripped(info),
-                })
+                Ok(
+                    match effect!(self, Guardrail, &**guardrail.name_arc(), asked)? {
+                        HandoffVerdict::Allow => Decision::Allowed(Value::Null),
+                        HandoffVerdict::Refuse(reason) => {
+                            refusal = Some(HandoffDecision::Refuse(reason.clone()));
+                            Decision::Refused(reason)
+                        }
+                        HandoffVerdict::Redirect(to) => {
+                            let reason = format!("redirected to {to}");
+                            refusal = Some(HandoffDecision::redirect(to));
+                            Decision::Refused(reason)
+                        }
+                        HandoffVerdict::AskApproval => {
+                            asks_approval = true;
+                            Decision::Allowed("a person decides".into())
+                        }
+                        HandoffVerdict::Trip(info) => Decision::Tripped(info),
+                    },
+                )
             };
             let kind = GuardrailKind::Handoff;
             let asked = self.run_guardrail(kind, guardrail.name_arc(), decision);

@@ -80,10 +80,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.call_all_hooks(occasion).await
     }
 
-    fn call_all_hooks<'a>(
-        &'a self,
-        occasion: HookCall<'a, C>,
-    ) -> BoxFuture<'a, Result<(), Error>> {
+    fn call_all_hooks<'a>(&'a self, occasion: HookCall<'a, C>) -> BoxFuture<'a, Result<(), Error>> {
         let step = self.step_name(format_args!("{}{}", occasion.name(), occasion.call_id()));
         let calls = Box::pin(async move {
             let calls = async {

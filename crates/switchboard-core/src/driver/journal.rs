@@ -70,8 +70,14 @@ impl<C: Send + Sync + 'static> Driver<C> {
         conditions: Vec<(&str, &Enabled<C>)>,
     ) -> Result<Vec<usize>, BoxError> {
         let ctx = self.ctx();
-        let hold = enabled_at(conditions.iter().map(|(_, condition)| *condition), agent, &ctx);
-        let is_conditional = conditions.iter().any(|(_, condition)| condition.is_conditional());
+        let hold = enabled_at(
+            conditions.iter().map(|(_, condition)| *condition),
+            agent,
+            &ctx,
+        );
+        let is_conditional = conditions
+            .iter()
+            .any(|(_, condition)| condition.is_conditional());
         if self.journal.is_none() || !is_conditional {
             return hold.await;
         }
@@ -172,8 +178,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             }
             Carried::Unknown => {
                 let error = ToolError::new(OutcomeUnknown(ctx.tool().into()));
-                let (output, error) =
-                    self.outcome_for_model(tool, ctx, span, Err(error)).await?;
+                let (output, error) = self.outcome_for_model(tool, ctx, span, Err(error)).await?;
                 let result = ToolResult {
                     tool: tool.spec().name.clone(),
                     output,
@@ -267,7 +272,10 @@ pub(super) struct ToolStep {
 /// A hash of the conversation and the names that a model can call. Instructions often hold the time.
 fn shown_to_model(request: &ModelRequest) -> String {
     let mut hash = TextHash::new();
-    request.input.iter().for_each(|item| hash.text(item.as_json()));
+    request
+        .input
+        .iter()
+        .for_each(|item| hash.text(item.as_json()));
     hash.end_list();
     request.tools.iter().for_each(|tool| hash.text(&tool.name));
     let handoffs = request.handoffs.iter();

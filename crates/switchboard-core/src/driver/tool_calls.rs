@@ -95,11 +95,20 @@ impl<C: Send + Sync + 'static> Driver<C> {
         let ctx = &self.ctx();
         let checks = tools.iter().map(|tool| async move {
             let is_enabled = tool.enabled().check(ctx, &self.agent).await?;
-            Ok(if is_enabled { None } else { Some(tool.name().to_owned()) })
+            Ok(if is_enabled {
+                None
+            } else {
+                Some(tool.name().to_owned())
+            })
         });
         let disabled = try_join_all(checks).map_ok(|all| all.into_iter().flatten().next());
         let disabled = self.run_code(self.parent_span(), "a condition", disabled);
-        match condition!(self, Condition, "tools that were called", Box::pin(disabled))? {
+        match condition!(
+            self,
+            Condition,
+            "tools that were called",
+            Box::pin(disabled)
+        )? {
             None => Ok(()),
             Some(name) => Err(model_error(format!(
                 "the model called the tool \"{name}\", which has been disabled since; no tool of \
@@ -447,7 +456,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
 /// Returns `true` for a failure that may pass: of the tool itself, or of a run inside it.
 fn is_transient(error: &ToolError) -> bool {
     let cause = error.cause();
-    cause.is::<Transient>() || cause.downcast_ref::<Error>().is_some_and(Error::is_transient)
+    cause.is::<Transient>()
+        || cause
+            .downcast_ref::<Error>()
+            .is_some_and(Error::is_transient)
 }
 
 /// A tool whose code was called.

@@ -26,7 +26,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
     ) -> Result<Option<ToolOutput>, Error> {
         for guardrail in self.tool_guardrails(tool) {
             if let ToolCheck::Call(check) = &guardrail.check {
-                let asked = self.ask_tool_guardrail(&guardrail, ctx, || check(ctx.clone()), results);
+                let asked =
+                    self.ask_tool_guardrail(&guardrail, ctx, || check(ctx.clone()), results);
                 if let Some(output) = asked.await? {
                     return Ok(Some(output));
                 }

@@ -61,7 +61,11 @@ async fn run_until_killed() {
     let is_killed = kill < max_kills();
     // A kill in an effect is one before its outcome is known to anybody.
     let in_effect = (is_killed && random.usize(..3) == 0).then(|| random.usize(1..40));
-    let moment = if random.bool() { Moment::BeforeWrite } else { Moment::AfterWrite };
+    let moment = if random.bool() {
+        Moment::BeforeWrite
+    } else {
+        Moment::AfterWrite
+    };
     let at_write = (is_killed && in_effect.is_none()).then(|| (random.usize(1..80), moment));
 
     let options = SqliteStore::options().durability(Durability::Normal);
@@ -71,7 +75,11 @@ async fn run_until_killed() {
     let effects = Arc::new(AtomicUsize::new(0));
     let all = (0..runs).map(|seed| {
         let mut file = OpenOptions::new();
-        let file = file.create(true).append(true).open(folder.join("effects")).unwrap();
+        let file = file
+            .create(true)
+            .append(true)
+            .open(folder.join("effects"))
+            .unwrap();
         let effects = effects.clone();
         let note: Note = Arc::new(move |effect: &str| {
             let is_last = in_effect == Some(effects.fetch_add(1, Ordering::SeqCst) + 1);
@@ -80,14 +88,19 @@ async fn run_until_killed() {
                 kill_this_process();
             }
             // One write each, so that lines stay whole.
-            (&file).write_all(format!("{seed} {effect}\n").as_bytes()).unwrap();
+            (&file)
+                .write_all(format!("{seed} {effect}\n").as_bytes())
+                .unwrap();
             if moment == 1 {
                 kill_this_process();
             }
         });
         let durable = DurableRunner::new(engine.clone(), runner(seed, &note));
         async move {
-            let run = durable.start(&seed.to_string(), "m1", "Hello").await.unwrap();
+            let run = durable
+                .start(&seed.to_string(), "m1", "Hello")
+                .await
+                .unwrap();
             // Another runner of this process may have taken the run up, with the team of another seed, so each
             // takes up its own only: `start` does, again and again until the lease of the process before ends.
             tokio::select! {

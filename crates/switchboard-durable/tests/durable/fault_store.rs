@@ -34,7 +34,11 @@ struct Inner {
 
 impl FaultStore {
     /// Crashes at the given write, counted from 1.
-    pub(crate) fn new(store: Conversations, crash: Option<(usize, Moment)>, kill: Option<fn()>) -> Self {
+    pub(crate) fn new(
+        store: Conversations,
+        crash: Option<(usize, Moment)>,
+        kill: Option<fn()>,
+    ) -> Self {
         Self(Arc::new(Inner {
             store,
             writes: AtomicUsize::new(0),

@@ -18,7 +18,10 @@ const MAX_KILLS: u64 = 400;
 
 #[tokio::test]
 async fn runs_go_on_after_their_process_was_killed() {
-    let runs: u64 = std::env::var(RUNS).ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let runs: u64 = std::env::var(RUNS)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(50);
     let folder = tempfile::tempdir().unwrap();
     let mut kills = 0;
     loop {
@@ -43,13 +46,19 @@ async fn runs_go_on_after_their_process_was_killed() {
         let mut lines = outcome(&store, record).await;
         assert_eq!(lines.pop(), expected.pop(), "the status of seed {seed}");
         assert_eq!(lines, expected, "the history of seed {seed}");
-        let asked = lines.iter().filter(|line| line.contains("\"Hello\"")).count();
+        let asked = lines
+            .iter()
+            .filter(|line| line.contains("\"Hello\""))
+            .count();
         assert!(asked <= 1, "the message of seed {seed} is stored once");
     }
     let mut effects: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in read_effects(folder.path()) {
         if let Some((seed, effect)) = line.split_once(' ') {
-            effects.entry(seed.to_owned()).or_default().push(effect.to_owned());
+            effects
+                .entry(seed.to_owned())
+                .or_default()
+                .push(effect.to_owned());
         }
     }
     assert!(!effects.is_empty());

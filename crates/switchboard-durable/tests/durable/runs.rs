@@ -50,12 +50,21 @@ async fn a_message_with_a_known_key_is_answered_once() {
     let first = durable.start("talk", "m1", "Hi").await.unwrap();
     let second = durable.start("talk", "m1", "Hi").await.unwrap();
     assert_eq!(first.id(), second.id());
-    assert_eq!(first.wait().await.unwrap().text().as_deref(), Some("Hello!"));
-    assert_eq!(second.wait().await.unwrap().text().as_deref(), Some("Hello!"));
+    assert_eq!(
+        first.wait().await.unwrap().text().as_deref(),
+        Some("Hello!")
+    );
+    assert_eq!(
+        second.wait().await.unwrap().text().as_deref(),
+        Some("Hello!")
+    );
     assert_eq!(model.requests().len(), 1);
 
     let third = durable.start("talk", "m2", "Hi again").await.unwrap();
-    assert_eq!(third.wait().await.unwrap().text().as_deref(), Some("Again!"));
+    assert_eq!(
+        third.wait().await.unwrap().text().as_deref(),
+        Some("Again!")
+    );
     assert_eq!(model.requests()[1].input.len(), 3);
     // Journals are no conversations.
     assert_eq!(store.list(None).await.unwrap().len(), 1);
@@ -76,14 +85,19 @@ async fn a_reader_that_comes_again_continues_where_it_was() {
     let RunStatus::Waiting { interruptions } = run.wait().await.unwrap().status else {
         panic!("the call waits");
     };
-    run.decide(&interruptions[0], Decision::approve()).await.unwrap();
+    run.decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap();
     let ended = run.wait().await.unwrap();
     assert_eq!(ended.text().as_deref(), Some("It is sent."));
     let (text, _) = shown(&run, last).await;
     assert_eq!(text, "It is sent.");
     let (whole, _) = shown(&run, None).await;
     assert_eq!(whole, "It is sent.");
-    let late = run.decide(&interruptions[0], Decision::approve()).await.unwrap_err();
+    let late = run
+        .decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap_err();
     assert_eq!(late.kind(), DurableErrorKind::NotWaiting);
 }
 
@@ -110,7 +124,10 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_while_it_waits() {
     assert_eq!(run.wait().await.unwrap().status, RunStatus::Cancelled);
 
     let run = durable.start("other", "m1", "Send").await.unwrap();
-    assert!(matches!(run.wait().await.unwrap().status, RunStatus::Waiting { .. }));
+    assert!(matches!(
+        run.wait().await.unwrap().status,
+        RunStatus::Waiting { .. }
+    ));
     run.cancel().await.unwrap();
     let cancelled = loop {
         let record = run.wait().await.unwrap();
@@ -122,7 +139,11 @@ async fn a_run_is_cancelled_while_a_tool_runs_and_while_it_waits() {
 }
 
 /// An agent whose tool notes the name of its process, and waits.
-fn worker(name: &'static str, calls: &Arc<Mutex<Vec<&'static str>>>, may_end: &Arc<Notify>) -> Agent {
+fn worker(
+    name: &'static str,
+    calls: &Arc<Mutex<Vec<&'static str>>>,
+    may_end: &Arc<Notify>,
+) -> Agent {
     let (calls, may_end) = (calls.clone(), may_end.clone());
     let work: Tool = tool("work").run(move |_ctx, (): ()| {
         let (calls, may_end) = (calls.clone(), may_end.clone());
@@ -199,14 +220,22 @@ async fn a_failure_that_may_pass_is_tried_again_and_others_are_not() {
     let agent = agent(&model).tool(book);
     let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &agent);
     let run = durable.start("talk", "m1", "Book it").await.unwrap();
-    assert_eq!(run.wait().await.unwrap().text().as_deref(), Some("It is booked."));
-    assert_eq!((attempts.load(Ordering::SeqCst), model.requests().len()), (2, 2));
+    assert_eq!(
+        run.wait().await.unwrap().text().as_deref(),
+        Some("It is booked.")
+    );
+    assert_eq!(
+        (attempts.load(Ordering::SeqCst), model.requests().len()),
+        (2, 2)
+    );
 
     let broken = Agent::new("Broken").model(ScriptedModel::new().fail("no such model"));
     let durable = DurableRunner::new(Embedded::new(Conversations::in_memory()), &broken);
     let run = durable.start("talk", "m1", "Hi").await.unwrap();
     let status = run.wait().await.unwrap().status;
-    assert!(matches!(&status, RunStatus::Failed { message, .. } if message.contains("no such model")));
+    assert!(
+        matches!(&status, RunStatus::Failed { message, .. } if message.contains("no such model"))
+    );
 }
 
 #[tokio::test]
@@ -218,7 +247,10 @@ async fn a_team_that_has_changed_is_told_and_the_old_one_goes_on() {
         agent(model).tool(send).tool(look)
     };
     let engine = Embedded::new(store.clone()).lease(LEASE);
-    let model = ScriptedModel::new().call("send", "{}").call("look", "{}").say("Sent.");
+    let model = ScriptedModel::new()
+        .call("send", "{}")
+        .call("look", "{}")
+        .say("Sent.");
     let old = team("send", &model);
     let first = DurableRunner::new(engine.clone(), &old);
     let run = first.start("talk", "m1", "Send it").await.unwrap();
@@ -229,7 +261,10 @@ async fn a_team_that_has_changed_is_told_and_the_old_one_goes_on() {
 
     let renamed = DurableRunner::new(engine.clone(), &team("post", &ScriptedModel::new()));
     let attached = renamed.attach(run.id()).await.unwrap();
-    attached.decide(&interruptions[0], Decision::approve()).await.unwrap();
+    attached
+        .decide(&interruptions[0], Decision::approve())
+        .await
+        .unwrap();
     let stopped = loop {
         let record = attached.wait().await.unwrap();
         if !matches!(record.status, RunStatus::Waiting { .. }) {
@@ -277,12 +312,18 @@ async fn a_process_that_drains_lets_its_step_end_and_another_goes_on() {
     let drained = first.drain(Duration::from_secs(30));
     may_end.notify_one();
     assert!(drained.await);
-    assert!(matches!(run.record().await.unwrap().status, RunStatus::Pending { .. }));
+    assert!(matches!(
+        run.record().await.unwrap().status,
+        RunStatus::Pending { .. }
+    ));
 
     let second = DurableRunner::new(engine, &agent);
     assert_eq!(second.recover().await.unwrap(), 1);
     let attached = second.attach(run.id()).await.unwrap();
-    assert_eq!(attached.wait().await.unwrap().text().as_deref(), Some("Finished."));
+    assert_eq!(
+        attached.wait().await.unwrap().text().as_deref(),
+        Some("Finished.")
+    );
     assert_eq!(model.requests().len(), 2);
 }
 

@@ -54,7 +54,11 @@ fn decide(seed: u64, request: &ModelRequest) -> ModelResponse {
         }
     }
     let mut random = fastrand::Rng::with_seed(hash);
-    let calls = request.input.iter().filter(|item| item.output().is_some()).count();
+    let calls = request
+        .input
+        .iter()
+        .filter(|item| item.output().is_some())
+        .count();
     let id = |random: &mut fastrand::Rng| format!("c{:012x}", random.u64(..) >> 16);
     let answers = request.tools.is_empty() || random.usize(..10) < 2 + calls;
     if answers {
@@ -72,7 +76,11 @@ fn decide(seed: u64, request: &ModelRequest) -> ModelResponse {
     }
     if !request.handoffs.is_empty() && random.bool() {
         let handoff = &request.handoffs[random.usize(..request.handoffs.len())];
-        items.push(Item::function_call(&id(&mut random), &handoff.tool_name, "{}"));
+        items.push(Item::function_call(
+            &id(&mut random),
+            &handoff.tool_name,
+            "{}",
+        ));
     }
     ModelResponse::new(items)
 }
@@ -109,7 +117,9 @@ pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
     let expert: Agent = Agent::new("Expert").tool(read.clone()).tool(send.clone());
     let callback = |name: &'static str| {
         let note = note.clone();
-        move |ctx: switchboard_core::handoff::HandoffContext| note(&format!("{name} {}", ctx.call_id()))
+        move |ctx: switchboard_core::handoff::HandoffContext| {
+            note(&format!("{name} {}", ctx.call_id()))
+        }
     };
     let team: Team = Team::new()
         .agent(
@@ -118,7 +128,11 @@ pub(crate) fn runner(seed: u64, note: &Note) -> Runner {
                 .tool(pay.clone())
                 .tool(sometimes.clone())
                 .tool(expert.as_tool("ask"))
-                .handoff(handoff("B").filter(filters::keep_last(4)).on_handoff(callback("to B")))
+                .handoff(
+                    handoff("B")
+                        .filter(filters::keep_last(4))
+                        .on_handoff(callback("to B")),
+                )
                 .handoff(handoff("C").needs_approval()),
         )
         .agent(
