@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore as _, Conversations, Entry, Expected, Head,
-    JOURNAL_PREFIX, ListQuery, Listed, now,
+    Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
+    ListQuery, Listed, now,
 };
 
 use crate::entry::{JournalEntry, Signal};
@@ -154,7 +154,7 @@ impl Embedded {
 
     async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
         query.listed = Listed::Journals;
-        let heads = self.store.list(&query).await;
+        let heads = ConversationStore::list(&self.store, &query).await;
         let heads = heads.map_err(|error| DurableError::store("", error))?;
         let records = heads.iter().map(|head| {
             let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);

@@ -83,7 +83,8 @@ impl RunEvents {
             if std::mem::take(&mut self.is_over) {
                 return Ok(None);
             }
-            let changed = self.active.changed();
+            let active = self.active.clone();
+            let changed = active.changed();
             if !self.read().await? {
                 // A notification that was missed is made up for by the next look.
                 let _ = tokio::time::timeout(POLL, changed).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use switchboard_core::journal::JournalHandle;
-use switchboard_core::run::{Exclusive, RunStatus as Status};
+use switchboard_core::run::RunStatus as Status;
 use switchboard_core::{Error, ErrorKind, FinalOutput, Run, RunResult, RunStream, Runner};
 use tokio::time::{Instant, sleep_until};
 
@@ -139,9 +139,14 @@ impl<C: Send + Sync + 'static> Executor<C> {
         if config.session.is_some() || config.server_history.is_some() {
             return runner;
         }
-        let exclusive = config.exclusive.unwrap_or(Exclusive::new(Duration::ZERO));
+        let is_exclusive = config.exclusive.is_some();
         let conversation = self.engine.conversations().get(conversation);
-        runner.session(&conversation).exclusive(exclusive)
+        let runner = runner.session(&conversation);
+        if is_exclusive {
+            runner
+        } else {
+            runner.exclusive(Duration::ZERO)
+        }
     }
 
     /// Makes a run again from its journal, as far as it got. Nothing takes place.

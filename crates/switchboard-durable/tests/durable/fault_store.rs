@@ -111,12 +111,12 @@ impl ConversationStore for FaultStore {
     }
 
     async fn delete_expired(&self, id: &str, time: SystemTime) -> Result<bool, BoxError> {
-        self.0.store.delete_expired(id, time).await
+        ConversationStore::delete_expired(&self.0.store, id, time).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
         self.check().await;
-        self.0.store.list(query).await
+        ConversationStore::list(&self.0.store, query).await
     }
 
     async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {

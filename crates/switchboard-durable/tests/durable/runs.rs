@@ -28,7 +28,9 @@ async fn shown(run: &DurableRun, after: Option<u64>) -> (String, Option<u64>) {
     while let Some(event) = events.next().await.unwrap() {
         last = Some(event.position());
         match event {
-            RunEvent::Event { position, event } => {
+            RunEvent::Event {
+                position, event, ..
+            } => {
                 if let EventKind::TextDelta { text, .. } = event.kind {
                     texts.push((position, text));
                 }
