@@ -377,6 +377,15 @@ impl RunJournal {
         if let Some(end) = &state.end {
             return Err(ended(&self.0.id, end));
         }
+        // A tool in which calls waited has its outcome from a later time.
+        let is_repeated = state.outcomes.keys().any(|known| {
+            let is_same = (&known.path, known.turn, known.kind, &known.name)
+                == (&key.path, key.turn, key.kind, &key.name);
+            is_same && known.number > key.number
+        });
+        if is_repeated {
+            return Ok(());
+        }
         let is_later = |ahead: &&StepKey| {
             let follows =
                 ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);

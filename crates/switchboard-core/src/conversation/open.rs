@@ -133,8 +133,7 @@ impl Conversation {
         limit: Option<usize>,
     ) -> Result<OpenConversation, BoxError> {
         let mut open = self.reopen(revision).await?;
-        // What the run commits is compared by its number alone: its journal has one writer.
-        open.is_resumed = false;
+        open.trust_number();
         open.knows_view = true;
         open.load_known(limit).await?;
         open.show_known();
@@ -176,6 +175,11 @@ impl OpenConversation {
         });
         self.known = items.collect();
         Ok(())
+    }
+
+    /// Tells a commit that was made before by its number alone: the journal of the run has one writer.
+    pub(crate) fn trust_number(&mut self) {
+        self.is_resumed = false;
     }
 
     /// Makes the view of the items that were read.

@@ -71,7 +71,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
             None => self.open_recorded(&conversation, limit).await?,
             Some(state) => {
                 let reopened = catch_panic(conversation.reopen(state.revision)).await;
-                reopened.map_err(load_error)?
+                let mut reopened = reopened.map_err(load_error)?;
+                if self.journal.is_some() {
+                    reopened.trust_number();
+                }
+                reopened
             }
         };
         let team = self.team_identity();
