@@ -57,7 +57,7 @@ pub enum InnerEvents {
     #[default]
     Shown,
     /// The stream has none of them, as in the OpenAI Agents SDK.
-    /// [`AgentTool::on_event`](crate::AgentTool::on_event) still gets those of its agent.
+    /// [`AgentTool::on_event`](crate::agent::AgentTool::on_event) still gets those of its agent.
     Hidden,
 }
 
