@@ -43,7 +43,7 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     path: Option<PathBuf>,
     by_id: RwLock<HashMap<Arc<str>, Arc<Key>>>,
-    /// What a key that does not exist is compared with, so that the time tells nothing.
+    /// A hash that unknown keys are compared with, so that the time tells nothing.
     unknown: KeyHash,
 }
 

@@ -1,4 +1,4 @@
-//! What `switchboard test` can expect, `--junit` and `--record`.
+//! The expectations of `switchboard test`, `--junit` and `--record`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is told of a provider that refuses, and of servers that are none.
+//! Errors of providers that refuse, and of servers that are no providers.
 
 use fake_provider::{FakeProvider, Reply};
 use serde_json::json;

@@ -450,7 +450,7 @@ impl Approved {
     }
 }
 
-/// What holds with every policy.
+/// Asserts what every policy promises.
 fn check(setting: &Setting, world: &World, observation: &Observation) {
     for request in world
         .model
@@ -494,7 +494,7 @@ fn check(setting: &Setting, world: &World, observation: &Observation) {
     }
 }
 
-/// What holds with every limit and every budget.
+/// Asserts what every limit and every budget promises.
 fn check_limits(setting: &Setting, world: &World, observation: &Observation) {
     let count = |is_it: fn(&HandoffOutcome) -> bool| {
         let outcomes = observation.handoffs.iter().map(|(_, _, outcome)| outcome);

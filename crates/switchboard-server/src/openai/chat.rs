@@ -347,7 +347,7 @@ impl Completion {
     }
 }
 
-/// What was sent so far.
+/// The parts of a stream that were sent so far.
 #[derive(Default)]
 struct Progress {
     last_message: Option<u64>,

@@ -107,7 +107,7 @@ enum Kills {
     AtEachWait,
 }
 
-/// What is left of a run in the store and in the world.
+/// The traces of a run in the store and in the world.
 #[derive(Debug, PartialEq)]
 struct Left {
     record: Vec<String>,

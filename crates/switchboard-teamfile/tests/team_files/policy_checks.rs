@@ -1,4 +1,4 @@
-//! What `check` says of policies, budgets and rules.
+//! Findings of `check` on policies, budgets and rules.
 
 use switchboard_teamfile::{Problem, Severity, TeamFile};
 

@@ -1,4 +1,4 @@
-//! What happened in the runs of a conversation.
+//! The messages, tools, guardrails and turns of a conversation, read from its events.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use switchboard_core::stream::HandoffStatus;
 
 use crate::event_line::EventLine;
 
-/// What the events of a conversation tell.
+/// A summary of the events of a conversation.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Observed {
     /// The agents that had the conversation, in order.

@@ -1,4 +1,4 @@
-//! Which decisions a run takes, and what follows from them.
+//! Decisions that a run takes or refuses, and their consequences.
 
 use serde_json::json;
 use switchboard_core::approval::{Decision, Interruption, InterruptionKind};
