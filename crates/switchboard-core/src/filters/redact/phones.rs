@@ -266,6 +266,10 @@ impl<'n, 't> Run<'n, 't> {
         if let Some(before) = self.before.strip_suffix('-') {
             return before.ends_with(|c: char| c.is_ascii_alphanumeric());
         }
+        let token = last_bytes(self.before, 128).rsplit(char::is_whitespace);
+        if token.take(1).any(|token| token.contains("://")) {
+            return true;
+        }
         let word = last_bytes(self.before.trim_end_matches(' '), 24);
         let word = word
             .rsplit(|c: char| !c.is_ascii_alphanumeric())
