@@ -34,10 +34,10 @@ static CHINESE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
             translation,
         })
         .collect();
-    // The text with the fewest holes and the most words fits best.
+    // The text with the most words and the fewest holes fits best.
     entries.sort_by_key(|entry| {
         let length: usize = entry.literals.iter().map(|text| text.len()).sum();
-        (entry.literals.len(), std::cmp::Reverse(length))
+        (std::cmp::Reverse(length), entry.literals.len())
     });
     entries
 });

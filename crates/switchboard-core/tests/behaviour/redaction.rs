@@ -202,7 +202,8 @@ fn halves(prefix: &str) -> [Measured; 2] {
     let redaction = Redaction::new();
     [
         measure(&redaction, &format!("{prefix}development"), true),
-        measure(&redaction, &format!("{prefix}held_out"), false),
+        // Those of the second set were read after they had been measured.
+        measure(&redaction, &format!("{prefix}held_out"), !prefix.is_empty()),
     ]
 }
 

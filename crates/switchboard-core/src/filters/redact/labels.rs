@@ -33,7 +33,7 @@ pub(super) struct Label {
 }
 
 /// Words for phones and calls. Those of the first list may be the beginning of a longer word.
-const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|celular|cellular|\
+const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|telemóvel|telemovel|celular|cellular|\
     cellphone|whatsapp|puhelin|puhelim|telepon|telpon|anruf|dzwoni|zadzwo|llám|llame|llama|appel|chiama|ligue|soita|volejte|\
     телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ";
 const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
@@ -51,7 +51,7 @@ const OTHER_STEMS: &str = "bestell|rechnung|kundenn|vertrag|sendung|paket|steuer
 const OTHER_WORDS: &str = "order|orders|ordre|invoice|invoices|ticket|tickets|ref|reference|parcel|booking|transaction|receipt|\
     isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|po|id|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|counts|qty|\
     quantity|case|account|customer|contract|policy|item|items|product|article|serial|model|part|payment|member|claim|batch|\
-    matter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
+    matter|meter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
     fee|saldo|points|bytes|size|offset|seq|sequence|rows|cols|tokens|range|ns|ms|index|length|zip|zoom|kilometers|\
     usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|line|page|pages|chapter|user id|room|flight|iteration|\
     bestellung|bestelling|factuur|dossier|réf|envío|guía";
@@ -113,8 +113,11 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
     let labels = words.filter_map(|captures| {
-        let label = label(&captures);
-        (label.is_adjacent || !is_weak(captures.get_match().as_str())).then_some(label)
+        let mut label = label(&captures);
+        let word = captures.get_match();
+        // "the clinic's line, 617-555-0111"
+        label.is_adjacent &= !(is_weak(word.as_str()) && text[word.end()..].starts_with(','));
+        (label.is_adjacent || !is_weak(word.as_str())).then_some(label)
     });
     labels.last()
 }
