@@ -69,12 +69,13 @@ fn described_field(text: &str) -> Option<String> {
 
 /// Translates a list of quoted names or of known texts: `"a", "b" and "c"`, `a list or a table`.
 fn list(text: &str) -> Option<String> {
-    let (rest, word, last) = [(" and ", "和"), (" or ", "或")]
-        .into_iter()
-        .find_map(|(word, chinese)| {
-            let (rest, last) = text.rsplit_once(word)?;
-            Some((rest, chinese, last))
-        })?;
+    let (rest, word, last) =
+        [(" and ", "和"), (" or ", "或")]
+            .into_iter()
+            .find_map(|(word, chinese)| {
+                let (rest, last) = text.rsplit_once(word)?;
+                Some((rest, chinese, last))
+            })?;
     let part = |part: &str| {
         let is_name = part.len() > 1 && part.starts_with('"') && part.ends_with('"');
         let translation = translate(part, Language::Zh);

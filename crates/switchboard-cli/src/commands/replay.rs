@@ -251,10 +251,12 @@ fn describe(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -
 fn warn(text: &str, language: Language) {
     let look = Look::of_stderr(language);
     let warning = look.paint(NOTICE, language.choose("warning:", "警告："));
-    let lines = text.lines().map(|line| match line.strip_prefix("  help: ") {
-        Some(help) => format!("  {} {}", language.help(), translate(help, language)),
-        None => translate(line, language).into_owned(),
-    });
+    let lines = text
+        .lines()
+        .map(|line| match line.strip_prefix("  help: ") {
+            Some(help) => format!("  {} {}", language.help(), translate(help, language)),
+            None => translate(line, language).into_owned(),
+        });
     let text = lines.collect::<Vec<_>>().join("\n");
     // A closed standard error is no reason to fail.
     let _ = writeln!(anstream::stderr(), "{warning} {text}");

@@ -46,7 +46,10 @@ fn lists_and_fields_are_translated_within_texts() {
         zh(r#""tools" must be a list or a table, and this is a number"#),
         r#""tools" 必须是列表 或 表，而这里是数字"#
     );
-    assert_eq!(zh("tools: The names of its tools."), "tools：其工具的名称。");
+    assert_eq!(
+        zh("tools: The names of its tools."),
+        "tools：其工具的名称。"
+    );
     assert_eq!(zh("salt and pepper"), "salt and pepper");
 }
 
@@ -90,14 +93,23 @@ fn every_text_of_the_source_is_translated() {
         let texts = literals(&source);
         for (index, text) in texts.iter().enumerate() {
             // A text that is chosen by the language has its translation right after it.
-            let is_chinese = |text: &String| text.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c));
+            let is_chinese =
+                |text: &String| text.chars().any(|c| ('\u{4e00}'..'\u{9fff}').contains(&c));
             let is_chosen = texts[index..].iter().take(3).any(is_chinese);
-            if is_sentence(text) && !is_chosen && !is_known(text) && !not_shown.contains(&text.trim()) {
+            if is_sentence(text)
+                && !is_chosen
+                && !is_known(text)
+                && !not_shown.contains(&text.trim())
+            {
                 missing.push(format!("{}: {text}", file.file_name().unwrap().display()));
             }
         }
     }
-    assert!(missing.is_empty(), "without a translation:\n{}", missing.join("\n"));
+    assert!(
+        missing.is_empty(),
+        "without a translation:\n{}",
+        missing.join("\n")
+    );
 }
 
 fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -106,7 +118,9 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "translate" {
             source_files(&path, files);
-        } else if name.ends_with(".rs") && !matches!(&*name, "tests.rs" | "args.rs" | "translate.rs") {
+        } else if name.ends_with(".rs")
+            && !matches!(&*name, "tests.rs" | "args.rs" | "translate.rs")
+        {
             files.push(path);
         }
     }
@@ -116,17 +130,26 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 /// The literals of a source file up to its tests, with `{}` for what is put in.
 fn literals(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
-    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let code: Vec<&str> = code.filter(|line| !line.trim_start().starts_with("#[")).collect();
+    let code = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code: Vec<&str> = code
+        .filter(|line| !line.trim_start().starts_with("#["))
+        .collect();
     let code = code.join("\n");
     let literal = regex::Regex::new(r#"(?s)'(?:\\.|[^\\'\n])'|"((?:\\.|[^"\\])*)""#).unwrap();
     let hole = regex::Regex::new(r"\{[^{}]*\}").unwrap();
     let line_end = regex::Regex::new(r"\\\n\s*").unwrap();
-    let texts = literal.captures_iter(&code).filter_map(|found| found.get(1));
+    let texts = literal
+        .captures_iter(&code)
+        .filter_map(|found| found.get(1));
     texts
         .map(|text| {
             let text = line_end.replace_all(text.as_str(), "");
-            let text = text.replace("\\\"", "\"").replace("\\n", " ").replace("\\\\", "\\");
+            let text = text
+                .replace("\\\"", "\"")
+                .replace("\\n", " ")
+                .replace("\\\\", "\\");
             let text = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
             let text = hole.replace_all(&text, "{}");
             text.replace('\u{1}', "{").replace('\u{2}', "}")
@@ -144,13 +167,20 @@ fn is_sentence(text: &str) -> bool {
 /// The catalogue has the text, or one of the texts that it can become.
 fn is_known(text: &str) -> bool {
     let template = Entry {
-        literals: text.split("{}").map(|part| &*String::leak(part.to_owned())).collect(),
+        literals: text
+            .split("{}")
+            .map(|part| &*String::leak(part.to_owned()))
+            .collect(),
         translation: "",
     };
     let plain = text.replace("{}", "X1");
     translate(&plain, Language::Zh) != plain
         || CHINESE.iter().any(|entry| {
-            let text = entry.literals.join("X1").replace("{{", "{").replace("}}", "}");
+            let text = entry
+                .literals
+                .join("X1")
+                .replace("{{", "{")
+                .replace("}}", "}");
             template.literals.len() > 1 && template.holes(&text).is_some()
         })
 }

@@ -59,7 +59,9 @@ impl Table {
         let language = self.look.language;
         let verdict = match (failed, untried) {
             (0, 0) => self.look.paint(GOOD, language.choose("ok", "通过")),
-            (0, _) => self.look.paint(NOTICE, language.choose("stopped", "已停止")),
+            (0, _) => self
+                .look
+                .paint(NOTICE, language.choose("stopped", "已停止")),
             _ => self.look.paint(BAD, language.choose("FAILED", "失败")),
         };
         let untried = match untried {
