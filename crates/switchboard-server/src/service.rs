@@ -5,7 +5,7 @@
 //! | call | meaning |
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
-//! | [`Service::decide`], [`Service::answer`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -32,6 +32,7 @@ use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{Listed, Shown};
+pub(crate) use waiting::Resolution;
 
 use self::start::RunIdentity;
 use crate::client_tools::ClientTools;
@@ -182,7 +183,7 @@ impl Service {
             options,
         } = message;
         if let Some(key) = &options.idempotency_key
-            && let Some(run) = self.0.runs.with_key(&caller.tenant, key)
+            && let Some(run) = self.run_with_key(caller, key)
         {
             return Ok(run);
         }
@@ -213,6 +214,29 @@ impl Service {
         let found = self.0.runs.get(&caller.tenant, id);
         found.ok_or_else(|| {
             ServiceError::not_found("there is no such run, or it ended some time ago")
+        })
+    }
+
+    /// The run that the caller has begun with this idempotency key.
+    pub(crate) fn run_with_key(&self, caller: &Caller, key: &Arc<str>) -> Option<Arc<RunRecord>> {
+        self.0.runs.with_key(&caller.tenant, key)
+    }
+
+    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
+    pub(crate) async fn wait_for_runs(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let ended = async {
+            for run in self.runs(caller) {
+                if run.conversation.as_deref() == Some(id) {
+                    run.log.closed().await;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
+        waited.map_err(|_| {
+            ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "another run of the conversation is under way; cancel it or wait for its end",
+            )
         })
     }
 

@@ -184,7 +184,7 @@ impl DecisionBody {
 /// The answer of a person that a run waits for: a reply, or a handoff, or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AnswerBody {
+pub(crate) struct AnswerBody {
     /// The person, where several wait.
     #[serde(default)]
     pub(super) person: Option<String>,
@@ -209,7 +209,7 @@ pub(super) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(super) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
+    pub(crate) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
         let text = self.text.as_deref();
         let answer = match (text, self.hand_to.as_deref(), self.hand_back) {
             (_, Some(_), true) => {

@@ -196,6 +196,10 @@ impl Service {
                 run.log.closed().await;
             }
         }
+        // What clients of AG-UI have given to it.
+        let record = crate::agui::record_name(caller, id);
+        let deleted = self.inner().store.delete(&record).await;
+        deleted.map_err(|error| ServiceError::of_store(&error))?;
         let is_deleted = self.inner().store.delete(&name).await;
         if is_deleted.map_err(|error| ServiceError::of_store(&error))? {
             Ok(())
