@@ -78,7 +78,9 @@ async fn run(
     let team = service.team(&caller, team)?;
     let key = idempotency_key(team, &body);
     let input: RunAgentInput = serde_json::from_value(body).map_err(|error| {
-        ServiceError::invalid(format!("the body is no RunAgentInput of AG-UI 1.0: {error}"))
+        ServiceError::invalid(format!(
+            "the body is no RunAgentInput of AG-UI 1.0: {error}"
+        ))
     })?;
     input.check()?;
     let agent = match agent {
@@ -154,10 +156,13 @@ async fn start(
 
     let conversation = service.conversation(caller, thread)?;
     let history = History::load(service, caller, thread).await?;
-    let part = history.align(&conversation, &input.messages).await?;
+    let is_resumed = !resolutions.is_empty();
+    let part = history
+        .align(&conversation, &input.messages, is_resumed)
+        .await?;
     let outputs = RunAgentInput::outputs(&input.messages[part.after_given..]);
     let new = &input.messages[part.start..];
-    if !resolutions.is_empty() {
+    if is_resumed {
         let resolutions = resolutions.into_iter().map(|(_, resolution)| resolution);
         let options = MessageOptions {
             added: user_items(new)?,
@@ -176,7 +181,9 @@ async fn start(
             added: user_items(new)?,
             ..MessageOptions::default()
         };
-        let given = service.give_outputs(caller, thread, outputs, resumed).await?;
+        let given = service
+            .give_outputs(caller, thread, outputs, resumed)
+            .await?;
         if let Some(run) = given {
             return Ok(run);
         }
@@ -225,7 +232,9 @@ async fn check_interrupts(
     let run = conversation.waiting_run().await;
     let run = run.map_err(|error| ServiceError::of_store(&error))?;
     let waiting = run.map(|run| run.interruptions()).unwrap_or_default();
-    let waiting = waiting.iter().filter(|waiting| !team.is_client_call(waiting));
+    let waiting = waiting
+        .iter()
+        .filter(|waiting| !team.is_client_call(waiting));
     let waiting: Vec<(Arc<str>, bool)> = waiting
         .map(|waiting| {
             let is_call = !waiting.call_id.is_empty() && interrupt_id(waiting) == waiting.call_id;

@@ -223,7 +223,11 @@ impl Service {
     }
 
     /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
-    pub(crate) async fn wait_for_runs(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+    pub(crate) async fn wait_for_runs(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
         let ended = async {
             for run in self.runs(caller) {
                 if run.conversation.as_deref() == Some(id) {

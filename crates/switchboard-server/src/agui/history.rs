@@ -49,11 +49,13 @@ pub(super) struct NewPart {
     is_rewound: bool,
 }
 
-/// Finds the new part of a list. `given` are the identifiers of the messages that were given before.
+/// Finds the new part of a list. `given` are the identifiers of the messages that were given before. With answers to
+/// interrupts, no message is answered again.
 fn compare<'a>(
     given: impl ExactSizeIterator<Item = &'a Arc<str>>,
     messages: &[Message],
     is_stored: bool,
+    is_resumed: bool,
 ) -> Result<NewPart, ServiceError> {
     let count = given.len();
     let mut users = messages
@@ -90,7 +92,7 @@ fn compare<'a>(
     };
     Ok(match (next, last_given) {
         // Nothing is new: the last message is answered again, if it is the user's.
-        (None, Some(at)) if messages[at + 1..].iter().all(is_no_answer) => NewPart {
+        (None, Some(at)) if !is_resumed && messages[at + 1..].iter().all(is_no_answer) => NewPart {
             after_given: at,
             ..part(at, kept - 1, true)
         },
@@ -155,13 +157,21 @@ impl<'a> History<'a> {
         self,
         conversation: &Conversation,
         messages: &[Message],
+        is_resumed: bool,
     ) -> Result<NewPart, ServiceError> {
         let failed = |error| ServiceError::of_store(&error);
         let head = conversation.head().await.map_err(failed)?;
         let is_stored = head.as_ref().is_some_and(|head| head.entries() > 0);
         // What was given to a conversation that was deleted is not known any more.
         let given = if is_stored { &*self.given } else { &[] };
-        let part = compare(given.iter().map(|given| &given.id), messages, is_stored)?;
+        let ids = given.iter().map(|given| &given.id);
+        let part = compare(ids, messages, is_stored, is_resumed)?;
+        if is_resumed && part.is_rewound {
+            return Err(ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "the messages before an interrupt cannot be changed while it is answered",
+            ));
+        }
         let mut position = head.map_or(0, |head| head.revision.next);
         if let Some(first) = given.get(part.kept).filter(|_| part.is_rewound) {
             if let Some(found) = find_entry(conversation, first).await? {
@@ -195,7 +205,10 @@ impl<'a> History<'a> {
             let item = Item::from_json(json).map_err(|error| internal(&error))?;
             Ok(Entry::new(EntryContent::Item(item)))
         };
-        let entries = given.iter().map(entry).collect::<Result<_, ServiceError>>()?;
+        let entries = given
+            .iter()
+            .map(entry)
+            .collect::<Result<_, ServiceError>>()?;
         let store = &self.service.inner().store;
         let commit = Commit::new(Expected::Any, entries);
         let committed = ConversationStore::commit(store, &self.record, commit).await;
@@ -253,7 +266,7 @@ mod tests {
     fn compared(given: &str, ids: &str, is_stored: bool) -> Option<(String, Option<usize>)> {
         let given: Vec<Arc<str>> = given.chars().map(|id| id.to_string().into()).collect();
         let messages = list(ids);
-        let part = compare(given.iter(), &messages, is_stored).ok()?;
+        let part = compare(given.iter(), &messages, is_stored, false).ok()?;
         let new = messages[part.start..].iter().map(|message| &*message.id);
         Some((new.collect(), part.is_rewound.then_some(part.kept)))
     }
@@ -276,10 +289,7 @@ mod tests {
         assert_eq!(compared("12", "1a3", true), back("3", 1));
         assert_eq!(compared("12", "1a2", true), back("2", 1));
         assert_eq!(compared("123", "1a2", true), back("2", 1));
-        assert_eq!(
-            compared("123", "1a2b", true),
-            Some((String::new(), None))
-        );
+        assert_eq!(compared("123", "1a2b", true), Some((String::new(), None)));
         assert_eq!(compared("12", "3a4", true), None);
         assert_eq!(compared("", "1a2", true), None);
     }

