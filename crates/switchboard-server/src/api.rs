@@ -25,6 +25,10 @@ pub(crate) fn routes() -> Router<Service> {
         .route("/api/teams/{team}", get(teams::show))
         .route("/api/teams/{team}/graph", get(teams::graph))
         .route("/api/teams/{team}/check", get(teams::check))
+        .route(
+            "/api/teams/{team}/realtime/tickets",
+            post(teams::realtime_ticket),
+        )
         .route("/api/conversations", get(conversations::list))
         .route("/api/search", get(conversations::search))
         .route(

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{agui, api, http, openai};
+use crate::{agui, api, http, openai, realtime};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -32,10 +32,16 @@ impl Service {
             .fallback(http::not_found)
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
+        // A browser cannot send a key with a WebSocket: its ticket is checked instead.
+        let sockets = Router::new()
+            .route("/api/teams/{team}/realtime", get(realtime::open))
+            .method_not_allowed_fallback(http::method_not_allowed)
+            .layer(from_fn_with_state(self.clone(), http::admit_socket));
         Router::new()
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
             .merge(admitted)
+            .merge(sockets)
             .layer(map_response(close_refused_bodies))
             .layer(from_fn_with_state(self.clone(), http::observe))
             .with_state(self.clone())

@@ -40,6 +40,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::{CloseReason, Sessions, Signal, Tickets};
 use crate::runs::{RunRecord, Runs};
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     runs: Runs,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
+    pub(crate) tickets: Tickets,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 /// The client that a request is from.
@@ -256,27 +259,26 @@ impl Service {
 
     /// Ends the service's work: new runs are refused with 503, and runs under way may go on for half of `time`,
     /// then until the end of their turn, and are then stopped. Everything that they did in whole turns is
-    /// stored, and so is a run that waits for a person. Returns when no run is under way; the store is left open.
+    /// stored, and so is a run that waits for a person. Realtime sessions end after the answer that is under way, or
+    /// after half of `time`. Returns when no run and no session is under way; the store is left open.
     pub async fn drain(&self, time: Duration) {
         self.0.is_draining.store(true, Ordering::Relaxed);
-        let runs = &self.0.runs;
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        let (runs, sessions) = (&self.0.runs, &self.0.sessions);
+        let all_ended = || futures_util::future::join(runs.all_ended(), sessions.all_ended());
+        sessions.signal_all(Signal::EndSoon);
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop_after_turn);
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        sessions.signal_all(Signal::End(CloseReason::Draining));
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop);
         let time = self.0.limits.stop_time;
-        if tokio::time::timeout(time, runs.all_ended()).await.is_err() {
-            tracing::error!(runs = runs.running(), "runs could not be stopped");
+        if tokio::time::timeout(time, all_ended()).await.is_err() {
+            let (runs, sessions) = (runs.running(), sessions.len());
+            tracing::error!(runs, sessions, "runs or sessions could not be stopped");
         }
     }
 

@@ -115,6 +115,10 @@ settings! {
     ended_runs: usize = "4096",
     /// The days for which responses of the Responses protocol are kept.
     keep_response_days: u64 = "30",
+    /// The number of realtime sessions at once; more are refused with 503.
+    realtime_sessions: usize = "256",
+    /// The seconds of a realtime session; it is then ended.
+    realtime_seconds: u64 = "3600",
 }
 
 fn parse<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T, SettingsError> {
@@ -198,6 +202,8 @@ impl Settings {
                     .map(|days| days.saturating_mul(24 * 60 * 60)),
                 default.keep_responses,
             ),
+            realtime_sessions: self.realtime_sessions.unwrap_or(default.realtime_sessions),
+            realtime_time: seconds(self.realtime_seconds, default.realtime_time),
         }
     }
 }

@@ -8,6 +8,7 @@ use switchboard_core::people::PersonAnswer;
 use switchboard_core::{Input, Item};
 
 use crate::error::ServiceError;
+use crate::realtime::{PlaybackReports, Turns};
 
 /// A message to a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -273,6 +274,25 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
     whole
         .map(Some)
         .ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
+}
+
+/// A realtime session to be opened.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RealtimeBody {
+    /// The conversation; a new one is named by the service.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200), regex(pattern = CONVERSATION_ID))]
+    pub(super) conversation: Option<String>,
+    /// The agent that a new conversation begins with, instead of the team's first one.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// The end of the user's turns.
+    #[serde(default)]
+    pub(super) turns: Turns,
+    /// The way in which the service knows what was played.
+    #[serde(default)]
+    pub(super) playback: PlaybackReports,
 }
 
 /// A page of a list.

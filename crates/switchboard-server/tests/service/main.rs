@@ -13,5 +13,6 @@ mod clients;
 mod durability;
 mod openai;
 mod operations;
+mod realtime;
 mod support;
 mod tenants;
