@@ -83,6 +83,16 @@ settings! {
     log: String = "text",
     /// Writes messages and answers to the log.
     log_content: bool = "false",
+    /// The models that browsers speak through: `realtime`, `provider` (speech to text and text to speech), `offline` (flite and pocketsphinx) or `none`.
+    speech: String = "none",
+    /// The realtime model.
+    realtime_model: String = "OpenAI's current one",
+    /// The model that writes down speech, with `speech = "provider"`.
+    transcription_model: String = "gpt-transcribe",
+    /// The model that speaks, with `speech = "provider"`.
+    speech_model: String = "gpt-4o-mini-tts",
+    /// The voices, separated by commas: `NAME` for all agents, or `AGENT=NAME`.
+    voices: String = "the model's",
     /// The bytes of a request's body.
     body_bytes: usize = "8388608",
     /// The number of runs at once; more are refused with 503.
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn the_defaults_that_are_documented_are_those_that_hold() {
         let mut settings = Settings::default();
-        for (name, default, _) in &Settings::ALL[9..] {
+        for (name, default, _) in &Settings::ALL[14..] {
             settings.set(name, default).unwrap();
         }
         assert_eq!(settings.limits(), Limits::default());

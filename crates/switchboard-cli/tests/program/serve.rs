@@ -173,6 +173,13 @@ fn what_cannot_be_served_is_told() {
         (&["--set", "runs=many"], "runs"),
         (&["--set", "tls_key=key.pem"], "tls_certificate"),
         (&["--set", "log=loud"], "loud"),
+        (&["--set", "speech=loud"], "loud"),
+        (
+            &["--set", "speech=realtime"],
+            "no key for the realtime model",
+        ),
+        (&["--set", "speech=provider"], "no key for speech"),
+        (&["--set", "voices=="], "voices"),
         (&["team.toml"], "two teams"),
     ] {
         let args = [

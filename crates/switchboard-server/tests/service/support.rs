@@ -206,11 +206,18 @@ impl TestServer {
         let builder = Service::builder()
             .team(served)
             .conversations(Conversations::in_memory());
-        let service = configure(builder).build().unwrap();
+        Self {
+            model,
+            ..Self::of(configure(builder).build().unwrap()).await
+        }
+    }
+
+    /// Starts a server for a service.
+    pub(crate) async fn of(service: Service) -> Self {
         let server = Server::bind(service.clone(), "127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", server.address()), None);
         Self {
-            model,
+            model: RuleModel::new(),
             service,
             running: server.start(),
             client,
