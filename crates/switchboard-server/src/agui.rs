@@ -37,7 +37,7 @@ use crate::api::KEEP_ALIVE;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::Read;
 use crate::http::{JsonBody, PathOf};
-use crate::keys::random_id;
+use crate::keys::{hex, random_id};
 use crate::runs::RunRecord;
 use crate::service::{Caller, Message, MessageOptions, Service};
 use crate::team::ServedTeam;
@@ -120,10 +120,7 @@ async fn run(
 fn idempotency_key(team: &ServedTeam, body: &Value) -> Arc<str> {
     let text = format!("{}\n{body}", team.name());
     let hash = digest::digest(&digest::SHA256, text.as_bytes());
-    let hash: String = (hash.as_ref().iter())
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("agui {hash}").into()
+    format!("agui {}", hex(hash.as_ref())).into()
 }
 
 /// Begins the run: with new messages, with the results of the client's tools, or with answers to interrupts.

@@ -1,5 +1,7 @@
 //! Teams as the service runs them, whatever the type of their context.
 
+mod speech;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,13 +17,11 @@ use switchboard_core::{
     Agent, ErrorKind, Input, ModelRequest, ModelSettings, Run, RunConfig, Runner, Team,
 };
 
-use switchboard_realtime::model::{RealtimeModelHandle, RealtimeModelSettings};
-use switchboard_realtime::{ConversionError, RealtimeAgent};
+use switchboard_realtime::ConversionError;
 
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
-use crate::realtime::model_session::{self, RealtimeAgents};
-use crate::realtime::{Mode, Speech, SpokenRequest, SpokenSession, VoiceModels, voice_session};
+use crate::realtime::{Speech, SpokenRequest, SpokenSession};
 
 /// A team that a service offers, with the settings and the context of its runs.
 ///
@@ -84,70 +84,6 @@ impl ServedTeam {
     pub fn description(mut self, text: impl Into<Arc<str>>) -> Self {
         self.description = Some(text.into());
         self
-    }
-
-    /// Lets clients speak with the team through a realtime model, in place of the agents' own models.
-    ///
-    /// # Errors
-    /// An error if the agents have parts that a realtime agent cannot have, such as input guardrails.
-    pub fn realtime(
-        self,
-        model: impl Into<RealtimeModelHandle>,
-        settings: RealtimeModelSettings,
-    ) -> Result<Self, ConversionError> {
-        self.runs.check_realtime()?;
-        let speech = Speech::Realtime(model.into(), Box::new(settings));
-        Ok(Self {
-            speech: Some(speech),
-            ..self
-        })
-    }
-
-    /// Lets clients speak with the team through a realtime model and agents of its own.
-    #[must_use]
-    pub fn realtime_agents<C: Send + Sync + 'static>(
-        self,
-        first: &RealtimeAgent<C>,
-        context: impl Into<Arc<C>>,
-        model: impl Into<RealtimeModelHandle>,
-        settings: RealtimeModelSettings,
-    ) -> Self {
-        let agents = RealtimeAgents {
-            first: first.clone(),
-            context: context.into(),
-            model: model.into(),
-            settings,
-        };
-        Self {
-            speech: Some(Speech::Agents(Arc::new(agents))),
-            ..self
-        }
-    }
-
-    /// Lets clients speak with the team through speech to text and text to speech.
-    #[must_use]
-    pub fn voice(self, models: VoiceModels) -> Self {
-        Self {
-            speech: Some(Speech::Voice(models)),
-            ..self
-        }
-    }
-
-    /// The kind of model by which clients can speak with the team.
-    pub(crate) fn speech_mode(&self) -> Option<Mode> {
-        self.speech.as_ref().map(Speech::mode)
-    }
-
-    /// Opens a spoken conversation.
-    pub(crate) async fn open_spoken(
-        &self,
-        request: SpokenRequest,
-    ) -> Result<SpokenSession, ServiceError> {
-        match &self.speech {
-            Some(Speech::Agents(agents)) => agents.open(request).await,
-            Some(speech) => self.runs.open_spoken(&self.name, speech, request).await,
-            None => Err(ServiceError::not_found("the team cannot be spoken with")),
-        }
     }
 
     /// Sets the agent that conversations begin with. An agent that the team does not have is ignored.
@@ -435,10 +371,7 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
     }
 
     fn check_realtime(&self) -> Result<(), ConversionError> {
-        let first = self.team.get(&self.start);
-        first.map_or(Ok(()), |first| {
-            RealtimeAgent::replacing_model(first).map(drop)
-        })
+        self.realtime_agent(&self.start).map(drop)
     }
 
     fn open_spoken(
@@ -447,46 +380,7 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
         speech: &Speech,
         request: SpokenRequest,
     ) -> BoxFuture<'static, Result<SpokenSession, ServiceError>> {
-        let missing = || ServiceError::not_found("the team has no such agent");
-        match speech {
-            Speech::Realtime(model, settings) => {
-                let name = request.agent.as_deref().unwrap_or(&self.start);
-                let first = self.team.get(name).ok_or_else(missing);
-                let first = first.and_then(|first| {
-                    RealtimeAgent::replacing_model(first).map_err(|error| {
-                        ServiceError::new(ServiceErrorKind::Conflict, error.to_string())
-                    })
-                });
-                let first = match first {
-                    Ok(first) => first,
-                    Err(error) => return Box::pin(std::future::ready(Err(error))),
-                };
-                let config = (*self.config).clone();
-                let (model, settings) = (model.clone(), (**settings).clone());
-                let context = self.context.clone();
-                Box::pin(model_session::open(
-                    first, context, config, model, settings, request,
-                ))
-            }
-            Speech::Agents(agents) => agents.open(request),
-            Speech::Voice(models) => {
-                let run = RunRequest {
-                    start: RunStart::Input(Vec::new().into()),
-                    agent: request.agent.clone(),
-                    conversation: Some(request.conversation.clone()),
-                    client_tools: ClientTools::default(),
-                    settings: ModelSettings::default(),
-                    instructions: None,
-                    without_tools: false,
-                    exclusive: request.exclusive,
-                };
-                let (runner, models) = (self.runner(team_name, &run), models.clone());
-                Box::pin(async move {
-                    let runner = runner.ok_or_else(missing)?;
-                    voice_session::open(runner, &models, request).await
-                })
-            }
-        }
+        self.open_speech(team_name, speech, request)
     }
 
     fn prepare(

@@ -10,6 +10,7 @@ use switchboard_core::tool::ToolOutput;
 use super::interrupt::ResumeEntry;
 use crate::client_tools::{ClientTool, ClientTools};
 use crate::error::ServiceError;
+use crate::openai::text_of;
 
 /// The longest identifier of a run or a message, in bytes.
 const MAX_ID: usize = 256;
@@ -232,18 +233,6 @@ impl Message {
         };
         let item = Item::from_value(&json!({"role": "user", "content": content}));
         item.map_err(|error| ServiceError::invalid(error.to_string()))
-    }
-}
-
-/// The text of a message's content.
-fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts = parts.iter().filter_map(|part| part["text"].as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
     }
 }
 

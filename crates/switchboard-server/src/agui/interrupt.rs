@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchboard_core::approval::{Decision, Interruption, InterruptionKind};
 
 use super::event::Interrupt;
-use crate::api::{AnswerBody, Waiting};
+use crate::api::{AnswerBody, DecisionBody, Waiting};
 use crate::error::ServiceError;
 use crate::service::Resolution;
 
@@ -138,18 +138,13 @@ impl ResumeEntry {
                 ServiceError::invalid(format!("the payload for {id:?} cannot be used: {error}"))
             })?,
         };
-        let mut decision = if payload.approved {
-            Decision::approve()
-        } else {
-            Decision::reject()
+        let decision = DecisionBody {
+            call_id: id.clone(),
+            approve: payload.approved,
+            message: payload.message,
+            always: payload.always,
         };
-        if let Some(message) = payload.message {
-            decision = decision.message(message);
-        }
-        if payload.always {
-            decision = decision.always();
-        }
-        Ok(Resolution::Decide(id.as_str().into(), decision))
+        Ok(Resolution::Decide(id.as_str().into(), decision.decision()))
     }
 
     fn person_answer(&self, person: &str) -> Result<Resolution, ServiceError> {

@@ -152,21 +152,21 @@ pub(super) struct DecisionsBody {
 /// A decision on a call that waits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionBody {
+pub(crate) struct DecisionBody {
     /// The identifier of the call.
-    pub(super) call_id: String,
+    pub(crate) call_id: String,
     /// Lets the call run.
-    approve: bool,
+    pub(crate) approve: bool,
     /// The text that the model gets for a call that is rejected.
     #[serde(default)]
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Decides all calls of the same tool by the same agent until the run ends.
     #[serde(default)]
-    always: bool,
+    pub(crate) always: bool,
 }
 
 impl DecisionBody {
-    pub(super) fn decision(&self) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         let mut decision = if self.approve {
             Decision::approve()
         } else {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_core::approval::Decision;
 use switchboard_core::stream::HandoffStatus;
 
-use crate::api::Waiting;
+use crate::api::{DecisionBody, Waiting};
 
 /// The subprotocol of the WebSocket, with the version of the frames.
 pub(crate) const PROTOCOL: &str = "switchboard.realtime.v1";
@@ -78,40 +77,11 @@ pub(super) enum Command {
     /// Ignores the audio that follows, or not any more.
     Mute { on: bool },
     /// Decides a call that waits.
-    Decide(DecideCommand),
+    Decide(DecisionBody),
     /// Reports that so much more audio was played.
     Played { ms: f64 },
     /// Ends the session.
     Close {},
-}
-
-/// A decision on a call that waits.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DecideCommand {
-    pub(super) call_id: Arc<str>,
-    approve: bool,
-    #[serde(default)]
-    message: Option<String>,
-    #[serde(default)]
-    always: bool,
-}
-
-impl DecideCommand {
-    pub(super) fn decision(&self) -> Decision {
-        let mut decision = if self.approve {
-            Decision::approve()
-        } else {
-            Decision::reject()
-        };
-        if let Some(message) = &self.message {
-            decision = decision.message(message.as_str());
-        }
-        if self.always {
-            decision = decision.always();
-        }
-        decision
-    }
 }
 
 /// An event of a session, as the client gets it.

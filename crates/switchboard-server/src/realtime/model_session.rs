@@ -196,7 +196,7 @@ impl<C: Send + Sync + 'static> SpokenInput for Input<C> {
         Box::pin(async move {
             match command {
                 Command::Text { text } => {
-                    // A question that was answered while its answer was spoken would be told after it.
+                    // Otherwise the message would be answered after the answer under way.
                     self.handle.interrupt().await.map_err(problem)?;
                     self.handle.send_message(text).await.map_err(problem)
                 }
@@ -209,9 +209,8 @@ impl<C: Send + Sync + 'static> SpokenInput for Input<C> {
                 }
                 Command::Interrupt {} => self.handle.interrupt().await.map_err(problem),
                 Command::Decide(decide) => {
-                    let decided = self
-                        .handle
-                        .decide(decide.call_id.clone(), decide.decision());
+                    let call_id = decide.call_id.as_str();
+                    let decided = self.handle.decide(call_id, decide.decision());
                     decided
                         .await
                         .map_err(|error| Problem::new("not_waiting", error))

@@ -14,11 +14,9 @@ use switchboard_realtime::voice::{
     Audio, Playback, TurnEnd, VoiceEvent, VoiceEventKind, VoiceHandle, VoicePipeline, VoiceSession,
 };
 
-use super::frames::{
-    Command, DecideCommand, Direction, PlaybackReports, SAMPLE_RATE, ServerFrame, Turns,
-};
+use super::frames::{Command, Direction, PlaybackReports, SAMPLE_RATE, ServerFrame, Turns};
 use super::spoken::{Problem, SpokenEvent, SpokenInput, SpokenRequest, SpokenSession, VoiceModels};
-use crate::api::Waiting;
+use crate::api::{DecisionBody, Waiting};
 use crate::error::ServiceError;
 
 /// Opens a session with a voice pipeline. A run that waits in the conversation can be decided in it.
@@ -141,21 +139,22 @@ fn ended(error: impl std::fmt::Display) -> Problem {
 
 impl Input {
     /// Decides a call, and goes on with the run once nothing waits any more.
-    async fn decide(&self, decide: &DecideCommand) -> Result<(), Problem> {
+    async fn decide(&self, decide: &DecisionBody) -> Result<(), Problem> {
         let run = {
             let mut shared = lock(&self.shared);
             let run = shared.waiting.as_mut();
             let run = run.ok_or_else(|| Problem::new("not_waiting", "no call waits"))?;
             let waiting = run.interruptions().into_iter();
-            let mut waiting = waiting.filter(|waiting| waiting.call_id == decide.call_id);
+            let mut waiting = waiting.filter(|waiting| *waiting.call_id == *decide.call_id);
             let call = waiting
                 .next()
                 .ok_or_else(|| Problem::new("not_waiting", "no call with this identifier waits"))?;
             let decided = run.decide(&call, decide.decision());
             decided.map_err(|error| Problem::new("not_waiting", error))?;
-            match run.interruptions().is_empty() {
-                true => shared.waiting.take(),
-                false => None,
+            if run.interruptions().is_empty() {
+                shared.waiting.take()
+            } else {
+                None
             }
         };
         match run {

@@ -463,6 +463,29 @@ async fn a_run_goes_on_without_its_client_and_a_cancelled_one_says_so() {
 }
 
 #[tokio::test]
+async fn a_full_or_ending_service_has_a_status() {
+    let mut limits = switchboard_server::Limits::default();
+    limits.runs = 1;
+    let server = TestServer::with(|builder| builder.limits(limits)).await;
+    let client = &server.client;
+    let body = input("t", "r1", &[user("slow")]);
+    let running = client
+        .open(with_json(client.request("POST", "/agui/support"), &body))
+        .await;
+    let full = client
+        .post("/agui/support", input("u", "r1", &[user("hello")]))
+        .await;
+    assert_eq!(full.error_code(), (503, "unavailable".to_owned()));
+    server.model.gate.add_permits(1);
+    running.rest().await;
+    server.service.drain(std::time::Duration::ZERO).await;
+    let ending = client
+        .post("/agui/support", input("v", "r1", &[user("hello")]))
+        .await;
+    assert_eq!(ending.error_code(), (503, "unavailable".to_owned()));
+}
+
+#[tokio::test]
 async fn threads_belong_to_the_tenant_and_wrong_requests_have_a_status() {
     let (alice, first) = make_key("alice").unwrap();
     let (bob, second) = make_key("bob").unwrap();

@@ -20,6 +20,17 @@ async fn run(mut command: Command, server: &TestServer) {
     assert!(status.unwrap().success());
 }
 
+/// A server whose team can be spoken with.
+async fn voice_server() -> TestServer {
+    let models = VoiceModels::new(
+        ScriptedSpeechToText::default(),
+        ScriptedTextToSpeech::new().per_character(Duration::from_millis(1)),
+    );
+    let served = ServedTeam::new("support", team(&RuleModel::new()), ()).voice(models);
+    let service = Service::builder().team(served).build().unwrap();
+    TestServer::of(service).await
+}
+
 fn script(name: &str) -> String {
     format!("{}/tests/clients/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -94,14 +105,7 @@ async fn the_code_of_the_guide_for_ag_ui_and_realtime_sessions_runs() {
         "switchboard.handoff Triage Billing\nBilling: I got refunded {\"amount\":5}.\n"
     );
 
-    let models = VoiceModels::new(
-        ScriptedSpeechToText::default(),
-        ScriptedTextToSpeech::new().per_character(Duration::from_millis(1)),
-    );
-    let served = ServedTeam::new("support", team(&RuleModel::new()), ()).voice(models);
-    let service = Service::builder().team(served).build().unwrap();
-    let server = TestServer::of(service).await;
-    let printed = run_guide("const base", &server).await;
+    let printed = run_guide("const base", &voice_server().await).await;
     assert_eq!(
         printed,
         "you: my bill\nTriage -> Billing\nBilling: Billing: you said my bill\n"
@@ -111,7 +115,7 @@ async fn the_code_of_the_guide_for_ag_ui_and_realtime_sessions_runs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Python packages; ./test installs them and sets SWITCHBOARD_PYTHON"]
 async fn the_api_is_what_its_document_says() {
-    let server = TestServer::start().await;
+    let server = voice_server().await;
     // Something to find.
     let body = serde_json::json!({"input": "refund my bill"});
     server
