@@ -315,6 +315,10 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
                 ServiceError::invalid("the body could not be read")
             }
         })?;
+        // A type whose fields are all optional would also be read from a list.
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ServiceError::invalid("the body is not an object"));
+        }
         let parsed = serde_json::from_slice(&body);
         parsed.map(Self).map_err(|error| {
             ServiceError::invalid(format!(
