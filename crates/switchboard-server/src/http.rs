@@ -164,6 +164,23 @@ pub(crate) async fn admit(
     }
 }
 
+/// Refuses WebSockets from pages of other sites. The key was checked for the ticket.
+pub(crate) async fn admit_socket(
+    State(service): State<Service>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let checked = check_host(&service, headers).and_then(|()| check_own_origin(headers));
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(error) => {
+            service.inner().metrics.refused(error.kind().as_str());
+            error.into_response()
+        }
+    }
+}
+
 fn admitted(
     service: &Service,
     method: &Method,
@@ -213,13 +230,18 @@ fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError
 
 /// Checks that a request that changes something is not from a page of another site.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ServiceError> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
     if method.is_safe() {
         // Without CORS headers the page cannot read the answer.
         return Ok(());
     }
+    check_own_origin(headers)
+}
+
+/// Checks that a request is not from a page of another site. Programs that are no browsers send no origin.
+fn check_own_origin(headers: &HeaderMap) -> Result<(), ServiceError> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     let host = headers
@@ -293,6 +315,10 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
                 ServiceError::invalid("the body could not be read")
             }
         })?;
+        // A type whose fields are all optional would also be read from a list.
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ServiceError::invalid("the body is not an object"));
+        }
         let parsed = serde_json::from_slice(&body);
         parsed.map(Self).map_err(|error| {
             ServiceError::invalid(format!(

@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agui;
 mod api;
 mod client_tools;
 mod error;
@@ -36,6 +37,7 @@ mod keys;
 mod limits;
 mod metrics;
 mod openai;
+mod realtime;
 mod router;
 mod runs;
 mod server;
@@ -47,6 +49,7 @@ mod tenant;
 pub use error::{ServiceError, ServiceErrorKind};
 pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
+pub use realtime::VoiceModels;
 pub use server::{RunningServer, ServeError, Server, Tls};
 pub use service::{Service, ServiceBuilder};
 pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};

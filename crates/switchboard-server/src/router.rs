@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{api, http, openai};
+use crate::{agui, api, http, openai, realtime};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -19,6 +19,7 @@ impl Service {
     /// | path | content |
     /// | --- | --- |
     /// | `/v1/models`, `/v1/responses`, `/v1/chat/completions` | OpenAI's protocols |
+    /// | `/agui/TEAM`, `/agui/TEAM/AGENT` | AG-UI |
     /// | `/api/…` | the service's own API, described by `/api/openapi.json` |
     /// | `/health/live`, `/health/ready` | health, without a key |
     /// | `/metrics` | metrics in the text format of Prometheus |
@@ -26,14 +27,21 @@ impl Service {
         let admitted = Router::new()
             .merge(api::routes())
             .merge(openai::routes())
+            .merge(agui::routes())
             .route("/metrics", get(metrics))
             .fallback(http::not_found)
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
+        // A browser cannot send a key with a WebSocket: its ticket is checked instead.
+        let sockets = Router::new()
+            .route("/api/teams/{team}/realtime", get(realtime::open))
+            .method_not_allowed_fallback(http::method_not_allowed)
+            .layer(from_fn_with_state(self.clone(), http::admit_socket));
         Router::new()
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
             .merge(admitted)
+            .merge(sockets)
             .layer(map_response(close_refused_bodies))
             .layer(from_fn_with_state(self.clone(), http::observe))
             .with_state(self.clone())

@@ -295,7 +295,8 @@ impl Connection {
             .header_read_timeout(self.header_time)
             .max_buf_size(self.header_bytes.max(8192))
             .max_headers(MAX_HEADERS)
-            .serve_connection(stream, service);
+            .serve_connection(stream, service)
+            .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let mut is_closing = false;
         loop {

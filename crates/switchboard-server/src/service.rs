@@ -5,7 +5,7 @@
 //! | call | meaning |
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
-//! | [`Service::decide`], [`Service::answer`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -32,6 +32,7 @@ use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
 pub(crate) use conversations::{Listed, Shown};
+pub(crate) use waiting::Resolution;
 
 use self::start::RunIdentity;
 use crate::client_tools::ClientTools;
@@ -39,6 +40,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::{CloseReason, Sessions, Signal, Tickets};
 use crate::runs::{RunRecord, Runs};
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
@@ -73,6 +75,8 @@ pub(crate) struct Inner {
     runs: Runs,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
+    pub(crate) tickets: Tickets,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 /// The client that a request is from.
@@ -182,7 +186,7 @@ impl Service {
             options,
         } = message;
         if let Some(key) = &options.idempotency_key
-            && let Some(run) = self.0.runs.with_key(&caller.tenant, key)
+            && let Some(run) = self.run_with_key(caller, key)
         {
             return Ok(run);
         }
@@ -216,6 +220,33 @@ impl Service {
         })
     }
 
+    /// The run that the caller has begun with this idempotency key.
+    pub(crate) fn run_with_key(&self, caller: &Caller, key: &Arc<str>) -> Option<Arc<RunRecord>> {
+        self.0.runs.with_key(&caller.tenant, key)
+    }
+
+    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
+    pub(crate) async fn wait_for_runs(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
+        let ended = async {
+            for run in self.runs(caller) {
+                if run.conversation.as_deref() == Some(id) {
+                    run.log.closed().await;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
+        waited.map_err(|_| {
+            ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "another run of the conversation is under way; cancel it or wait for its end",
+            )
+        })
+    }
+
     /// The runs of the caller, the latest first.
     pub(crate) fn runs(&self, caller: &Caller) -> Vec<Arc<RunRecord>> {
         self.0.runs.list(&caller.tenant)
@@ -228,27 +259,26 @@ impl Service {
 
     /// Ends the service's work: new runs are refused with 503, and runs under way may go on for half of `time`,
     /// then until the end of their turn, and are then stopped. Everything that they did in whole turns is
-    /// stored, and so is a run that waits for a person. Returns when no run is under way; the store is left open.
+    /// stored, and so is a run that waits for a person. Realtime sessions end after the answer that is under way, or
+    /// after half of `time`. Returns when no run and no session is under way; the store is left open.
     pub async fn drain(&self, time: Duration) {
         self.0.is_draining.store(true, Ordering::Relaxed);
-        let runs = &self.0.runs;
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        let (runs, sessions) = (&self.0.runs, &self.0.sessions);
+        let all_ended = || futures_util::future::join(runs.all_ended(), sessions.all_ended());
+        sessions.signal_all(Signal::EndSoon);
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop_after_turn);
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        sessions.signal_all(Signal::End(CloseReason::Draining));
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop);
         let time = self.0.limits.stop_time;
-        if tokio::time::timeout(time, runs.all_ended()).await.is_err() {
-            tracing::error!(runs = runs.running(), "runs could not be stopped");
+        if tokio::time::timeout(time, all_ended()).await.is_err() {
+            let (runs, sessions) = (runs.running(), sessions.len());
+            tracing::error!(runs, sessions, "runs or sessions could not be stopped");
         }
     }
 

@@ -11,6 +11,7 @@ use crate::error::ServiceError;
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::Tickets;
 use crate::runs::Runs;
 use crate::team::ServedTeam;
 
@@ -115,6 +116,8 @@ impl ServiceBuilder {
             metrics: Metrics::new(),
             runs: Runs::default(),
             is_draining: AtomicBool::new(false),
+            tickets: Tickets::default(),
+            sessions: Arc::default(),
         })))
     }
 }

@@ -12,6 +12,7 @@ use switchboard_core::conversation::{
 
 use super::{Caller, Service};
 use crate::error::ServiceError;
+use crate::realtime::CloseReason;
 
 /// The least number of conversations that are read at once.
 const PAGE: usize = 100;
@@ -187,7 +188,7 @@ impl Service {
             .map_err(|error| ServiceError::of_store(&error))
     }
 
-    /// Deletes a conversation, and cancels its runs.
+    /// Deletes a conversation, cancels its runs, and ends its realtime session.
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let name = caller.tenant.stored_name(id)?;
         for run in self.runs(caller) {
@@ -196,6 +197,12 @@ impl Service {
                 run.log.closed().await;
             }
         }
+        let sessions = &self.inner().sessions;
+        sessions.end(&caller.tenant, id, CloseReason::Deleted).await;
+        // What clients of AG-UI have given to it.
+        let record = crate::agui::record_name(caller, id);
+        let deleted = self.inner().store.delete(&record).await;
+        deleted.map_err(|error| ServiceError::of_store(&error))?;
         let is_deleted = self.inner().store.delete(&name).await;
         if is_deleted.map_err(|error| ServiceError::of_store(&error))? {
             Ok(())

@@ -6,11 +6,13 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod agui;
 mod api;
 mod attacks;
 mod clients;
 mod durability;
 mod openai;
 mod operations;
+mod realtime;
 mod support;
 mod tenants;
