@@ -14,6 +14,7 @@ use axum::routing::{get, post};
 use crate::service::Service;
 
 pub(crate) use events::run_events;
+pub(crate) use requests::{AnswerBody, DecisionsBody};
 pub(crate) use types::{Waiting, run_info};
 
 /// The routes of the API. `openapi.rs` describes them; a test compares both.

@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod a2a;
 mod api;
 mod client_tools;
 mod error;
@@ -36,6 +37,7 @@ mod keys;
 mod limits;
 mod metrics;
 mod openai;
+mod records;
 mod router;
 mod runs;
 mod server;

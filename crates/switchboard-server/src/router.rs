@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{api, http, openai};
+use crate::{a2a, api, http, openai};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -19,6 +19,7 @@ impl Service {
     /// | path | content |
     /// | --- | --- |
     /// | `/v1/models`, `/v1/responses`, `/v1/chat/completions` | OpenAI's protocols |
+    /// | `/.well-known/agent-card.json`, `/a2a/TEAM/…` | A2A |
     /// | `/api/…` | the service's own API, described by `/api/openapi.json` |
     /// | `/health/live`, `/health/ready` | health, without a key |
     /// | `/metrics` | metrics in the text format of Prometheus |
@@ -30,9 +31,14 @@ impl Service {
             .fallback(http::not_found)
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
+        let agents = (a2a::routes().layer(from_fn_with_state(self.clone(), http::admit)))
+            .layer(map_response(a2a::error_form));
+        let cards = a2a::card_routes().layer(from_fn_with_state(self.clone(), http::admit_anybody));
         Router::new()
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
+            .merge(cards)
+            .merge(agents)
             .merge(admitted)
             .layer(map_response(close_refused_bodies))
             .layer(from_fn_with_state(self.clone(), http::observe))

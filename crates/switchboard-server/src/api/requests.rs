@@ -140,9 +140,9 @@ impl MessageInput {
 /// Decisions on calls that wait.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionsBody {
+pub(crate) struct DecisionsBody {
     #[schemars(length(min = 1))]
-    pub(super) decisions: Vec<DecisionBody>,
+    pub(crate) decisions: Vec<DecisionBody>,
     /// Answers with the events of the run as they happen.
     #[serde(default)]
     pub(super) stream: bool,
@@ -151,9 +151,9 @@ pub(super) struct DecisionsBody {
 /// A decision on a call that waits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionBody {
+pub(crate) struct DecisionBody {
     /// The identifier of the call.
-    pub(super) call_id: String,
+    pub(crate) call_id: String,
     /// Lets the call run.
     approve: bool,
     /// The text that the model gets for a call that is rejected.
@@ -165,7 +165,7 @@ pub(super) struct DecisionBody {
 }
 
 impl DecisionBody {
-    pub(super) fn decision(&self) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         let mut decision = if self.approve {
             Decision::approve()
         } else {
@@ -184,10 +184,10 @@ impl DecisionBody {
 /// The answer of a person that a run waits for: a reply, or a handoff, or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AnswerBody {
+pub(crate) struct AnswerBody {
     /// The person, where several wait.
     #[serde(default)]
-    pub(super) person: Option<String>,
+    pub(crate) person: Option<String>,
     /// The words for the user. Without a handoff the run ends with them, and the person keeps the conversation.
     #[serde(default)]
     text: Option<String>,
@@ -209,7 +209,7 @@ pub(super) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(super) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
+    pub(crate) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
         let text = self.text.as_deref();
         let answer = match (text, self.hand_to.as_deref(), self.hand_back) {
             (_, Some(_), true) => {
