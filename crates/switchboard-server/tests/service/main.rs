@@ -6,6 +6,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod a2a;
 mod api;
 mod attacks;
 mod clients;
