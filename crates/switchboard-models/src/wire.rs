@@ -1,5 +1,6 @@
 //! Models over HTTP.
 
+mod a2a;
 mod answer_stream;
 mod audio;
 mod chat;
@@ -21,6 +22,7 @@ mod sse;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub use a2a::{AgentCard, RemoteAgent};
 use answer_stream::{EventReader, answer_stream};
 pub use audio::{SpeechModel, TranscriptionModel};
 pub use chat::ChatModel;

@@ -138,6 +138,8 @@ impl SpeechModel {
         let body = serde_json::to_vec(&body);
         let body = body.map_err(|error| ModelError::unsupported(error.to_string()))?;
         Ok(BytesCall {
+            is_get: false,
+            added_header: None,
             url: self.url.clone(),
             content_type: HeaderValue::from_static("application/json"),
             accept: HeaderValue::from_static("application/octet-stream"),
