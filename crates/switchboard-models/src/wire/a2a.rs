@@ -21,6 +21,9 @@ use self::exchange::Exchange;
 use crate::wire::client::Client;
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 
+/// The name of the model, also for its price.
+const NAME: &str = "a2a";
+
 /// The number of messages that were handed back which are remembered.
 const MAX_HANDED_BACK: usize = 1024;
 
@@ -63,7 +66,6 @@ pub struct RemoteAgent(Arc<Inner>);
 struct Inner {
     client: Client,
     card: CardCache,
-    name: String,
     /// The messages that were handed back, by their task, the oldest first.
     handed_back: Mutex<VecDeque<u64>>,
 }
@@ -74,7 +76,6 @@ impl RemoteAgent {
         Self(Arc::new(Inner {
             client: client.clone(),
             card: CardCache::new(client),
-            name: format!("a2a at {}", client.server()),
             handed_back: Mutex::default(),
         }))
     }
@@ -131,7 +132,7 @@ impl Model for RemoteAgent {
     }
 
     fn name(&self) -> &str {
-        &self.0.name
+        NAME
     }
 
     fn accepts_tools(&self, kind: ToolKind) -> bool {
