@@ -34,6 +34,15 @@ async fn the_python_client_and_the_reference_talk_to_a_team() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a Python package; ./test installs it and sets SWITCHBOARD_A2A_PYTHON"]
+async fn the_python_client_of_a2a_talks_to_a_team() {
+    let server = TestServer::start().await;
+    let mut command = Command::new(std::env::var("SWITCHBOARD_A2A_PYTHON").unwrap());
+    command.arg(script("a2a_client.py"));
+    run(command, &server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
 async fn the_javascript_client_talks_to_a_team() {
     let server = TestServer::start().await;

@@ -13,5 +13,6 @@ mod clients;
 mod durability;
 mod openai;
 mod operations;
+mod remote;
 mod support;
 mod tenants;
