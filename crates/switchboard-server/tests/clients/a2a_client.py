@@ -4,14 +4,16 @@ Usage: a2a_client.py URL. The server's team is the one of tests/service/support.
 """
 
 import asyncio
+import contextlib
+import io
 import sys
+from pathlib import Path
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.helpers import get_artifact_text, get_message_text, new_text_message
 from a2a.types import (
     CancelTaskRequest,
-    GetExtendedAgentCardRequest,
     GetTaskRequest,
     ListTasksRequest,
     Role,
@@ -136,7 +138,6 @@ async def list_tasks(client):
 
 
 async def not_there(client):
-    await refused(UnsupportedOperationError, client.get_extended_agent_card(GetExtendedAgentCardRequest()))
     config = TaskPushNotificationConfig(task_id="task", url="https://hooks.example")
     await refused(PushNotificationNotSupportedError, client.create_task_push_notification_config(config))
     message = request("look")
@@ -169,4 +170,15 @@ async def main():
             print(f"{binding}: ok")
 
 
+def run_the_guide():
+    """Runs the client's code in docs/service.md."""
+    guide = (Path(__file__).parents[4] / "docs" / "service.md").read_text()
+    code = guide.split("\n## A2A\n")[1].split("```python\n")[1].split("```")[0]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code.replace("http://127.0.0.1:8080", URL), "docs/service.md", "exec"), {})
+    check_equal(out.getvalue(), 'Billing: I got refunded {"amount":5}.')
+
+
 asyncio.run(main())
+run_the_guide()
