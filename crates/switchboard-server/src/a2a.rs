@@ -20,6 +20,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Query, Request};
 use axum::http::{Extensions, HeaderMap, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
@@ -54,6 +55,8 @@ pub(crate) fn routes() -> Router<Service> {
     let push = "/a2a/{team}/tasks/{task}/pushNotificationConfigs";
     Router::new()
         .route("/a2a/{team}", post(json_rpc::call))
+        // Some clients end every address with a slash.
+        .route("/a2a/{team}/", post(json_rpc::call))
         .route("/a2a/{team}/message:send", post(http_json::send))
         .route("/a2a/{team}/message:stream", post(http_json::stream))
         .route("/a2a/{team}/tasks", get(http_json::list))
@@ -76,8 +79,13 @@ pub(crate) fn routes() -> Router<Service> {
         .method_not_allowed_fallback(method_not_allowed)
 }
 
-/// Gives errors of the layers before an operation, such as a missing key, the form of A2A.
-pub(crate) async fn error_form(response: Response) -> Response {
+/// Gives errors that are not those of an operation, such as a missing key or an unknown path, the form of A2A.
+pub(crate) async fn error_form(request: Request, next: Next) -> Response {
+    let is_agent = request.uri().path().starts_with("/a2a/");
+    let response = next.run(request).await;
+    if !is_agent {
+        return response;
+    }
     let error = response
         .extensions()
         .get::<std::sync::Arc<ServiceError>>()

@@ -62,6 +62,7 @@ impl Service {
         let name = caller.tenant.record_name(kind.as_str(), id);
         let committed = ConversationStore::commit(&self.inner().store, &name, commit).await;
         let committed = committed.map_err(|error| ServiceError::of_store(&error))?;
+        self.inner().records_changed.notify_waiters();
         Ok(matches!(committed, Committed::At(_)))
     }
 

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::json;
@@ -26,20 +26,19 @@ impl Service {
     pub fn router(&self) -> Router {
         let admitted = Router::new()
             .merge(api::routes())
+            .merge(a2a::routes())
             .merge(openai::routes())
             .route("/metrics", get(metrics))
             .fallback(http::not_found)
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
-        let agents = (a2a::routes().layer(from_fn_with_state(self.clone(), http::admit)))
-            .layer(map_response(a2a::error_form));
         let cards = a2a::card_routes().layer(from_fn_with_state(self.clone(), http::admit_anybody));
         Router::new()
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
             .merge(cards)
-            .merge(agents)
             .merge(admitted)
+            .layer(from_fn(a2a::error_form))
             .layer(map_response(close_refused_bodies))
             .layer(from_fn_with_state(self.clone(), http::observe))
             .with_state(self.clone())

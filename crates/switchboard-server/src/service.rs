@@ -74,6 +74,8 @@ pub(crate) struct Inner {
     /// The address that clients reach the service by, without a `/` at its end.
     pub(crate) public_url: Option<String>,
     pub(crate) metrics: Metrics,
+    /// Notified when a record of the service is stored.
+    pub(crate) records_changed: tokio::sync::Notify,
     runs: Runs,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,

@@ -190,6 +190,7 @@ impl From<&ServiceError> for A2aError {
         let kind = match error.kind() {
             ServiceErrorKind::InvalidRequest => A2aErrorKind::InvalidParams,
             ServiceErrorKind::Conflict => A2aErrorKind::UnsupportedOperation,
+            ServiceErrorKind::UnsupportedMediaType => A2aErrorKind::ContentTypeNotSupported,
             kind => A2aErrorKind::Service(kind),
         };
         let mut converted = Self::new(kind, error.message());
@@ -207,8 +208,7 @@ impl IntoResponse for A2aError {
             "details": self.details(),
         }});
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let content_type = [(header::CONTENT_TYPE, MEDIA_TYPE)];
-        let mut response = (status, content_type, body.to_string()).into_response();
+        let mut response = (status, axum::Json(body)).into_response();
         self.add_headers(&mut response);
         response
     }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::extract::{Request, State};
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, HeaderName, Method, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
@@ -13,7 +13,7 @@ use super::error::{A2aError, A2aErrorKind, MEDIA_TYPE};
 use super::operations::{Answer, Operation};
 use super::{KEEP_ALIVE, agent_of, check_version, query_pairs};
 use crate::error::ServiceError;
-use crate::http::{PathOf, check_media_type, read_body};
+use crate::http::{PathOf, check_media_type, header_text, read_body};
 use crate::service::{Caller, Service};
 
 pub(super) async fn send(
@@ -98,6 +98,19 @@ pub(super) async fn extended_card(
     call(&service, caller, &team, operation, None, request).await
 }
 
+/// The media type of an answer: A2A's own for clients that name it, and otherwise plain JSON, which all clients read.
+fn answer_type(headers: &HeaderMap) -> &'static str {
+    let names_it = |name: HeaderName| {
+        let value = header_text(headers, name.as_str()).unwrap_or_default();
+        value.contains(MEDIA_TYPE)
+    };
+    if names_it(header::ACCEPT) || names_it(header::CONTENT_TYPE) {
+        MEDIA_TYPE
+    } else {
+        "application/json"
+    }
+}
+
 /// Carries an operation out. Its parameters are the body, the query and the task of the path.
 async fn call(
     service: &Service,
@@ -109,6 +122,7 @@ async fn call(
 ) -> Result<Response, A2aError> {
     let agent = agent_of(service, caller, team, &request)?;
     check_version(&request)?;
+    let media_type = answer_type(request.headers());
     let mut parameters = Map::new();
     for (name, value) in query_pairs(&request)? {
         parameters.insert(name, value.into());
@@ -143,7 +157,7 @@ async fn call(
     }
     Ok(match agent.call(operation, parameters.into()).await? {
         Answer::Object(result) => {
-            let content_type = [(header::CONTENT_TYPE, MEDIA_TYPE)];
+            let content_type = [(header::CONTENT_TYPE, media_type)];
             (content_type, result.to_string()).into_response()
         }
         Answer::Stream(updates) => {

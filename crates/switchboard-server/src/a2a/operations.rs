@@ -1,7 +1,7 @@
 //! The operations of A2A, which both bindings call.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -29,6 +29,9 @@ use crate::team::ServedTeam;
 /// The number of tasks on a page, unless the client asks for another.
 const DEFAULT_PAGE: usize = 50;
 const MAX_PAGE: usize = 100;
+
+/// The pause between looking at a task that waits.
+const WAIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The operations, by their names in JSON-RPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +73,7 @@ pub(super) enum Answer {
 }
 
 /// A client of a team.
+#[derive(Clone)]
 pub(super) struct Agent {
     pub(super) service: Service,
     pub(super) caller: Caller,
@@ -443,7 +447,46 @@ impl Agent {
                 }
                 Ok(updates_of(&run, updates, last))
             }
-            None => Ok(only_task(record.task)),
+            None => Ok(self.wait_for_updates(record.task)),
+        }
+    }
+
+    /// A task that waits, and then what comes of the next message of it, whoever sends it.
+    fn wait_for_updates(&self, task: Task) -> BoxStream<'static, Value> {
+        let agent = self.clone();
+        let (id, changed) = (task.id.clone(), task.status.timestamp.clone());
+        let rest = async move { agent.next_updates(&id, &changed).await };
+        only_task(task).chain(rest.flatten_stream()).boxed()
+    }
+
+    /// Waits until a task changes, and follows it then.
+    async fn next_updates(&self, id: &str, changed: &str) -> BoxStream<'static, Value> {
+        loop {
+            let notified = self.service.inner().records_changed.notified();
+            let mut notified = std::pin::pin!(notified);
+            notified.as_mut().enable();
+            let Ok((record, _)) = self.load(id).await else {
+                return stream::empty().boxed();
+            };
+            if record.task.status.timestamp != changed {
+                match record.running(&self.service, &self.caller) {
+                    Some(run) => {
+                        let updates = TaskUpdates::new(record.task);
+                        return updates_of(&run, updates, 0).skip(1).boxed();
+                    }
+                    None if !record.task.status.state.is_running() => {
+                        return only_task(record.task);
+                    }
+                    // Its run is about to begin.
+                    None => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+                continue;
+            }
+            if self.service.is_draining() {
+                return stream::empty().boxed();
+            }
+            // Another process may change it.
+            let _ = tokio::time::timeout(WAIT_PAUSE, notified).await;
         }
     }
 }

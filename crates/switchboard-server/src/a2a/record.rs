@@ -1,6 +1,6 @@
 //! Stored tasks.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,12 +8,16 @@ use switchboard_core::approval::Interruption;
 use switchboard_core::conversation::{EntryContent, Expected, Revision, from_millis, to_millis};
 
 use super::error::A2aError;
+use super::parameters::parse_time;
 use super::types::{Task, TaskState};
 use super::updates::{TaskUpdates, status};
 use crate::error::ServiceError;
 use crate::records::{NewRecord, RecordKind};
 use crate::runs::RunRecord;
 use crate::service::{Caller, HeadPages, Service};
+
+/// The longest time between storing a task and beginning its run.
+const BEGINNING: Duration = Duration::from_secs(5);
 
 /// A stored task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -92,12 +96,22 @@ impl TaskRecord {
         if record.task.status.state == TaskState::InputRequired {
             record.look_at_conversation(service, caller).await?;
         }
-        if record.task.status.state.is_running() && record.running(service, caller).is_none() {
+        if record.task.status.state.is_running()
+            && record.running(service, caller).is_none()
+            && !record.is_beginning()
+        {
             let mut updates = TaskUpdates::new(record.task);
             updates.fail("The service was restarted meanwhile.");
             record.task = updates.task;
         }
         Ok((record, revision))
+    }
+
+    /// Returns `true` if the run of the task may not have begun yet: the task is stored first.
+    fn is_beginning(&self) -> bool {
+        let changed = parse_time(&self.task.status.timestamp);
+        let age = changed.and_then(|changed| SystemTime::now().duration_since(changed).ok());
+        age.is_some_and(|age| age < BEGINNING)
     }
 
     /// The run that is under way.

@@ -131,6 +131,7 @@ impl ServiceBuilder {
             hosts: self.hosts,
             public_url: public_url.transpose()?,
             metrics: Metrics::new(),
+            records_changed: tokio::sync::Notify::new(),
             runs: Runs::default(),
             is_draining: AtomicBool::new(false),
         })))

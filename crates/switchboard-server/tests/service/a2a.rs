@@ -267,14 +267,16 @@ async fn a_message_is_a_task_whose_artifacts_are_the_answers() {
     // The same over HTTP+JSON.
     let path = format!("{AGENT}/tasks/{id}");
     let got = crate::support::answer(request(&server.client, "GET", &path)).await;
-    assert_eq!(got.headers["content-type"], "application/a2a+json");
+    assert_eq!(got.headers["content-type"], "application/json");
     assert_eq!(got.ok(), task);
     let body = json!({"message": message("my bill"), "configuration": {"historyLength": 0}});
     let sent = request(&server.client, "POST", &format!("{AGENT}/message:send"));
     let sent = sent
         .header("content-type", "application/a2a+json")
         .body(body.to_string());
-    let sent = crate::support::answer(sent).await.ok();
+    let sent = crate::support::answer(sent).await;
+    assert_eq!(sent.headers["content-type"], "application/a2a+json");
+    let sent = sent.ok();
     assert_eq!(texts(&sent["task"]), ["Billing: you said my bill"]);
     assert!(sent["task"]["history"].is_null(), "{sent}");
 }
@@ -356,9 +358,16 @@ async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
     assert_eq!(unclear["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
     let stored = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
     assert_eq!(stored, task);
-    // A task that waits can be subscribed to: the stream has the task, and ends.
-    let subscribed = stream(&server.client, "SubscribeToTask", json!({"id": task["id"]})).await;
-    assert_eq!(subscribed, [json!({"task": task})]);
+    // A task that waits can be subscribed to: the stream has the task, and then what comes of the next message.
+    let path = format!("{AGENT}/tasks/{}:subscribe", task["id"].as_str().unwrap());
+    let mut subscribed = server
+        .client
+        .open(request(&server.client, "GET", &path))
+        .await;
+    assert_eq!(
+        subscribed.next().await.unwrap().json(),
+        json!({"task": task})
+    );
     let updates = stream(
         &server.client,
         "SendStreamingMessage",
@@ -368,6 +377,8 @@ async fn a_call_that_waits_is_input_required_and_the_next_message_decides_it() {
     let (states, text) = summary(&updates);
     assert_eq!(states, ["WORKING", "COMPLETED"]);
     assert_eq!(text, "Billing: I got refunded {\"amount\":5}.");
+    let seen: Vec<Value> = subscribed.rest().await.iter().map(SseEvent::json).collect();
+    assert_eq!(summary(&seen), (states, text));
     let done = result(&server.client, "GetTask", json!({"id": task["id"]})).await;
     let roles: Vec<&str> = done["history"]
         .as_array()
@@ -857,7 +868,15 @@ async fn huge_bodies_and_other_types_are_refused() {
     let typed = request(&server.client, "POST", &path)
         .header("content-type", "text/plain")
         .body("{}");
-    assert_eq!(crate::support::answer(typed).await.status, 415);
+    let typed = crate::support::answer(typed).await;
+    let reason = &typed.json()["error"]["details"][0]["reason"];
+    assert_eq!(
+        (typed.status, reason),
+        (400, &json!("CONTENT_TYPE_NOT_SUPPORTED"))
+    );
+    // A path that is none has an error in the same form.
+    let lost = crate::support::answer(request(&server.client, "GET", "/a2a/support/nothing")).await;
+    assert_eq!(lost.json()["error"]["status"], "NOT_FOUND");
     // A full house says so, and when to come back.
     let body = json!({"message": message("slow"), "configuration": {"returnImmediately": true}});
     result(&server.client, "SendMessage", body).await;
