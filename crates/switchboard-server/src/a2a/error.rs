@@ -27,6 +27,8 @@ pub(super) enum A2aErrorKind {
     PushNotificationNotSupported,
     UnsupportedOperation,
     ContentTypeNotSupported,
+    /// The same, for the content type of the request itself.
+    MediaTypeNotSupported,
     VersionNotSupported,
     /// The body is not JSON.
     Parse,
@@ -45,7 +47,7 @@ impl A2aErrorKind {
             Self::TaskNotCancelable => -32002,
             Self::PushNotificationNotSupported => -32003,
             Self::UnsupportedOperation => -32004,
-            Self::ContentTypeNotSupported => -32005,
+            Self::ContentTypeNotSupported | Self::MediaTypeNotSupported => -32005,
             Self::VersionNotSupported => -32009,
             Self::Parse => -32700,
             Self::InvalidRequest => -32600,
@@ -62,6 +64,7 @@ impl A2aErrorKind {
     const fn status(self) -> u16 {
         match self {
             Self::TaskNotFound | Self::MethodNotFound => 404,
+            Self::MediaTypeNotSupported => 415,
             Self::Service(kind) => kind.status(),
             _ => 400,
         }
@@ -74,7 +77,9 @@ impl A2aErrorKind {
             Self::TaskNotCancelable => "TASK_NOT_CANCELABLE",
             Self::PushNotificationNotSupported => "PUSH_NOTIFICATION_NOT_SUPPORTED",
             Self::UnsupportedOperation => "UNSUPPORTED_OPERATION",
-            Self::ContentTypeNotSupported => "CONTENT_TYPE_NOT_SUPPORTED",
+            Self::ContentTypeNotSupported | Self::MediaTypeNotSupported => {
+                "CONTENT_TYPE_NOT_SUPPORTED"
+            }
             Self::VersionNotSupported => "VERSION_NOT_SUPPORTED",
             _ => return None,
         })
@@ -85,6 +90,7 @@ impl A2aErrorKind {
         match self {
             Self::TaskNotFound | Self::MethodNotFound => "NOT_FOUND",
             Self::ContentTypeNotSupported
+            | Self::MediaTypeNotSupported
             | Self::Parse
             | Self::InvalidRequest
             | Self::InvalidParams => "INVALID_ARGUMENT",
@@ -190,7 +196,7 @@ impl From<&ServiceError> for A2aError {
         let kind = match error.kind() {
             ServiceErrorKind::InvalidRequest => A2aErrorKind::InvalidParams,
             ServiceErrorKind::Conflict => A2aErrorKind::UnsupportedOperation,
-            ServiceErrorKind::UnsupportedMediaType => A2aErrorKind::ContentTypeNotSupported,
+            ServiceErrorKind::UnsupportedMediaType => A2aErrorKind::MediaTypeNotSupported,
             kind => A2aErrorKind::Service(kind),
         };
         let mut converted = Self::new(kind, error.message());

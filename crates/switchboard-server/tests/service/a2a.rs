@@ -1,6 +1,8 @@
 //! A team as an A2A agent, over both bindings.
 
 use serde_json::{Value, json};
+use switchboard_core::output::OutputType;
+use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Team};
 use switchboard_server::{Keys, ServedTeam, make_key};
 
@@ -526,6 +528,31 @@ async fn a_task_that_waits_is_cancelled_with_its_wait() {
 }
 
 #[tokio::test]
+async fn an_answer_of_a_type_is_data() {
+    let model = ScriptedModel::new().say(r#"{"total": 5}"#);
+    let schema = json!({"type": "object", "properties": {"total": {"type": "integer"}},
+                        "required": ["total"], "additionalProperties": false});
+    let output = OutputType::described_by("Bill", schema).unwrap();
+    let team: Team = Team::new()
+        .agent(Agent::new("Clerk").model(model).output_as(output))
+        .build()
+        .unwrap();
+    let server =
+        TestServer::with(|builder| builder.team(ServedTeam::new("clerks", team, ()))).await;
+    let body = json!({"message": message("how much?")});
+    let sent = request(&server.client, "POST", "/a2a/clerks/message:send");
+    let sent = crate::support::answer(with_json(sent, &body)).await.ok();
+    assert_eq!(
+        sent["task"]["artifacts"],
+        json!([{
+            "artifactId": "message-1", "name": "Clerk",
+            "parts": [{"data": {"total": 5}, "mediaType": "application/json"}],
+            "metadata": {"switchboard": {"agent": "Clerk"}},
+        }])
+    );
+}
+
+#[tokio::test]
 async fn a_run_that_fails_is_a_failed_task() {
     let server = TestServer::start().await;
     let task = send(&server.client, message("fail")).await;
@@ -872,7 +899,7 @@ async fn huge_bodies_and_other_types_are_refused() {
     let reason = &typed.json()["error"]["details"][0]["reason"];
     assert_eq!(
         (typed.status, reason),
-        (400, &json!("CONTENT_TYPE_NOT_SUPPORTED"))
+        (415, &json!("CONTENT_TYPE_NOT_SUPPORTED"))
     );
     // A path that is none has an error in the same form.
     let lost = crate::support::answer(request(&server.client, "GET", "/a2a/support/nothing")).await;
