@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use reqwest::Url;
-use reqwest::header::CACHE_CONTROL;
+use http::Uri;
+use http::header::CACHE_CONTROL;
 use serde::Deserialize;
+use url::Url;
 
 use crate::wire::client::Client;
 use crate::wire::model_error::{ModelError, ModelErrorKind};
@@ -30,7 +31,7 @@ pub struct AgentCard {
     pub description: String,
     /// The names of its skills.
     pub skills: Vec<String>,
-    pub(super) url: Arc<Url>,
+    pub(super) url: Url,
     pub(super) binding: Binding,
     pub(super) tenant: Option<String>,
     pub(super) is_streaming: bool,
@@ -85,29 +86,38 @@ struct SkillFields {
 /// The card of a client's server, fetched when it is needed.
 pub(super) struct CardCache {
     client: Client,
-    url: Arc<Url>,
+    url: Uri,
     cached: Mutex<Option<(Instant, Arc<AgentCard>)>>,
 }
 
 impl CardCache {
     pub(super) fn new(client: &Client) -> Self {
         let base = client.url("");
-        let url = if base.path().trim_end_matches('/').ends_with(".json") {
-            let mut url = base;
-            let path = url.path().trim_end_matches('/').to_owned();
-            url.set_path(&path);
-            url
+        let is_card = base.path().trim_end_matches('/').ends_with(".json");
+        let url = if is_card {
+            without_slash(&base).unwrap_or(base)
         } else {
             client.url(CARD_PATH)
         };
         Self {
             client: client.clone(),
-            url: url.into(),
+            url,
             cached: Mutex::default(),
         }
     }
 
-    pub(super) fn url(&self) -> &Arc<Url> {
+    /// The address without its parameters, which may be secrets, as conversations have it.
+    pub(super) fn id(&self) -> String {
+        let (scheme, authority) = (self.url.scheme_str(), self.url.authority());
+        let authority = authority.map_or("", |authority| authority.as_str());
+        format!(
+            "{}://{authority}{}",
+            scheme.unwrap_or_default(),
+            self.url.path()
+        )
+    }
+
+    pub(super) fn url(&self) -> &Uri {
         &self.url
     }
 
@@ -134,9 +144,19 @@ impl CardCache {
             .and_then(|value| max_age(&value))
             .unwrap_or(DEFAULT_AGE);
         let card = body.read_bytes().await?;
-        let card = parse_card(&card, &self.url, self.client.has_secrets())?;
+        let from = Url::parse(&self.url.to_string())
+            .map_err(|error| ModelError::configuration(error.to_string()))?;
+        let card = parse_card(&card, &from, self.client.has_secrets())?;
         Ok((age.min(MAX_AGE), card))
     }
+}
+
+/// The address without a slash at the end of its path.
+fn without_slash(address: &Uri) -> Option<Uri> {
+    let mut url = Url::parse(&address.to_string()).ok()?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    url.as_str().parse().ok()
 }
 
 /// The seconds of `max-age`.
@@ -186,7 +206,7 @@ fn parse_card(json: &[u8], from: &Url, has_key: bool) -> Result<AgentCard, Model
         name: fields.name,
         description: fields.description,
         skills: skills.collect(),
-        url: url.into(),
+        url,
         binding,
         tenant: interface.tenant.clone().filter(|tenant| !tenant.is_empty()),
         is_streaming: fields.capabilities.streaming == Some(true),

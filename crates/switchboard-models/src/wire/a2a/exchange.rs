@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reqwest::Url;
-use reqwest::header::{HeaderName, HeaderValue};
+use http::Uri;
+use http::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelEvent, Usage};
 use switchboard_core::{Item, ModelRequest, ModelResponse};
+use url::Url;
 
 use super::RemoteAgent;
 use super::card::{AgentCard, Binding};
@@ -135,7 +136,7 @@ impl Exchange {
 
     /// Sends the message, or hands it back.
     async fn start(&mut self) -> Result<(), ModelError> {
-        let news = News::find(&self.request, self.agent.0.card.url().as_str());
+        let news = News::find(&self.request, &self.agent.0.card.id());
         if let Some(handoff) = self.way_back(&news) {
             self.ready.push_back(ModelEvent::Completed(handoff));
             self.state = State::Finished;
@@ -245,7 +246,7 @@ impl Exchange {
             return Err(error);
         }
         let place = Place {
-            agent: self.agent.0.card.url().to_string(),
+            agent: self.agent.0.card.id(),
             context_id: self.task.context_id.clone(),
             task_id: self.task.id.clone(),
             is_open: self.task.is_open(),
@@ -295,7 +296,7 @@ impl Exchange {
         let Some(card) = &self.card else {
             return Err(ModelError::configuration("the agent card is missing"));
         };
-        Ok(operation.call(card))
+        operation.call(card)
     }
 }
 
@@ -308,7 +309,9 @@ impl Drop for Exchange {
         let (Some(id), Some(card)) = (self.task.id.take(), &self.card) else {
             return;
         };
-        let call = Operation::CancelTask(&id).call(card);
+        let Ok(call) = Operation::CancelTask(&id).call(card) else {
+            return;
+        };
         let client: Client = self.agent.client().clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
@@ -330,7 +333,7 @@ enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    fn call(self, card: &AgentCard) -> BytesCall {
+    fn call(self, card: &AgentCard) -> Result<BytesCall, ModelError> {
         let is_streamed = matches!(self, Self::SendStreamingMessage(_));
         let (method, path, mut parameters) = match self {
             Self::SendMessage(message) => ("SendMessage", "message:send".to_owned(), send(message)),
@@ -360,7 +363,7 @@ impl Operation<'_> {
             Binding::HttpJson => {
                 let url = below(&card.url, &path);
                 let is_get = method == "GetTask";
-                (url.into(), (!is_get).then_some(parameters), is_get)
+                (url, (!is_get).then_some(parameters), is_get)
             }
         };
         let accept = if is_streamed {
@@ -368,14 +371,18 @@ impl Operation<'_> {
         } else {
             "application/json"
         };
-        BytesCall {
+        let url: Uri = url
+            .as_str()
+            .parse()
+            .map_err(|_| ModelError::configuration("the address of the agent cannot be used"))?;
+        Ok(BytesCall {
             is_get,
             url,
             content_type: HeaderValue::from_static("application/json"),
             accept: HeaderValue::from_static(accept),
             added_header: Some((VERSION, HeaderValue::from_static("1.0"))),
             body: body.map(|body| body.to_string()).unwrap_or_default().into(),
-        }
+        })
     }
 }
 

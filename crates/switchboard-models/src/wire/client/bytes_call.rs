@@ -1,21 +1,21 @@
 //! Requests whose bodies are bytes, such as those of the audio endpoints and of A2A.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::{Method, Request, Url};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Uri};
 use switchboard_core::model::ModelRetry;
 
 use super::{Client, ResponseBody, RetryContext};
+use crate::http_client::bytes_body;
 use crate::wire::model_error::ModelError;
 
 /// A request with a body of bytes, or without one.
 pub(crate) struct BytesCall {
     /// Set if nothing is sent but the address.
     pub(crate) is_get: bool,
-    pub(crate) url: Arc<Url>,
+    pub(crate) url: Uri,
     pub(crate) content_type: HeaderValue,
     pub(crate) accept: HeaderValue,
     pub(crate) added_header: Option<(HeaderName, HeaderValue)>,
@@ -28,13 +28,10 @@ impl Client {
         &self,
         call: &BytesCall,
     ) -> Result<ResponseBody, ModelError> {
-        let method = if call.is_get {
-            Method::GET
-        } else {
-            Method::POST
-        };
-        let mut request = Request::new(method, Url::clone(&call.url));
-        *request.headers_mut() = self.0.template.headers().clone();
+        let mut request = self.post(&call.url, bytes_body(call.body.clone()));
+        if call.is_get {
+            *request.method_mut() = Method::GET;
+        }
         let headers = request.headers_mut();
         headers.insert(ACCEPT, call.accept.clone());
         if let Some((name, value)) = &call.added_header {
@@ -44,9 +41,8 @@ impl Client {
             headers.remove(CONTENT_TYPE);
         } else {
             headers.insert(CONTENT_TYPE, call.content_type.clone());
-            *request.body_mut() = Some(call.body.clone().into());
         }
-        let sent = self.0.http.execute(request);
+        let sent = self.0.http.send(request);
         let response = self.success(sent, &[]).await?;
         let limit = self.0.endpoint.max_response_bytes;
         Ok(ResponseBody::new(response, limit, false))
@@ -55,13 +51,13 @@ impl Client {
     /// Fetches a document of JSON, of at most `limit` bytes.
     pub(in crate::wire) async fn get(
         &self,
-        url: &Url,
+        url: &Uri,
         limit: usize,
     ) -> Result<ResponseBody, ModelError> {
-        let mut request = Request::new(Method::GET, url.clone());
-        *request.headers_mut() = self.0.template.headers().clone();
+        let mut request = self.post(url, bytes_body(Bytes::new()));
+        *request.method_mut() = Method::GET;
         request.headers_mut().remove(CONTENT_TYPE);
-        let response = self.success(self.0.http.execute(request), &[]).await?;
+        let response = self.success(self.0.http.send(request), &[]).await?;
         Ok(ResponseBody::new(response, limit, false))
     }
 
