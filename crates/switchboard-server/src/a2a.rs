@@ -6,6 +6,7 @@
 
 mod card;
 mod error;
+mod follow;
 mod http_json;
 mod json_rpc;
 mod message;
