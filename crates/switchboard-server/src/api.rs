@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use crate::service::Service;
 
 pub(crate) use events::{KEEP_ALIVE, run_events};
-pub(crate) use requests::{AnswerBody, DecisionBody};
+pub(crate) use requests::{AnswerBody, DecisionBody, DecisionsBody};
 pub(crate) use types::{Waiting, run_info};
 
 /// The routes of the API. `openapi.rs` describes them; a test compares both.

@@ -36,7 +36,7 @@ pub struct Limits {
     pub keep_ended: Duration,
     /// The number of runs that have ended whose events are kept.
     pub ended_runs: usize,
-    /// The time that a stored response of the Responses protocol is kept.
+    /// The time that a stored response of the Responses protocol, or a task of A2A, is kept.
     pub keep_responses: Duration,
     /// The number of realtime sessions at once. More are refused with 503.
     pub realtime_sessions: usize,

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
+use crate::http::OverTls;
 use crate::service::Service;
 
 /// The time in which a TLS connection must be agreed on.
@@ -232,7 +233,10 @@ async fn accept(
 ) {
     let limits = service.inner().limits.clone();
     let connections = Arc::new(Semaphore::new(limits.connections));
-    let router = service.router();
+    let mut router = service.router();
+    if tls.is_some() {
+        router = router.layer(axum::Extension(OverTls));
+    }
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.0));
     loop {
         let accepted = async {

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
 //! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::waiting_for`], [`Service::end_wait`] | shows what a conversation waits for, and ends the wait without a decision |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -25,13 +26,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
-pub(crate) use conversations::{Listed, Shown};
+pub(crate) use conversations::{HeadPages, Listed, Shown};
 pub(crate) use waiting::Resolution;
 
 use self::start::RunIdentity;
@@ -71,7 +73,11 @@ pub(crate) struct Inner {
     prices: Vec<(Arc<str>, Price)>,
     pub(crate) logs_content: bool,
     pub(crate) hosts: Option<Vec<String>>,
+    /// The address that clients reach the service by, without a `/` at its end.
+    pub(crate) public_url: Option<String>,
     pub(crate) metrics: Metrics,
+    /// Notified when a record of the service is stored.
+    pub(crate) records_changed: tokio::sync::Notify,
     runs: Runs,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
@@ -112,6 +118,32 @@ pub(crate) struct MessageOptions {
     pub(crate) run_id: Option<Arc<str>>,
     /// Messages that follow the outputs of tools.
     pub(crate) added: Vec<Item>,
+    /// Keeps a record of the run.
+    pub(crate) follower: Option<Follower>,
+}
+
+/// Follows a run from its beginning, to keep a record of it. It reads the log to its end; the run counts as ended,
+/// and its log is closed, once the follower has.
+pub(crate) struct Follower(FollowFn);
+
+type FollowFn = Box<dyn FnOnce(Arc<RunRecord>) -> BoxFuture<'static, ()> + Send>;
+
+impl Follower {
+    pub(crate) fn new<F: Future<Output = ()> + Send + 'static>(
+        follow: impl FnOnce(Arc<RunRecord>) -> F + Send + 'static,
+    ) -> Self {
+        Self(Box::new(|run| Box::pin(follow(run))))
+    }
+
+    fn follow(self, run: Arc<RunRecord>) -> BoxFuture<'static, ()> {
+        (self.0)(run)
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
 }
 
 impl Service {
@@ -136,6 +168,16 @@ impl Service {
     pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<&ServedTeam, ServiceError> {
         let found = self.teams(caller).find(|team| team.name() == name);
         found.ok_or_else(|| ServiceError::not_found(format!("there is no team {name:?}")))
+    }
+
+    /// The first team, whoever asks.
+    pub(crate) fn first_team(&self) -> Option<&ServedTeam> {
+        self.0.teams.first()
+    }
+
+    /// The team of this name, whoever asks.
+    pub(crate) fn any_team(&self, name: &str) -> Option<&ServedTeam> {
+        self.0.teams.iter().find(|team| team.name() == name)
     }
 
     /// The team of a stored conversation, or the only one.
@@ -208,6 +250,7 @@ impl Service {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             is_temporary: options.is_temporary,
+            follower: options.follower,
         };
         self.start(caller, &team, conversation, request, identity)
     }

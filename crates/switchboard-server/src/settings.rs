@@ -69,6 +69,8 @@ settings! {
     host: String = "127.0.0.1",
     /// The port; 0 is any free one.
     port: u16 = "8080",
+    /// The address that clients reach the service by, such as `https://agents.example`, for agent cards of A2A.
+    url: String = "the one that a client asked at",
     /// The file of keys. Without one, everybody who reaches the address may use the service.
     keys: String = "none",
     /// The store of conversations: `sqlite:PATH`, `postgres://…`, `redis://…` or `memory:`.
@@ -123,7 +125,7 @@ settings! {
     keep_ended_seconds: u64 = "300",
     /// The number of runs that have ended whose events are kept.
     ended_runs: usize = "4096",
-    /// The days for which responses of the Responses protocol are kept.
+    /// The days for which responses of the Responses protocol and tasks of A2A are kept.
     keep_response_days: u64 = "30",
     /// The number of realtime sessions at once; more are refused with 503.
     realtime_sessions: usize = "256",

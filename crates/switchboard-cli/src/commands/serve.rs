@@ -66,6 +66,9 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
     let mut builder = Service::builder()
         .limits(settings.limits())
         .log_content(settings.log_content.unwrap_or(false));
+    if let Some(url) = &settings.url {
+        builder = builder.public_url(url);
+    }
     let mut store = settings.store.clone();
     for path in &args.teams {
         let file = TeamFile::read(path)?;

@@ -141,9 +141,9 @@ impl MessageInput {
 /// Decisions on calls that wait.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionsBody {
+pub(crate) struct DecisionsBody {
     #[schemars(length(min = 1))]
-    pub(super) decisions: Vec<DecisionBody>,
+    pub(crate) decisions: Vec<DecisionBody>,
     /// Answers with the events of the run as they happen.
     #[serde(default)]
     pub(super) stream: bool,
@@ -188,7 +188,7 @@ impl DecisionBody {
 pub(crate) struct AnswerBody {
     /// The person, where several wait.
     #[serde(default)]
-    pub(super) person: Option<String>,
+    pub(crate) person: Option<String>,
     /// The words for the user. Without a handoff the run ends with them, and the person keeps the conversation.
     #[serde(default)]
     text: Option<String>,

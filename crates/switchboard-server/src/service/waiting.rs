@@ -33,13 +33,13 @@ impl Service {
         caller: &Caller,
         id: &str,
         decisions: Vec<(Arc<str>, Decision)>,
+        options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         if decisions.is_empty() {
             return Err(ServiceError::invalid("there is no decision"));
         }
         let decisions = decisions.into_iter();
         let decisions = decisions.map(|(call_id, decision)| Resolution::Decide(call_id, decision));
-        let options = MessageOptions::default();
         self.resolve(caller, id, decisions.collect(), Vec::new(), options)
             .await
     }
@@ -51,6 +51,7 @@ impl Service {
         id: &str,
         person: Option<&str>,
         answer: Result<PersonAnswer, ServiceError>,
+        options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         let (conversation, mut run) = self.waiting(caller, id).await?;
         let person = person.map(Arc::from);
@@ -61,8 +62,7 @@ impl Service {
             answer: answer?,
         };
         apply(&mut run, answer)?;
-        self.resume(caller, id, conversation, run, MessageOptions::default())
-            .await
+        self.resume(caller, id, conversation, run, options).await
     }
 
     /// Answers what a run waits for, with the outputs of a client's tools, and goes on with it.
@@ -113,6 +113,28 @@ impl Service {
             .map(Some)
     }
 
+    /// The calls and people that a conversation waits for; none if nothing waits.
+    pub(crate) async fn waiting_for(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Vec<Interruption>, ServiceError> {
+        let run = self.conversation(caller, id)?.waiting_run().await;
+        let run = run.map_err(|error| ServiceError::of_store(&error))?;
+        Ok(run.map(|run| run.interruptions()).unwrap_or_default())
+    }
+
+    /// Ends the wait of a conversation without a decision: the calls are not carried out, and the next message goes
+    /// on from there.
+    pub(crate) async fn end_wait(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
+        let (conversation, _) = self.waiting(caller, id).await?;
+        let head = conversation.head().await.map_err(failed)?;
+        let next = head.map(|head| head.revision.next).unwrap_or_default();
+        // A new state at the end of the record waits for nothing.
+        conversation.rewind(next).await.map_err(failed)
+    }
+
     /// The run of a conversation that waits.
     async fn waiting(
         &self,
@@ -161,6 +183,7 @@ impl Service {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             is_temporary: options.is_temporary,
+            follower: options.follower,
         };
         self.start(caller, &team, Some(id.into()), request, identity)
     }

@@ -48,6 +48,15 @@ async fn the_python_client_and_the_reference_talk_to_a_team() {
     run(command, &server).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a Python package; ./test installs it and sets SWITCHBOARD_A2A_PYTHON"]
+async fn the_python_client_of_a2a_talks_to_a_team() {
+    let server = TestServer::start().await;
+    let mut command = Command::new(std::env::var("SWITCHBOARD_A2A_PYTHON").unwrap());
+    command.arg(script("a2a_client.py"));
+    run(command, &server).await;
+}
+
 /// Runs a script for Node with the packages that are installed.
 async fn run_node(name: &str) {
     let server = TestServer::start().await;

@@ -6,6 +6,7 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod a2a;
 mod agui;
 mod api;
 mod attacks;
@@ -14,5 +15,6 @@ mod durability;
 mod openai;
 mod operations;
 mod realtime;
+mod remote;
 mod support;
 mod tenants;
