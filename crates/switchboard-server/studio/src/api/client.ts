@@ -175,6 +175,10 @@ export const api = {
   attach: (run: string, signal: AbortSignal): RunStream => ({ run, conversation: null, events: runEvents(run, null, signal) }),
   cancel: (run: string) => post<unknown>(`${ofRun(run)}/cancel`),
 
+  /** A ticket for a spoken conversation, which the WebSocket is opened with. */
+  voiceTicket: (team: string, conversation: string, agent: string | null) =>
+    post<{ ticket: string; protocol: string }>(`${ofTeam(team)}/realtime/tickets`, { conversation, agent }),
+
   recordings: (id: string) => get<{ recordings: Recording[] }>(`${ofConversation(id)}/recordings`),
   rows: (run: string, after: number) =>
     get<{ recording: Recording; rows: Row[]; next: number | null; seq: number }>(`${ofRun(run)}/recording${query({ after, limit: 500 })}`),
