@@ -109,9 +109,9 @@ export class LiveRun {
   private delta(event: RunEvent): void {
     const kind = event.type === "text_delta" ? "agent" : "reasoning";
     const key = `${kind}/${event.turn}/${asText(event.item)}`;
-    let part = this.streams.get(key);
-    if (!part) {
-      part = { ...this.base(event.agent), kind, text: "", streaming: true };
+    const known = this.streams.get(key);
+    const part: AgentPart | ReasoningPart = known ?? { ...this.base(event.agent), kind, text: "", streaming: true };
+    if (!known) {
       this.streams.set(key, part);
       this.parts.push(part);
     }

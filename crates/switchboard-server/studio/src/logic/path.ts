@@ -24,7 +24,7 @@ export function movesOfTurns(turns: readonly Turn[], last: number, graph: Graph 
     for (const call of turn.calls) {
       const to = edges.get(`${turn.agent}\n${call}`);
       if (to === undefined) continue;
-      const isTaken = !taken && turn.handoff?.to === to;
+      const isTaken: boolean = !taken && turn.handoff?.to === to;
       taken ||= isTaken;
       moves.push({ from: turn.agent, to, taken: isTaken, reason: null });
     }
