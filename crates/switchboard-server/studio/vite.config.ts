@@ -5,6 +5,7 @@ export default defineConfig({
   base: "/",
   build: {
     target: "es2022",
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
     sourcemap: false,
     reportCompressedSize: false,

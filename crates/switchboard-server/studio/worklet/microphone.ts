@@ -1,6 +1,4 @@
-/** Runs beside the page: collects the sound of the microphone into frames of 40 ms. */
-
-import { Resampler, SAMPLE_RATE, toPcm16 } from "../src/logic/pcm";
+/** Runs beside the page: collects the sound of the microphone into pieces of about 20 ms. */
 
 declare const sampleRate: number;
 declare class AudioWorkletProcessor {
@@ -8,25 +6,18 @@ declare class AudioWorkletProcessor {
 }
 declare function registerProcessor(name: string, processor: unknown): void;
 
-const FRAME = (SAMPLE_RATE * 40) / 1000;
-
 class Microphone extends AudioWorkletProcessor {
-  private readonly resampler = new Resampler(sampleRate, SAMPLE_RATE);
-  private frame = new Float32Array(FRAME);
+  private piece = new Float32Array(Math.ceil(sampleRate / 50));
   private filled = 0;
 
   process(inputs: Float32Array[][]): boolean {
-    const channel = inputs[0]?.[0];
-    if (channel) {
-      for (const sample of this.resampler.push(channel)) {
-        this.frame[this.filled] = sample;
-        this.filled += 1;
-        if (this.filled === FRAME) {
-          const bytes = toPcm16(this.frame);
-          this.port.postMessage(bytes, [bytes]);
-          this.filled = 0;
-        }
-      }
+    for (const sample of inputs[0]?.[0] ?? []) {
+      this.piece[this.filled] = sample;
+      this.filled += 1;
+      if (this.filled < this.piece.length) continue;
+      this.port.postMessage(this.piece, [this.piece.buffer]);
+      this.piece = new Float32Array(this.piece.length);
+      this.filled = 0;
     }
     return true;
   }

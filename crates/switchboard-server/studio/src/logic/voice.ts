@@ -1,7 +1,7 @@
 /** A spoken conversation: the microphone to the service, and its sound to the loudspeaker. */
 
 import { api } from "../api/client";
-import { fromPcm16, SAMPLE_RATE } from "./pcm";
+import { fromPcm16, Resampler, SAMPLE_RATE, toPcm16 } from "./pcm";
 
 export interface VoiceEvent {
   type: string;
@@ -41,8 +41,10 @@ export class VoiceSession {
       socket.onerror = () => reject(new Error("the connection was refused"));
     });
     const microphone = new AudioWorkletNode(this.context, "microphone", { numberOfOutputs: 0 });
+    const resampler = new Resampler(this.context.sampleRate, SAMPLE_RATE);
     microphone.port.onmessage = (message) => {
-      if (socket.readyState === WebSocket.OPEN && socket.bufferedAmount < 1_000_000) socket.send(message.data as ArrayBuffer);
+      const samples = resampler.push(message.data as Float32Array);
+      if (socket.readyState === WebSocket.OPEN && socket.bufferedAmount < 1_000_000) socket.send(toPcm16(samples));
     };
     this.context.createMediaStreamSource(this.stream).connect(microphone);
   }

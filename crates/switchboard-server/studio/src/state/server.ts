@@ -120,6 +120,10 @@ function handle(type: string, data: Record<string, unknown>): void {
       clearTimeout(waitingTimer);
       waitingTimer = window.setTimeout(() => void loadWaiting(), 50);
       break;
+    case "missed":
+      tell({ kind: "again" });
+      void loadWaiting();
+      break;
     case "team":
       void loadTeams().catch(() => {});
       break;
