@@ -58,7 +58,7 @@ pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
 pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
-pub use store::{ConversationStore, Conversations, Found, ListQuery};
+pub use store::{ConversationStore, Conversations, Found, ListQuery, SearchQuery, folder_of};
 
 use self::store::DynStore;
 use self::view::State;
