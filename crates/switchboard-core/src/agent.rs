@@ -1,6 +1,7 @@
 //! Agents.
 
 pub(crate) mod knowledge;
+mod inspection;
 mod person;
 mod tool_use_behavior;
 
