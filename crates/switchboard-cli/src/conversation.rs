@@ -465,7 +465,7 @@ mod tests {
 
     use switchboard_core::callback::BoxError;
     use switchboard_core::conversation::{
-        Commit, Committed, Conversations, Entry, Found, Head, ListQuery, SearchQuery, MemoryStore,
+        Commit, Committed, Conversations, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
     };
     use switchboard_core::testing::ScriptedModel;
     use switchboard_teamfile::TeamFile;

@@ -1,7 +1,7 @@
 //! Agents.
 
-pub(crate) mod knowledge;
 mod inspection;
+pub(crate) mod knowledge;
 mod person;
 mod tool_use_behavior;
 

@@ -42,7 +42,9 @@ pub use trim::{
 };
 
 use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome, call};
-use crate::handoff::{AppliedFilter, HandoffInputData, HistoryMarkers, Orphans, nest_handoff_history};
+use crate::handoff::{
+    AppliedFilter, HandoffInputData, HistoryMarkers, Orphans, nest_handoff_history,
+};
 
 /// A function that changes what the next agent sees.
 pub struct Filter<C = ()> {

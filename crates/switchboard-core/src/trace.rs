@@ -35,6 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use self::subscriber_tracer::SubscriberTracer;
 pub use batch_tracer::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
 pub use custom_span::{CustomSpan, Trace, TraceBuilder};
 pub use id::{InvalidSpanId, SpanId, TraceId};
@@ -42,7 +43,6 @@ pub use json_exporter::JsonExporter;
 pub(crate) use last_span::LastSpan;
 pub use memory_tracer::MemoryTracer;
 pub use rfc3339::rfc3339;
-use self::subscriber_tracer::SubscriberTracer;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 pub use trace_handle::TraceParent;

@@ -160,7 +160,12 @@ impl Inner {
             let mut pipeline = redis::pipe();
             for (id, score) in &scored {
                 let [.., folder] = self.keys(id);
-                pipeline.cmd("ZADD").arg(folder).arg(*score).arg(id).ignore();
+                pipeline
+                    .cmd("ZADD")
+                    .arg(folder)
+                    .arg(*score)
+                    .arg(id)
+                    .ignore();
             }
             let () = self.query(&pipeline).await?;
             start += MIGRATED;

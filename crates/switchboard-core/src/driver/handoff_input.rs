@@ -6,7 +6,9 @@ use crate::agent::Agent;
 use crate::callback::catch_panic_sync;
 use crate::error::{Error, ErrorKind};
 use crate::filters::{self, Filter};
-use crate::handoff::{FilterInput, FilterLog, Handoff, HandoffInputData, InvalidResult, nest_handoff_history};
+use crate::handoff::{
+    FilterInput, FilterLog, Handoff, HandoffInputData, InvalidResult, nest_handoff_history,
+};
 use crate::trace::HandoffViews;
 use crate::trace::trace_handle::OpenSpan;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, SearchQuery, MemoryStore,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
 };
 
 type Edit<T> = Arc<dyn Fn(&mut T) + Send + Sync>;

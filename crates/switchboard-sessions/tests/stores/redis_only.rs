@@ -187,7 +187,10 @@ async fn a_search_reads_no_more_entries_than_it_may() {
             .for_each(|entry| entry.time = time(at));
         committed(&store, id, commit).await;
     }
-    let found = store.search(&SearchQuery::new("word", 1_000)).await.unwrap();
+    let found = store
+        .search(&SearchQuery::new("word", 1_000))
+        .await
+        .unwrap();
     let of = |id: &str| {
         found
             .iter()

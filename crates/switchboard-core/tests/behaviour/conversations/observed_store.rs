@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, SearchQuery, MemoryStore,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
 };
 
 /// A store in memory that counts the entries that are read and written, can lose the answer to a commit,
