@@ -58,7 +58,7 @@ pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
 pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
-pub use store::{ConversationStore, Conversations, Found, ListQuery};
+pub use store::{ConversationStore, Conversations, Found, ListQuery, SearchQuery, folder_of};
 
 use self::store::DynStore;
 use self::view::State;
@@ -211,14 +211,27 @@ impl Conversation {
     /// # Errors
     /// The store's error.
     pub async fn record(&self, limit: impl Into<Option<usize>>) -> Result<Vec<Entry>, BoxError> {
+        self.record_before(u64::MAX, limit).await
+    }
+
+    /// Returns the latest entries of the record before a position, as [`Conversation::record`] does: the page
+    /// before one that begins there.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn record_before(
+        &self,
+        position: u64,
+        limit: impl Into<Option<usize>>,
+    ) -> Result<Vec<Entry>, BoxError> {
         let Some((_, current)) = self.current_state().await? else {
             return Ok(Vec::new());
         };
+        let ranges = current.record.until(position);
         let is_recorded = |content: &EntryContent| {
             matches!(content, EntryContent::Item(_) | EntryContent::Refused(_))
         };
-        self.read_ranges(&current.record, limit.into(), is_recorded)
-            .await
+        self.read_ranges(&ranges, limit.into(), is_recorded).await
     }
 
     /// Returns the entries at these positions, of all branches and kinds.

@@ -418,6 +418,29 @@ impl KeyHash {
     }
 }
 
+/// A token that is made when a service begins, and is valid as long as it runs.
+pub(crate) struct Token(KeyHash);
+
+impl Token {
+    /// Makes a token. Returns it as text as well.
+    pub(crate) fn generate() -> Result<(Self, String), KeysError> {
+        let text = URL_SAFE_NO_PAD.encode(random::<32>()?);
+        let token = Self(KeyHash::of(&random::<16>()?, &text));
+        Ok((token, text))
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn verify(&self, sent: &str) -> bool {
+        self.0.verify(sent)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
 /// A problem with keys.
 #[derive(Debug)]
 pub struct KeysError(String);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{api, http, openai};
+use crate::{api, http, openai, studio};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -21,6 +21,7 @@ impl Service {
     /// | `/v1/models`, `/v1/responses`, `/v1/chat/completions` | OpenAI's protocols |
     /// | `/api/…` | the service's own API, described by `/api/openapi.json` |
     /// | `/health/live`, `/health/ready` | health, without a key |
+    /// | `/` | the studio, where the service has one |
     /// | `/metrics` | metrics in the text format of Prometheus |
     pub fn router(&self) -> Router {
         let admitted = Router::new()
@@ -31,6 +32,9 @@ impl Service {
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
         Router::new()
+            .route("/", get(studio::page))
+            .route("/icon.svg", get(studio::page))
+            .route("/assets/{file}", get(studio::page))
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
             .merge(admitted)

@@ -83,6 +83,8 @@ settings! {
     log: String = "text",
     /// Writes messages and answers to the log.
     log_content: bool = "false",
+    /// Records what models, tools and handoffs were sent and what came back, in memory, for `/api/runs/RUN/recording`.
+    record: bool = "false",
     /// The bytes of a request's body.
     body_bytes: usize = "8388608",
     /// The number of runs at once; more are refused with 503.
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn the_defaults_that_are_documented_are_those_that_hold() {
         let mut settings = Settings::default();
-        for (name, default, _) in &Settings::ALL[9..] {
+        for (name, default, _) in &Settings::ALL[10..] {
             settings.set(name, default).unwrap();
         }
         assert_eq!(settings.limits(), Limits::default());

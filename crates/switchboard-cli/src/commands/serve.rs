@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::conversation::Conversations;
-use switchboard_server::{Keys, ServedTeam, Server, Service, ServiceBuilder, Settings, Tls};
+use switchboard_core::run::Price;
+use switchboard_server::{
+    Keys, RecordingLimits, ServedTeam, Server, Service, ServiceBuilder, Settings, SourceProblem,
+    TeamFileSource, Tls,
+};
 use switchboard_teamfile::TeamFile;
 
 use crate::args;
@@ -15,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 
 /// The names of loopback addresses in `Host` headers.
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Serves until the program is asked to end.
 pub(super) fn run(args: &args::Serve) -> Result<Exit, Failure> {
@@ -61,14 +65,16 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
     let mut builder = Service::builder()
         .limits(settings.limits())
         .log_content(settings.log_content.unwrap_or(false));
+    if settings.record.unwrap_or(false) {
+        builder = builder.record(RecordingLimits::default());
+    }
     let mut store = settings.store.clone();
     for path in &args.teams {
-        let file = TeamFile::read(path)?;
-        let team = LoadedTeam::load(&file, &args.options, &[])?;
+        let (added, team) = with_team(builder, path, &args.options, false)?;
+        builder = added;
         if store.is_none() {
             store = team.open.store()?.map(ToOwned::to_owned);
         }
-        builder = with_team(builder, path, &file, &team);
     }
     let keys = match &settings.keys {
         Some(path) => Some(Keys::read(path).map_err(|error| unusable(&error))?),
@@ -85,7 +91,7 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
         .build();
     let service = service.map_err(|error| unusable(&error))?;
     let port = settings.port.unwrap_or(8080);
-    let server = Server::bind(service, (host, port)).await;
+    let server = Server::bind(service.clone(), (host, port)).await;
     let mut server = server.map_err(|error| unusable(&error))?;
     let scheme = match (&settings.tls_certificate, &settings.tls_key) {
         (None, None) => "http",
@@ -110,19 +116,51 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
             Some(Ok(())) => tracing::info!("the keys were read again"),
             None => {}
         }
+        service.reload_teams();
     }
     tracing::info!("the server ends: no new runs are taken");
     running.shut_down().await;
     Ok(Exit::Ok)
 }
 
-/// Adds a team under its own name, or that of its file.
-fn with_team(
+/// Adds a team under its own name, or that of its file. It can be read again from its file.
+pub(super) fn with_team(
     mut builder: ServiceBuilder,
     path: &Path,
-    file: &TeamFile,
-    team: &LoadedTeam,
-) -> ServiceBuilder {
+    options: &args::TeamOptions,
+    is_editable: bool,
+) -> Result<(ServiceBuilder, LoadedTeam), Failure> {
+    let file = TeamFile::read(path)?;
+    let team = LoadedTeam::load(&file, options, &[])?;
+    for (model, price) in prices(&team) {
+        builder = builder.price(model, price);
+    }
+    let served = served_team(path, &file, &team);
+    let (reopened, options) = (path.to_owned(), options.clone());
+    let source = TeamFileSource::new(path, move |file| {
+        let team = LoadedTeam::load(file, &options, &[]).map_err(|failure| problems(&failure))?;
+        Ok(served_team(&reopened, file, &team))
+    });
+    let source = if is_editable {
+        source.editable()
+    } else {
+        source
+    };
+    Ok((builder.team(source.attach_to(served)), team))
+}
+
+/// The prices of models that a team file has.
+pub(super) fn prices(team: &LoadedTeam) -> Vec<(Arc<str>, Price)> {
+    let config = team.runner().config().clone();
+    let budgets = config.budgets.iter();
+    let prices = budgets.flat_map(|budgets| &budgets.prices);
+    prices
+        .map(|(model, price)| (model.clone(), *price))
+        .collect()
+}
+
+/// A team under its own name, or that of its file.
+pub(super) fn served_team(path: &Path, file: &TeamFile, team: &LoadedTeam) -> ServedTeam {
     let config = team.runner().config().clone();
     let stem = path
         .file_stem()
@@ -131,20 +169,24 @@ fn with_team(
         Some(name) => name.clone(),
         None => stem.unwrap_or_default().into(),
     };
-    for (model, price) in config.budgets.iter().flat_map(|budgets| &budgets.prices) {
-        builder = builder.price(model.clone(), *price);
-    }
-    let open = &team.open;
-    let served = ServedTeam::with_config(name, open.shared_team(), open.context().clone(), config);
-    let served = served.start(open.start().name());
-    builder.team(match file.description() {
+    let served = ServedTeam::of_team_file(name, &team.open, config);
+    match file.description() {
         Some(description) => served.description(description),
         None => served,
-    })
+    }
+}
+
+/// The problems of a team file that cannot be read again.
+pub(super) fn problems(failure: &Failure) -> Vec<SourceProblem> {
+    match failure {
+        Failure::Problems(problems) => problems.iter().map(SourceProblem::from).collect(),
+        Failure::Message { message, .. } => vec![SourceProblem::error("unusable", message)],
+        Failure::BrokenPipe => Vec::new(),
+    }
 }
 
 /// Opens the store of an address, or else of the data folder.
-async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> {
+pub(super) async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> {
     if address == Some("memory:") {
         return Ok(Conversations::in_memory());
     }
@@ -153,7 +195,7 @@ async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> 
     Ok(store.conversation().conversations().clone())
 }
 
-fn start_log(form: &str) -> Result<(), Failure> {
+pub(super) fn start_log(form: &str) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
         .with_writer(std::io::stderr)
@@ -170,7 +212,7 @@ fn start_log(form: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unusable(error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn unusable(error: &dyn std::fmt::Display) -> Failure {
     Failure::Message {
         exit: Exit::Usage,
         message: error.to_string(),
@@ -178,7 +220,7 @@ fn unusable(error: &dyn std::fmt::Display) -> Failure {
     }
 }
 
-fn failed(error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::Message {
         exit: Exit::Failed,
         message: format!("the program cannot work here: {error}"),
@@ -187,14 +229,14 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// A signal to a server.
-enum ServeSignal {
+pub(super) enum ServeSignal {
     End,
-    /// The keys are to be read again.
+    /// The keys and the teams are to be read again.
     Reload,
 }
 
 #[cfg(unix)]
-struct ServeSignals {
+pub(super) struct ServeSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
@@ -202,7 +244,7 @@ struct ServeSignals {
 
 #[cfg(unix)]
 impl ServeSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(super) fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -211,7 +253,7 @@ impl ServeSignals {
         })
     }
 
-    async fn next(&mut self) -> ServeSignal {
+    pub(super) async fn next(&mut self) -> ServeSignal {
         tokio::select! {
             _ = self.interrupt.recv() => ServeSignal::End,
             _ = self.terminate.recv() => ServeSignal::End,
@@ -221,15 +263,15 @@ impl ServeSignals {
 }
 
 #[cfg(not(unix))]
-struct ServeSignals(());
+pub(super) struct ServeSignals(());
 
 #[cfg(not(unix))]
 impl ServeSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(super) fn listen() -> std::io::Result<Self> {
         Ok(Self(()))
     }
 
-    async fn next(&mut self) -> ServeSignal {
+    pub(super) async fn next(&mut self) -> ServeSignal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => ServeSignal::End,
             // There are no signals to wait for.

@@ -135,7 +135,7 @@ impl Service {
         run: Run,
         options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let team = self.team_of(caller, &conversation).await?.clone();
+        let team = self.team_of(caller, &conversation).await?;
         let request = RunRequest {
             start: RunStart::Resume(Box::new(run)),
             agent: None,
@@ -145,6 +145,7 @@ impl Service {
             instructions: options.instructions,
             without_tools: false,
             exclusive: self.0.limits.conversation_wait,
+            recording: None,
         };
         let identity = RunIdentity {
             id: options.run_id,
