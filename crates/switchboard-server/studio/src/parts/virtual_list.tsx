@@ -67,6 +67,9 @@ export function VirtualList(props: Props): VNode {
   state.first = firstKey;
   state.heights.resize(count);
 
+  // The observer is made once; it reads the rows of the latest drawing.
+  const keyOf = useRef<(row: number) => string | undefined>(() => undefined);
+  keyOf.current = (row) => (row < count ? rowKey(row) : undefined);
   const observer = useRef<ResizeObserver | null>(null);
   observer.current ??= new ResizeObserver((entries) => {
     let changed = false;
@@ -79,7 +82,7 @@ export function VirtualList(props: Props): VNode {
       }
       const row = Number(element.dataset.row);
       const height = entry.borderBoxSize[0]?.blockSize ?? element.offsetHeight;
-      if (height === 0 || element.dataset.key !== safeKey(row)) continue;
+      if (height === 0 || element.dataset.key !== keyOf.current(row)) continue;
       const top = state.heights.offset(row);
       const difference = state.heights.measure(row, height);
       if (difference === 0) continue;
@@ -88,7 +91,6 @@ export function VirtualList(props: Props): VNode {
     }
     if (changed) redraw(0);
   });
-  const safeKey = (row: number): string | undefined => (row < count ? rowKey(row) : undefined);
 
   useEffect(() => {
     const element = box.current!;

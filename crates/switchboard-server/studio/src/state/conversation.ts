@@ -41,9 +41,11 @@ export class OpenConversation {
   private rowTimer = 0;
   private drawTimer = 0;
 
-  constructor(readonly id: string) {
+  /** Opens a conversation. One that `isNew` is not asked for before its first message. */
+  constructor(readonly id: string, isNew = false) {
+    this.missing = isNew;
     this.stopWatching = onChange((change) => {
-      if (change.kind === "again") void this.load();
+      if (change.kind === "again" && !this.missing) void this.load();
       else if (change.kind === "conversation" && change.id === id) {
         if (change.change === "deleted") {
           this.missing = true;
@@ -51,7 +53,8 @@ export class OpenConversation {
         } else if (!this.live) void this.load();
       } else if (change.kind === "run" && change.conversation === id && change.status === "running") this.attach(change.id);
     });
-    if (server.value.status === "ready") void this.load();
+    if (isNew) this.loading = false;
+    else if (server.value.status === "ready") void this.load();
   }
 
   close(): void {

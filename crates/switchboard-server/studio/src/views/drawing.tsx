@@ -36,11 +36,9 @@ export function Drawing({ graph, active, moves, selected, onAgent, onEdge }: Pro
       preserveAspectRatio="xMidYMid meet"
     >
       <defs>
-        {["plain", "taken", "refused"].map((name) => (
-          <marker key={name} id={`head-${name}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
-            <path d="M0 0.500 7.500 4 0 7.500z" class={`head ${name}`} />
-          </marker>
-        ))}
+        <marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
+          <path d="M0 0.5 7.5 4 0 7.5z" class="head" />
+        </marker>
       </defs>
       {graph.edges.map((edge, index) => (
         <Edge key={`${edge.from}-${edge.to}-${index}`} edge={edge} trail={trails.get(`${edge.from}\n${edge.to}`)} onClick={() => onEdge(edge)} />
@@ -161,7 +159,7 @@ function Edge({ edge, trail, onClick }: { edge: GraphEdge; trail: Trail | undefi
     >
       <title>{label}</title>
       <path class="hit" d={edge.path} />
-      <path class="line" d={edge.path} marker-end={isTool ? undefined : `url(#head-${state})`} />
+      <path class="line" d={edge.path} marker-end={isTool ? undefined : "url(#head)"} />
       {edge.label.map((line, index) => (
         <text key={index} class="drawn-label" x={line.x} y={line.y} text-anchor={line.ends_at_x ? "end" : "start"}>
           {line.text}
@@ -194,7 +192,7 @@ function Guard({ edge }: { edge: GraphEdge }): VNode {
   const [x, y] = pointOn(edge.path, 0.2);
   return (
     <g class="guard" aria-hidden="true" transform={`translate(${x - 7} ${y - 7})`}>
-      <path d="M7 0.500 12.500 2.500v4.500c0 3.500-2.500 5.500-5.500 6.500C4 12.500 1.500 10.500 1.500 7V2.500z" />
+      <path d="M7 0.5 12.5 2.5v4.5c0 3.5-2.5 5.5-5.5 6.5C4 12.5 1.5 10.5 1.5 7V2.5z" />
     </g>
   );
 }

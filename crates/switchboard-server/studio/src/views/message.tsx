@@ -3,7 +3,7 @@
 import type { VNode } from "preact";
 import { memo } from "../parts/memo";
 import { useState } from "preact/hooks";
-import { duration, fullMoment } from "../logic/format";
+import { duration, fullMoment, moment } from "../logic/format";
 import { compactJson, prettyJson } from "../logic/items";
 import type { HandoffPart, Part, ToolPart, UserPart } from "../logic/transcript";
 import { agentClass, AgentName, Button, Code } from "../parts/basics";
@@ -46,7 +46,7 @@ function UserMessage({ part, conversation }: { part: UserPart; conversation: Ope
     <article class="part user" aria-label={t.you}>
       <div class="part-head">
         <span class="speaker">{t.you}</span>
-        {part.time && <time class="part-time">{fullMoment(part.time)}</time>}
+        {part.time && <time class="part-time" title={fullMoment(part.time)}>{moment(part.time)}</time>}
         {canResend && editing === null && (
           <span class="part-actions">
             <Button icon="retry" iconOnly kind="quiet" label={t.retry} testId="retry" onClick={() => conversation.resend(part.position!, undefined, true)} />
@@ -113,7 +113,7 @@ function AgentMessage({ part, previous, onOpen }: Props): VNode | null {
       {!continues && (
         <div class="part-head">
           {part.agent && <AgentName name={part.agent} />}
-          {part.time && <time class="part-time">{fullMoment(part.time)}</time>}
+          {part.time && <time class="part-time" title={fullMoment(part.time)}>{moment(part.time)}</time>}
           {onOpen && (
             <span class="part-actions">
               <Button icon="timeline" iconOnly kind="quiet" label={t.why} onClick={onOpen} testId="why" />

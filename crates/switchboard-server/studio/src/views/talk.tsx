@@ -28,7 +28,7 @@ export function TalkView({ place }: { place: TalkRoute }): VNode {
   useStore(server, (value) => value.graphs);
   const isNew = place.id === null;
   const id = place.id ?? draftId;
-  const conversation = useMemo(() => new OpenConversation(id), [id]);
+  const conversation = useMemo(() => new OpenConversation(id, isNew), [id]);
   useEffect(() => () => conversation.close(), [conversation]);
   useStore(conversation.changed);
   const [pane, setPane] = useState<Pane>("chat");
