@@ -136,9 +136,10 @@ export const zh: Texts = {
   tokensShort: (count) => `${count} 词元`,
   tokensInOut: (input, output) => `输入 ${input} 词元，输出 ${output}`,
   tokensCached: (count) => `缓存 ${count}`,
-  cost: (cost) => `¤${cost}`,
+  cost: (cost) => `费用 ${cost}`,
 
   waiting: "等待您处理",
+  waitingElsewhere: "其他对话中的待处理事项",
   waitingCount: (count) => `${count} 项待处理`,
   since: (time) => `自 ${time}`,
   wantsToRun: "请求运行",

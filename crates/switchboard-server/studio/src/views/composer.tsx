@@ -98,7 +98,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
       onDrop={(event) => {
         event.preventDefault();
         setIsDragged(false);
-        void add(event.dataTransfer?.files ?? []);
+        void add([...(event.dataTransfer?.files ?? [])]);
       }}
     >
       {problem && <p class="problem" role="alert">{problem}</p>}
@@ -123,7 +123,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
           aria-label={t.attach}
           data-test="file"
           onChange={(event) => {
-            void add(event.currentTarget.files ?? []);
+            void add([...(event.currentTarget.files ?? [])]);
             event.currentTarget.value = "";
           }}
         />
@@ -146,7 +146,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
             const pasted = event.clipboardData?.files;
             if (pasted && pasted.length > 0) {
               event.preventDefault();
-              void add(pasted);
+              void add([...pasted]);
             }
           }}
         />
