@@ -227,6 +227,7 @@ export const en = {
 
   left: "left",
   right: "right",
+  compareTitle: "Two conversations side by side",
   chooseConversation: "Choose a conversation",
   partsHere: "Different from here on",
 

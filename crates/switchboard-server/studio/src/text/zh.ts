@@ -30,7 +30,7 @@ export const zh: Texts = {
   inspector: "运行情况",
   panes: "页面分区",
   keys: "快捷键",
-  otherLanguage: "Switch to English",
+  otherLanguage: "EN: switch to English",
   theme: (theme) => `主题：${theme === "system" ? "跟随系统" : theme === "light" ? "浅色" : "深色"}`,
   close: "关闭",
   cancel: "取消",
@@ -224,6 +224,7 @@ export const zh: Texts = {
 
   left: "左",
   right: "右",
+  compareTitle: "并排比较两个对话",
   chooseConversation: "选择对话",
   partsHere: "从这里开始不同",
 

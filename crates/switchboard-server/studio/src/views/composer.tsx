@@ -21,10 +21,12 @@ interface Props {
   conversation: OpenConversation;
   onSend: (input: MessageInput) => void;
   placeholder: string | null;
+  /** The first message is yet to come: the field gets the focus. */
+  isNew: boolean;
   start: { agent?: string; context?: JsonObject };
 }
 
-export function Composer({ conversation, onSend, placeholder, start }: Props): VNode {
+export function Composer({ conversation, onSend, placeholder, isNew, start }: Props): VNode {
   const t = useTexts();
   const [text, setText] = useState("");
   const [files, setFiles] = useState<File[]>([]);
@@ -42,7 +44,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
     setText("");
     setFiles([]);
     setSpeaks(false);
-    if (matchMedia("(min-width: 900px)").matches) field.current?.focus();
+    if (isNew && matchMedia("(min-width: 900px)").matches) field.current?.focus();
   }, [conversation.id]);
 
   // The field grows with its text.
