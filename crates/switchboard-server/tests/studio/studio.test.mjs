@@ -429,17 +429,69 @@ test("everything is within reach on a screen of 400 pixels", async () => {
   await studio.page.setViewport({ width: 1440, height: 900 });
 });
 
-test("10,000 conversations and one of 5,000 items are scrolled with few elements in the page", async () => {
-  await studio.page.setRequestInterception(true);
-  const answer = (request) => {
-    const url = new URL(request.url());
-    const body = manyConversations(url) ?? longConversation(url);
-    if (body === null) void request.continue();
-    else void request.respond({ status: 200, contentType: "application/json", body: JSON.stringify(body) });
+test("speech goes to the service as 16 bit sound, and its answer is heard and read", async () => {
+  const page = await studio.open({
+    "/api/teams": (teams) => ({ teams: teams.teams.map((team) => ({ ...team, speech: "voice" })) }),
+    "/api/teams/support/realtime/tickets": () => ({ ticket: "rt_1", conversation: "x", expires_in: 30, protocol: "switchboard.realtime.v1", mode: "voice" }),
+  }, fakeSocket);
+  await studio.click(studio.test("speak"));
+  await studio.read("Triage", ".voice");
+  await page.waitForFunction(() => window.socket.frames.length > 10, { timeout: 10_000 });
+  const { protocols, sizes, isLoud } = await page.evaluate(() => ({
+    protocols: window.socket.protocols,
+    sizes: window.socket.frames.map((frame) => frame.byteLength),
+    isLoud: window.socket.frames.some((frame) => new Int16Array(frame).some((sample) => Math.abs(sample) > 500)),
+  }));
+  assert.deepEqual(protocols, ["switchboard.realtime.v1", "ticket.rt_1"]);
+  assert.ok(sizes.every((size) => size % 2 === 0 && size >= 900 && size <= 1000), `frames of 20 ms: ${sizes.slice(0, 5)}`);
+  assert.ok(isLoud, "the sound of the microphone is silence");
+  await page.evaluate(() => {
+    window.socket.tell({ type: "handoff", from: "Triage", to: "Billing", status: "taken" });
+    window.socket.tell({ type: "agent", agent: "Billing" });
+    window.socket.tell({ type: "answer_started", agent: "Billing" });
+    window.socket.tell({ type: "text_delta", agent: "Billing", text: "Good morning." });
+    window.socket.onmessage({ data: new Int16Array(2400).buffer });
+    window.socket.tell({ type: "approval_required", waiting: [{ kind: "tool", details: null, agent: "Billing", tool: "refund", call_id: "c1", arguments: "{}" }] });
+  });
+  await studio.read("Good morning.", ".voice-words");
+  await studio.read("is speaking", ".voice");
+  await isSound("speech");
+  await page.$eval(".voice-call .primary", (button) => button.click());
+  await studio.click(studio.test("end-call"));
+  await studio.see("#message");
+  assert.deepEqual(await page.evaluate(() => window.socket.sent), ['{"type":"decide","call_id":"c1","approve":true}', '{"type":"close"}']);
+});
+
+/** Stands for the WebSocket of the service, which the tests of the service itself use. */
+function fakeSocket() {
+  window.WebSocket = class {
+    static OPEN = 1;
+    readyState = 1;
+    bufferedAmount = 0;
+    frames = [];
+    sent = [];
+    constructor(_address, protocols) {
+      this.protocols = protocols;
+      window.socket = this;
+      setTimeout(() => {
+        this.onopen();
+        this.tell({ type: "session", agent: "Triage" });
+      });
+    }
+    tell(event) {
+      this.onmessage({ data: JSON.stringify(event) });
+    }
+    send(data) {
+      (typeof data === "string" ? this.sent : this.frames).push(data);
+    }
+    close() {}
   };
-  studio.page.on("request", answer);
+}
+
+test("10,000 conversations and one of 5,000 items are scrolled with few elements in the page", async () => {
+  const large = (_, url) => manyConversations(url) ?? longConversation(url);
+  await studio.open({ "/api/conversations": large, "/api/conversations/long": large, "/api/conversations/long/turns": large, "/api/conversations/long/recordings": large });
   await studio.page.evaluate(() => (location.hash = "#/c/long"));
-  await studio.page.reload();
   await studio.see(".part");
   const scroll = (selector, to) =>
     studio.page.evaluate(async (selector, to) => {
@@ -471,7 +523,5 @@ test("10,000 conversations and one of 5,000 items are scrolled with few elements
   const parts = await scroll(".parts", "start");
   assert.ok(parts.rows < 60, `${parts.rows} parts are in the page`);
   console.log(`longest step of scrolling: list ${list.longest} ms, conversation ${parts.longest} ms`);
-  studio.page.off("request", answer);
-  await studio.page.setRequestInterception(false);
   assert.deepEqual(studio.errors, []);
 });

@@ -58,7 +58,7 @@ export class Studio {
     const text = readFileSync(studio.file, "utf8").replace("127.0.0.1:1/", `127.0.0.1:${studio.model.address().port}/`);
     writeFileSync(studio.file, text);
     studio.process = spawn(program, ["studio", studio.file, "--no-open", "--store", "memory:"], {
-      env: { PATH: process.env.PATH, HOME: studio.folder, LC_ALL: "C", ...(process.env.SWITCHBOARD_STUDIO_PAGE ? { SWITCHBOARD_STUDIO_PAGE: process.env.SWITCHBOARD_STUDIO_PAGE } : {}) },
+      env: { ...process.env, HOME: studio.folder, SWITCHBOARD_DATA: studio.folder, LC_ALL: "C" },
       stdio: ["ignore", "pipe", "inherit"],
     });
     studio.address = await new Promise((resolve, reject) => {
@@ -78,9 +78,18 @@ export class Studio {
     return studio;
   }
 
-  /** Opens the page in a new tab. Every request to elsewhere, and every error of the page, is collected. */
-  async open() {
+  /**
+   * Opens the page in a new tab. Every request to elsewhere, and every error of the page, is collected. `answers` are
+   * functions that change the service's answers, by path; `script` runs in the page before its own.
+   */
+  async open(answers = {}, script = null) {
+    await this.page?.close();
     this.page = await this.browser.newPage();
+    if (script) await this.page.evaluateOnNewDocument(script);
+    if (Object.keys(answers).length > 0) {
+      await this.page.setRequestInterception(true);
+      this.page.on("request", (request) => void this.answer(request, answers));
+    }
     this.errors = [];
     this.elsewhere = [];
     const origin = new URL(this.address).origin;
@@ -99,6 +108,18 @@ export class Studio {
     await this.page.goto(this.address, { waitUntil: "load" });
     await this.see(".start h1");
     return this.page;
+  }
+
+  async answer(request, answers) {
+    const url = new URL(request.url());
+    const change = answers[url.pathname];
+    if (!change) return request.continue();
+    let body = {};
+    if (request.method() === "GET") {
+      const response = await fetch(url, { headers: request.headers() });
+      if (response.ok) body = await response.json();
+    }
+    return request.respond({ status: 200, contentType: "application/json", body: JSON.stringify(change(body, url)) });
   }
 
   async stop() {
