@@ -1,0 +1,1 @@
+var e=class extends AudioWorkletProcessor{piece=new Float32Array(Math.ceil(sampleRate/50));filled=0;process(e){for(let t of e[0]?.[0]??[])this.piece[this.filled]=t,this.filled+=1,this.filled<this.piece.length||(this.port.postMessage(this.piece,[this.piece.buffer]),this.piece=new Float32Array(this.piece.length),this.filled=0);return!0}};registerProcessor(`microphone`,e);
