@@ -97,6 +97,8 @@ pub(crate) struct Inner {
 pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<Arc<Key>>,
+    /// The identifier of the request, for the log.
+    pub(crate) request: Arc<str>,
 }
 
 /// A message to a team.

@@ -107,6 +107,7 @@ impl Service {
         }
         self.tell_of_run(&record, "running");
         tracing::info!(
+            request = &*caller.request,
             run = &*record.id,
             team = team.name(),
             tenant = caller.tenant.name(),
