@@ -47,6 +47,8 @@
 mod default_settings;
 #[cfg(feature = "http")]
 mod hosted_tools;
+#[cfg(feature = "http")]
+mod http_client;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
@@ -69,5 +71,9 @@ pub use wire::{
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::wire::http_client_builder;
+    pub use crate::http_client::{
+        HttpClient, HttpError, HttpResponse, HttpSettings, Proxies, RequestBody, TimeLimits,
+        USER_AGENT, body, bytes_body, causes,
+    };
+    pub use crate::wire::direct_http_settings;
 }

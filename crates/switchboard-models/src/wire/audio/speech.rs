@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use http::Uri;
+use http::header::HeaderValue;
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -43,7 +43,7 @@ const MAX_CHARACTERS: usize = 4096;
 #[must_use]
 pub struct SpeechModel {
     client: Client,
-    url: Arc<Url>,
+    url: Uri,
     name: Arc<str>,
     voice: Arc<str>,
     instructions: Option<Arc<str>>,
@@ -71,7 +71,7 @@ impl SpeechModel {
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
-            url: client.url("audio/speech").into(),
+            url: client.url("audio/speech"),
             name: name.into(),
             voice: DEFAULT_VOICE.into(),
             instructions: None,

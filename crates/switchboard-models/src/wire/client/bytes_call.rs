@@ -1,18 +1,17 @@
 //! Requests whose bodies are bytes, such as those of the audio endpoints.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Request, Url};
+use http::Uri;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use switchboard_core::model::ModelRetry;
 
 use super::{Client, ResponseBody, RetryContext};
+use crate::http_client::bytes_body;
 use crate::wire::model_error::ModelError;
 
 /// A request with a body of bytes.
 pub(crate) struct BytesCall {
-    pub(crate) url: Arc<Url>,
+    pub(crate) url: Uri,
     pub(crate) content_type: HeaderValue,
     pub(crate) accept: HeaderValue,
     pub(crate) body: Bytes,
@@ -24,13 +23,11 @@ impl Client {
         &self,
         call: &BytesCall,
     ) -> Result<ResponseBody, ModelError> {
-        let mut request = Request::new(Method::POST, Url::clone(&call.url));
-        *request.headers_mut() = self.0.template.headers().clone();
+        let mut request = self.post(&call.url, bytes_body(call.body.clone()));
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, call.content_type.clone());
         headers.insert(ACCEPT, call.accept.clone());
-        *request.body_mut() = Some(call.body.clone().into());
-        let sent = self.0.http.execute(request);
+        let sent = self.0.http.send(request);
         let response = self.success(sent, &[]).await?;
         let limit = self.0.endpoint.max_response_bytes;
         Ok(ResponseBody::new(response, limit, false))

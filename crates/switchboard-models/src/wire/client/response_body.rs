@@ -1,13 +1,13 @@
 //! The body of a response.
 
 use bytes::Bytes;
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use http::header::CONTENT_TYPE;
 use switchboard_core::ModelResponse;
 
 use super::response_headers::request_id;
 use super::transport_error::transport_error;
 use super::{Events, Opened, ResponseHeaders};
+use crate::http_client::HttpResponse;
 use crate::wire::lenient_json::{bad, field, raw_usage};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::{Protocol, server_errors};
@@ -17,7 +17,7 @@ const MAX_WHITE_SPACE: usize = 64 << 10;
 
 /// The body of a successful response.
 pub(crate) struct ResponseBody {
-    response: Response,
+    response: HttpResponse,
     /// The number of bytes that may still come.
     left: usize,
     limit: usize,
@@ -27,7 +27,7 @@ pub(crate) struct ResponseBody {
 
 impl ResponseBody {
     /// The body of a response, of which at most `limit` bytes are read.
-    pub(super) fn new(response: Response, limit: usize, keeps_raw_usage: bool) -> Self {
+    pub(super) fn new(response: HttpResponse, limit: usize, keeps_raw_usage: bool) -> Self {
         Self {
             response,
             left: limit,
@@ -58,7 +58,7 @@ impl ResponseBody {
     /// The next bytes; `None` at the end.
     pub(in crate::wire) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         // The length that is still to come. Polling for the end would start another timer.
-        if self.response.content_length() == Some(0) {
+        if self.response.remaining_length() == Some(0) {
             return Ok(None);
         }
         let chunk = self.response.chunk().await;
