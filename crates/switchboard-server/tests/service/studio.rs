@@ -539,8 +539,8 @@ mod files {
             .ok();
         for (context, status) in [
             (json!({"tier": "gold"}), 409),
-            (json!({"tier": 7}), 400),
-            (json!({"nope": "x"}), 400),
+            (json!({"tier": 7}), 409),
+            (json!({"nope": "x"}), 409),
         ] {
             let body = json!({"input": "hello", "context": context});
             assert_eq!(
