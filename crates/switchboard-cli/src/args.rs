@@ -159,7 +159,7 @@ Examples:
     /// Serve teams over HTTP, for clients of OpenAI's protocols and for programs of your own
     ///
     /// Settings come from --config, then from variables such as SWITCHBOARD_SERVE_PORT, then from the command line.
-    /// docs/service.md lists them all. SIGTERM ends the server in order; SIGHUP reads the keys again.
+    /// docs/service.md lists them all. SIGTERM ends the server in order; SIGHUP reads the keys and the teams again.
     #[command(after_help = "\
 Examples:
   switchboard serve team.toml --port 8080

@@ -1,5 +1,6 @@
 //! The parts of HTTP that all protocols share: who asks, what is refused, and how errors are told.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -153,7 +154,10 @@ pub(crate) async fn admit(
             .into_response();
     };
     match admitted(&service, request.method(), request.headers()) {
-        Ok(caller) => {
+        Ok(mut caller) => {
+            // `observe` has set it.
+            let id = header_text(request.headers(), REQUEST_ID.as_str());
+            caller.request = id.unwrap_or_default().into();
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
@@ -174,6 +178,7 @@ fn admitted(
     let single = Caller {
         tenant: Tenant::single(),
         key: None,
+        request: Arc::default(),
     };
     let studio = service.inner().studio.as_ref();
     let token = studio.and_then(|studio| studio.token());
@@ -200,6 +205,7 @@ fn admitted(
     Ok(Caller {
         tenant: key.tenant.clone(),
         key: Some(key),
+        request: Arc::default(),
     })
 }
 

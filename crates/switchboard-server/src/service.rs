@@ -19,6 +19,7 @@ mod builder;
 mod conversations;
 mod start;
 mod turns;
+mod usage;
 mod waiting;
 mod waiting_marks;
 
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     pub(crate) changes: Changes,
     waiting: WaitingMarks,
     sources: std::sync::Mutex<()>,
+    /// The name of this process among those that share a store.
+    process: Arc<str>,
     pub(crate) studio: Option<Studio>,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
@@ -94,6 +97,8 @@ pub(crate) struct Inner {
 pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<Arc<Key>>,
+    /// The identifier of the request, for the log.
+    pub(crate) request: Arc<str>,
 }
 
 /// A message to a team.

@@ -148,11 +148,14 @@ impl ServedTeam {
             return Ok(self);
         }
         let Some(context) = &self.context else {
-            return Err(ServiceError::invalid(
+            return Err(ServiceError::new(
+                ServiceErrorKind::Conflict,
                 "the team has no context that can be set",
             ));
         };
-        let changed = context.with(values).map_err(ServiceError::invalid)?;
+        let changed = context.with(values);
+        let conflict = |message| ServiceError::new(ServiceErrorKind::Conflict, message);
+        let changed = changed.map_err(conflict)?;
         self.runs = changed.runs;
         Ok(self)
     }

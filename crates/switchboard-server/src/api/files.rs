@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+use super::requests::position;
 use super::types::TeamBody;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::http::{JsonBody, PathOf};
@@ -53,11 +54,13 @@ pub(super) struct ProblemsBody {
 pub(super) struct PlaceBody {
     text: String,
     /// The line, from 1.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    line: usize,
+    #[serde(deserialize_with = "position")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    line: u64,
     /// The column in characters, from 1.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    column: usize,
+    #[serde(deserialize_with = "position")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    column: u64,
 }
 
 /// A changed text.
@@ -180,8 +183,9 @@ pub(super) async fn complete(
     JsonBody(body): JsonBody<PlaceBody>,
 ) -> Result<Json<Completions>, ServiceError> {
     let (_, source) = source(&service, &caller, &name)?;
-    let complete =
-        move || Ok::<_, ServiceError>(source.complete(&body.text, body.line, body.column));
+    let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let (line, column) = (index(body.line), index(body.column));
+    let complete = move || Ok::<_, ServiceError>(source.complete(&body.text, line, column));
     Ok(Json(blocking(complete).await?))
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_core::conversation::to_millis;
 
+use super::requests::query_number;
 use crate::error::ServiceError;
 use crate::http::{PathOf, QueryOf};
 use crate::recording::{Recording, RecordingSummary, Row, Tokens};
@@ -91,7 +92,9 @@ pub(super) struct RowBody {
 /// A page of rows.
 #[derive(Debug, Deserialize)]
 pub(super) struct RowParameters {
+    #[serde(default, deserialize_with = "query_number")]
     after: Option<u64>,
+    #[serde(default, deserialize_with = "query_number")]
     changed_after: Option<u64>,
     limit: Option<usize>,
 }

@@ -53,7 +53,7 @@ pub(super) struct ResendBody {
     pub(super) stream: bool,
 }
 
-fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(super) fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = whole_number(deserializer)?;
     number.ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
 }
@@ -318,8 +318,20 @@ pub(super) struct ListParameters {
 #[derive(Debug, Deserialize)]
 pub(super) struct PageParameters {
     pub(super) limit: Option<usize>,
+    #[serde(default, deserialize_with = "query_number")]
     pub(super) before: Option<u64>,
+    #[serde(default, deserialize_with = "query_number")]
     pub(super) after: Option<u64>,
+}
+
+/// Reads a number of a query that JSON readers keep exactly.
+pub(super) fn query_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    match u64::deserialize(deserializer)? {
+        number @ 0..=9_007_199_254_740_991 => Ok(Some(number)),
+        _ => Err(D::Error::custom("the number is too large")),
+    }
 }
 
 /// A search.

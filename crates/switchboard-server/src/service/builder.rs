@@ -10,7 +10,7 @@ use super::waiting_marks::WaitingMarks;
 use super::{Inner, Service};
 use crate::changes::Changes;
 use crate::error::ServiceError;
-use crate::keys::Keys;
+use crate::keys::{Keys, random_id};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::recording::{RecordingLimits, Recordings};
@@ -139,6 +139,7 @@ impl ServiceBuilder {
             changes: Changes::default(),
             waiting: WaitingMarks::default(),
             sources: std::sync::Mutex::default(),
+            process: random_id("p")?,
             studio: self.studio,
             is_draining: AtomicBool::new(false),
         })))

@@ -25,7 +25,7 @@ const PAGE: usize = 100;
 const TITLES: usize = 16;
 
 /// The number of entries among which the first message is looked for.
-const FIRST_ENTRIES: u64 = 16;
+const FIRST_ENTRIES: usize = 8;
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 120;
@@ -189,7 +189,7 @@ impl Service {
         head: Head,
     ) -> Result<ListedConversation, ServiceError> {
         let conversation = self.conversation(caller, &id)?;
-        let first = conversation.entries(head.first..head.first + FIRST_ENTRIES);
+        let first = conversation.record_from(head.first, FIRST_ENTRIES);
         // A conversation that cannot be read must not hide the others.
         let first = first.await.unwrap_or_default();
         let message = first.iter().find_map(|entry| {

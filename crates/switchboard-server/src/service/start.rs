@@ -107,6 +107,7 @@ impl Service {
         }
         self.tell_of_run(&record, "running");
         tracing::info!(
+            request = &*caller.request,
             run = &*record.id,
             team = team.name(),
             tenant = caller.tenant.name(),
@@ -135,7 +136,10 @@ impl Service {
             }
             let cost = service.cost(&end.request_usage);
             if let Some(key) = &caller.key {
-                key.add_usage(end.usage.total_tokens(), cost);
+                let used = key.add_usage(end.usage.total_tokens(), cost);
+                if let Some((day, used)) = used {
+                    service.store_usage(key, day, used).await;
+                }
             }
             drop(permit);
             let status = status_name(end.status, running.is_cancelled());

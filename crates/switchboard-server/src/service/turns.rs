@@ -11,6 +11,9 @@ use super::{Caller, Service};
 use crate::error::ServiceError;
 use crate::recording::{Recording, Tokens, cut};
 
+/// The least number of entries that are read at once.
+const MIN_ENTRIES: usize = 256;
+
 /// The longest text of a turn, in characters.
 const MAX_TEXT: usize = 200;
 
@@ -120,10 +123,9 @@ fn transferred_to(item: &Item) -> Option<String> {
     }
 }
 
-/// Groups entries into turns.
-pub(crate) fn turns_of(entries: &[Entry]) -> Vec<TurnInfo> {
+/// Groups entries into turns; `before` is the entry before the first.
+fn turns_of<'a>(mut before: Option<&'a Entry>, entries: &'a [Entry]) -> Vec<TurnInfo> {
     let mut turns: Vec<TurnInfo> = Vec::new();
-    let mut before: Option<&Entry> = None;
     for entry in entries {
         match turns.last_mut() {
             Some(turn) if turn.has(entry) => turn.add(entry),
@@ -147,11 +149,29 @@ impl Service {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Turns, ServiceError> {
-        let entries = self.all_entries(caller, id).await?;
-        let mut turns = turns_of(&entries);
-        if let Some(after) = after {
-            turns.retain(|turn| turn.positions.start >= after);
-        }
+        let failed = |error| ServiceError::of_store(&error);
+        let conversation = self.conversation(caller, id)?;
+        let head = conversation.head().await.map_err(failed)?;
+        let head = head.ok_or_else(|| ServiceError::not_found("there is no such conversation"))?;
+        let after = after.unwrap_or(head.first);
+        let before = conversation.record_before(after, 1).await.map_err(failed)?;
+        let mut count = MIN_ENTRIES.max(limit * 2);
+        let mut turns = loop {
+            let entries = conversation
+                .record_from(after, count)
+                .await
+                .map_err(failed)?;
+            let is_end = entries.len() < count;
+            let mut turns = turns_of(before.first(), &entries);
+            if !is_end {
+                // More of it may follow.
+                turns.pop();
+            }
+            if is_end || turns.len() > limit {
+                break turns;
+            }
+            count *= 2;
+        };
         let is_all = turns.len() <= limit;
         turns.truncate(limit);
         let last = turns.last().map(|turn| turn.positions.end);

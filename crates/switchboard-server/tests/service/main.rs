@@ -12,5 +12,7 @@ mod clients;
 mod durability;
 mod openai;
 mod operations;
+mod recordings;
+mod studio;
 mod support;
 mod tenants;
