@@ -434,17 +434,18 @@ test("speech goes to the service as 16 bit sound, and its answer is heard and re
     "/api/teams": (teams) => ({ teams: teams.teams.map((team) => ({ ...team, speech: "voice" })) }),
     "/api/teams/support/realtime/tickets": () => ({ ticket: "rt_1", conversation: "x", expires_in: 30, protocol: "switchboard.realtime.v1", mode: "voice" }),
   }, fakeSocket);
+  await studio.talk("my router blinks red");
   await studio.click(studio.test("speak"));
   await studio.read("Triage", ".voice");
-  await page.waitForFunction(() => window.socket.frames.length > 10, { timeout: 10_000 });
-  const { protocols, sizes, isLoud } = await page.evaluate(() => ({
+  // The microphone of the browser under test beeps once a second.
+  const isLoud = () => window.socket.frames.some((frame) => new Int16Array(frame).some((sample) => Math.abs(sample) > 300));
+  await page.waitForFunction(isLoud, { timeout: 10_000 });
+  const { protocols, sizes } = await page.evaluate(() => ({
     protocols: window.socket.protocols,
     sizes: window.socket.frames.map((frame) => frame.byteLength),
-    isLoud: window.socket.frames.some((frame) => new Int16Array(frame).some((sample) => Math.abs(sample) > 500)),
   }));
   assert.deepEqual(protocols, ["switchboard.realtime.v1", "ticket.rt_1"]);
   assert.ok(sizes.every((size) => size % 2 === 0 && size >= 900 && size <= 1000), `frames of 20 ms: ${sizes.slice(0, 5)}`);
-  assert.ok(isLoud, "the sound of the microphone is silence");
   await page.evaluate(() => {
     window.socket.tell({ type: "handoff", from: "Triage", to: "Billing", status: "taken" });
     window.socket.tell({ type: "agent", agent: "Billing" });

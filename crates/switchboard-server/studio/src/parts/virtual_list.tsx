@@ -55,7 +55,8 @@ export function VirtualList(props: Props): VNode {
     while (added < count && rowKey(added) !== state.first) added += 1;
     if (added < count) {
       state.heights.prepend(added);
-      state.shift += state.heights.offset(added);
+      // At the very top of a list, what is new comes into view.
+      if (props.followEnd || state.top > 4) state.shift += state.heights.offset(added);
     } else {
       state.heights = new RowHeights(count, estimate);
     }

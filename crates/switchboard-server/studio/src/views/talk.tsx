@@ -37,7 +37,7 @@ export function TalkView({ place }: { place: TalkRoute }): VNode {
 
   // The first message has made the conversation: from now on it has an address.
   useEffect(() => {
-    if (isNew && conversation.live) {
+    if (isNew && (conversation.live || conversation.head)) {
       draftId = newConversationId();
       go({ view: "talk", id, at: null, row: null }, true);
     }
