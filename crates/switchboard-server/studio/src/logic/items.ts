@@ -68,6 +68,11 @@ export function prettyJson(text: string): string {
   }
 }
 
+/** A JSON text as it is if it fits on a line, and otherwise indented. */
+function shortJson(text: string): string {
+  return text.length <= 60 ? text : prettyJson(text);
+}
+
 /** A value in one line. */
 export function compactJson(value: Json | undefined): string {
   if (value === undefined || value === null) return "";
@@ -98,8 +103,8 @@ export function viewItem(item: JsonObject): ItemView {
     const attachments = itemAttachments(item).map((file) => `[${file.kind}${file.name ? `: ${file.name}` : ""}]`);
     return { role: asText(item.role) || "message", title: "", text: [itemText(item), ...attachments].filter(Boolean).join("\n") };
   }
-  if (type === "function_call") return { role: "call", title: asText(item.name), text: prettyJson(asText(item.arguments)) };
-  if (type === "function_call_output") return { role: "output", title: "", text: prettyJson(contentText(item.output)) };
+  if (type === "function_call") return { role: "call", title: asText(item.name), text: shortJson(asText(item.arguments)) };
+  if (type === "function_call_output") return { role: "output", title: "", text: shortJson(contentText(item.output)) };
   if (type === "reasoning") return { role: "reasoning", title: "", text: itemText(item) };
   return { role: type || "item", title: "", text: JSON.stringify(item, null, 2) };
 }
