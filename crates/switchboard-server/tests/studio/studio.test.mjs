@@ -134,6 +134,13 @@ test("an image and a file go with a message", async () => {
   await studio.idle();
   await studio.see(".attachments img");
   assert.deepEqual(await studio.texts(".attachments .chip"), ["refunds.toml"]);
+  await studio.click(studio.test("edit"));
+  await studio.page.type(studio.test("edit-text"), " again");
+  await studio.click(studio.test("resend"));
+  await pause(200);
+  await studio.idle();
+  assert.deepEqual(await studio.texts(".user-text"), ["my router blinks red, see the picture again"]);
+  assert.deepEqual(await studio.texts(".attachments .chip"), ["refunds.toml"], "the files stay");
   await isSound("attachments");
 });
 
@@ -217,8 +224,12 @@ test("an approval is in sight everywhere; words go with it; it is given once, al
   await studio.idle();
   await studio.read("it was paid back on Monday", ".part");
 
-  await studio.talk("Refund the order A-17, amount 37");
-  await studio.click(`.chat ${studio.test("approve-always")}`);
+  const third = await studio.talk("Refund the order A-17, amount 37");
+  await studio.click(studio.test("nav-file"));
+  await studio.click(studio.test("waiting-open"));
+  await studio.click(`.waiting-list ${studio.test("approve-always")}`);
+  await studio.see(".waiting-strip", { hidden: true });
+  await studio.page.evaluate((id) => (location.hash = `#/c/${id}`), third);
   await studio.read("were paid back", ".part.tool");
   await studio.talk("Refund the order A-17, amount 38");
   await studio.click(`.chat ${studio.test("reject-always")}`);
@@ -299,6 +310,18 @@ test("time travel shows any turn as it was; a fork goes on from there; both stan
   assert.equal((await studio.texts(".shared .user-text")).length, 2);
   await isSound("compare");
   await shot("compare");
+});
+
+test("a message that is written in the past goes on in a copy", async () => {
+  const id = await studio.talk("I was charged twice for invoice INV-1042", "My router blinks red");
+  await studio.page.focus(".ribbon-bar");
+  await studio.page.keyboard.press("Home");
+  for (let turn = 0; turn < 3; turn += 1) await studio.page.keyboard.press("ArrowRight");
+  await studio.see(".travel-bar");
+  await studio.say("my internet blinks red");
+  await studio.page.waitForFunction((id) => location.hash.includes("copy") && !location.hash.includes("at="), {}, id);
+  await studio.read("switch the router off", ".part.agent");
+  assert.deepEqual(await studio.texts(".user-text"), ["I was charged twice for invoice INV-1042", "my internet blinks red"]);
 });
 
 test("context and agent are chosen at the start", async () => {

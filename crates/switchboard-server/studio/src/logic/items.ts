@@ -54,6 +54,11 @@ export function itemAttachments(item: JsonObject): Attachment[] {
   return attachments;
 }
 
+/** The parts of a message that are no text, as they were sent. */
+export function otherParts(item: JsonObject): Json[] {
+  return Array.isArray(item.content) ? item.content.filter((part) => isObject(part) && part.type !== "input_text") : [];
+}
+
 /** The address if it is an image in itself. SVG is left out, as it can hold more than a picture. */
 function imageData(address: string): string | null {
   return /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/.test(address) ? address : null;

@@ -1,7 +1,7 @@
 /** The part of a conversation that a run is making: its events, put together as they come. */
 
 import type { Json, JsonObject, RunEvent, Waiting } from "../api/types";
-import { asText, compactJson, isObject, itemAttachments, itemText } from "./items";
+import { asText, compactJson, isObject, itemAttachments, itemText, otherParts } from "./items";
 import type { AgentPart, HandoffPart, Part, ReasoningPart, ToolPart } from "./transcript";
 
 export type LiveStatus = "running" | "completed" | "waiting" | "stopped" | "failed";
@@ -29,7 +29,7 @@ export class LiveRun {
   showInput(input: string | JsonObject[]): void {
     const items: JsonObject[] = typeof input === "string" ? [{ role: "user", content: input }] : input;
     for (const item of items) {
-      this.parts.push({ ...this.base(null), kind: "user", text: itemText(item), attachments: itemAttachments(item) });
+      this.parts.push({ ...this.base(null), kind: "user", text: itemText(item), attachments: itemAttachments(item), others: otherParts(item) });
     }
   }
 

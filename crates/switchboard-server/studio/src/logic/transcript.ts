@@ -1,7 +1,7 @@
 /** A conversation as a reader sees it: messages, tools and handoffs, made out of the record. */
 
 import type { Entry, Json, JsonObject } from "../api/types";
-import { asText, type Attachment, contentText, handoffTarget, isObject, itemAttachments, itemText, itemType } from "./items";
+import { asText, type Attachment, contentText, handoffTarget, isObject, itemAttachments, itemText, itemType, otherParts } from "./items";
 
 interface Base {
   key: string;
@@ -16,6 +16,8 @@ export interface UserPart extends Base {
   kind: "user";
   text: string;
   attachments: Attachment[];
+  /** The images and files in the form in which they are sent again. */
+  others: Json[];
 }
 export interface AgentPart extends Base {
   kind: "agent";
@@ -101,7 +103,7 @@ export function partsOfEntries(entries: readonly Entry[], handoffTo: HandoffLook
     switch (itemType(item)) {
       case "message":
         if (item.role === "user") {
-          parts.push({ ...base, kind: "user", text: itemText(item), attachments: itemAttachments(item) });
+          parts.push({ ...base, kind: "user", text: itemText(item), attachments: itemAttachments(item), others: otherParts(item) });
         } else {
           parts.push({ ...base, kind: "agent", text: itemText(item), streaming: false });
         }

@@ -159,7 +159,7 @@ export class OpenConversation {
     this.notify();
   }
 
-  /** The turns: only those after the ones that are known, as the record only grows. */
+  /** Reads all turns: a message that was sent again takes back those that came after it. */
   private async loadTurns(): Promise<void> {
     const turns: Turn[] = [];
     let after: number | null = null;
@@ -302,8 +302,20 @@ export class OpenConversation {
     if (run) await api.cancel(run).catch((error: unknown) => { this.error = errorText(error); });
   }
 
-  dismissError(): void {
-    this.error = "";
+  /** Shows an error, or none. */
+  fail(error: string): void {
+    this.error = error;
     this.notify();
+  }
+
+  /** Opens a conversation for one decision or answer: it is closed once the run has ended. */
+  static forOneRun(id: string): OpenConversation {
+    const conversation = new OpenConversation(id);
+    let hasBegun = false;
+    conversation.changed.subscribe(() => {
+      hasBegun ||= conversation.live !== null;
+      if (hasBegun && conversation.live === null) conversation.close();
+    });
+    return conversation;
   }
 }

@@ -53,7 +53,7 @@ export function ChatPane({ conversation, isNew, at, onTravel, onOpenRow }: Props
       {!isEmpty && <Ribbon conversation={conversation} at={at} onTravel={onTravel} />}
       {at !== null && <TravelBar conversation={conversation} at={at} onNow={() => onTravel(null)} />}
       {isEmpty ? <StartForm choice={start} onChange={setStart} /> : <Parts conversation={conversation} at={at} onOpenRow={onOpenRow} />}
-      <ErrorBar text={conversation.error} onClose={() => conversation.dismissError()} />
+      <ErrorBar text={conversation.error} onClose={() => conversation.fail("")} />
       {at === null && <WaitingCalls calls={conversation.waiting} conversation={conversation} />}
       <Composer conversation={conversation} onSend={send} placeholder={at === null ? null : t.writeFromHere} isNew={isNew} start={startOf(start)} />
       <Announcer conversation={conversation} />
@@ -74,10 +74,15 @@ function startOf(choice: StartChoice): { team?: string; agent?: string; context?
 async function sendFromThePast(conversation: OpenConversation, at: number, input: MessageInput): Promise<void> {
   const copy = await fork(conversation, at);
   if (copy === null) return;
-  const abort = new AbortController();
-  const stream = await api.send(copy, { input }, abort.signal);
-  // The view of the copy attaches to the run itself.
-  void stream;
+  const connection = new AbortController();
+  try {
+    await api.send(copy, { input }, connection.signal);
+  } catch (error) {
+    conversation.fail(errorText(error));
+    return;
+  }
+  // The run goes on without this connection; the view of the copy attaches to it.
+  connection.abort();
   openConversation(copy);
 }
 
@@ -90,8 +95,7 @@ async function fork(conversation: OpenConversation, at: number | null): Promise<
     void refreshList();
     return to;
   } catch (error) {
-    conversation.error = errorText(error);
-    conversation.changed.set(conversation.changed.value + 1);
+    conversation.fail(errorText(error));
     return null;
   }
 }

@@ -1,14 +1,15 @@
 /** One part of a conversation: a message, a tool, a handoff. */
 
 import type { VNode } from "preact";
-import { memo } from "../parts/memo";
 import { useState } from "preact/hooks";
+import type { ContentPart, MessageInput } from "../api/types";
 import { duration, fullMoment, moment } from "../logic/format";
 import { compactJson, prettyJson } from "../logic/items";
 import type { HandoffPart, Part, ToolPart, UserPart } from "../logic/transcript";
 import { agentClass, AgentName, Button, Code } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { Markdown } from "../parts/markdown";
+import { memo } from "../parts/memo";
 import type { OpenConversation } from "../state/conversation";
 import { useTexts } from "../state/settings";
 
@@ -62,7 +63,7 @@ function UserMessage({ part, conversation }: { part: UserPart; conversation: Ope
           onSubmit={(event) => {
             event.preventDefault();
             setEditing(null);
-            conversation!.resend(part.position!, editing, true);
+            conversation!.resend(part.position!, editedInput(part, editing), true);
           }}
         >
           <textarea
@@ -82,7 +83,7 @@ function UserMessage({ part, conversation }: { part: UserPart; conversation: Ope
               testId="resend-copy"
               onClick={() => {
                 setEditing(null);
-                conversation!.resend(part.position!, editing, false);
+                conversation!.resend(part.position!, editedInput(part, editing), false);
               }}
             />
             <button type="submit" class="button primary" data-test="resend">
@@ -102,6 +103,12 @@ function UserMessage({ part, conversation }: { part: UserPart; conversation: Ope
       )}
     </article>
   );
+}
+
+/** The message with another text. Its images and files stay. */
+function editedInput(part: UserPart, text: string): MessageInput {
+  if (part.others.length === 0) return text;
+  return [{ role: "user", content: [{ type: "input_text", text }, ...(part.others as ContentPart[])] }];
 }
 
 function AgentMessage({ part, previous, onOpen }: Props): VNode | null {

@@ -68,8 +68,7 @@ function WaitingElsewhere({ entry, onDone }: { entry: WaitingConversation; onDon
 export function WaitingCalls({ calls, conversation }: { calls: Waiting[]; conversation: OpenConversation | string }): VNode | null {
   const t = useTexts();
   if (calls.length === 0) return null;
-  // A conversation that is not open is opened for as long as its run goes on.
-  const target = (): OpenConversation => (typeof conversation === "string" ? new OpenConversation(conversation) : conversation);
+  const target = (): OpenConversation => (typeof conversation === "string" ? OpenConversation.forOneRun(conversation) : conversation);
   return (
     <div class="waiting-calls" role="group" aria-label={t.waiting}>
       {calls.map((call) =>
