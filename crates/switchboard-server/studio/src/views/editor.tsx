@@ -66,7 +66,7 @@ export function Editor(props: Props): VNode {
     element.setRangeText(completion.insert, offered!.from, offered!.to, "end");
     setOffered(null);
     props.onChange(element.value);
-    element.focus();
+    element.focus({ preventScroll: true });
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     if ((event.ctrlKey || event.metaKey) && event.key === "s") {

@@ -77,7 +77,7 @@ export function FileView(): VNode {
     if (problem.line === null || !field.current) return;
     const from = offsetOf(text, problem.line, problem.column ?? 1);
     const to = problem.end_line === null ? from : offsetOf(text, problem.end_line, problem.end_column ?? 1);
-    field.current.focus();
+    field.current.focus({ preventScroll: true });
     field.current.setSelectionRange(from, Math.max(from, to));
     const lineHeight = 20;
     field.current.closest(".editor")?.scrollTo({ top: (problem.line - 6) * lineHeight });
