@@ -6,17 +6,20 @@ declare class AudioWorkletProcessor {
 }
 declare function registerProcessor(name: string, processor: unknown): void;
 
+const SIZE = Math.ceil(sampleRate / 50);
+
 class Microphone extends AudioWorkletProcessor {
-  private piece = new Float32Array(Math.ceil(sampleRate / 50));
+  private piece = new Float32Array(SIZE);
   private filled = 0;
 
   process(inputs: Float32Array[][]): boolean {
     for (const sample of inputs[0]?.[0] ?? []) {
       this.piece[this.filled] = sample;
       this.filled += 1;
-      if (this.filled < this.piece.length) continue;
+      if (this.filled < SIZE) continue;
+      // The memory goes to the page, so a new piece is begun.
       this.port.postMessage(this.piece, [this.piece.buffer]);
-      this.piece = new Float32Array(this.piece.length);
+      this.piece = new Float32Array(SIZE);
       this.filled = 0;
     }
     return true;

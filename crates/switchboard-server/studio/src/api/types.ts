@@ -273,12 +273,6 @@ export interface Row {
   seq: number;
 }
 
-export interface DiffEntry {
-  status: "same" | "removed" | "changed" | "added";
-  record: number | null;
-  seen: number | null;
-}
-
 export interface ModelDetails {
   model: string;
   instructions: string | null;
@@ -307,8 +301,7 @@ export interface HandoffDetails {
   carried_tokens: number | null;
   record: JsonObject[] | null;
   seen: JsonObject[] | null;
-  diff: DiffEntry[];
-  steps: { filter: string; before: JsonObject[]; after: JsonObject[]; diff: DiffEntry[] }[];
+  steps: { filter: string; before: JsonObject[]; after: JsonObject[] }[];
 }
 
 export interface RowDetails {

@@ -14,12 +14,8 @@ function block(node: Block): VNode {
     case "paragraph":
       return <p>{node.content.map(inline)}</p>;
     case "heading":
-      // Headings of a message stay below those of the page.
-      return (
-        <p class={`heading heading-${Math.min(node.level, 4)}`} role="heading" aria-level={Math.min(node.level + 3, 6)}>
-          {node.content.map(inline)}
-        </p>
-      );
+      // Not a heading of the page: those of a message would break the order of its own.
+      return <p class={`heading heading-${Math.min(node.level, 4)}`}>{node.content.map(inline)}</p>;
     case "code":
       return (
         <pre tabIndex={0} aria-label={node.language || "code"}>

@@ -134,7 +134,9 @@ export function VirtualList(props: Props): VNode {
   if (props.handle) props.handle.current = handle;
 
   const onScroll = (): void => {
-    const element = box.current!;
+    const element = box.current;
+    // An event that comes after the list has left the page.
+    if (!element) return;
     state.top = element.scrollTop;
     const rest = element.scrollHeight - element.clientHeight - element.scrollTop;
     state.atEnd = rest < NEAR;

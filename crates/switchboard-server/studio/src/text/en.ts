@@ -139,9 +139,10 @@ export const en = {
   tokensShort: (count: string): string => `${count} tok`,
   tokensInOut: (input: number, output: number): string => `${input} tokens in, ${output} out`,
   tokensCached: (count: number): string => `${count} from the cache`,
-  cost: (cost: string): string => `¤${cost}`,
+  cost: (cost: string): string => `cost ${cost}`,
 
   waiting: "Waiting for you",
+  waitingElsewhere: "Waiting in other conversations",
   waitingCount: (count: number): string => plural(count, "decision waits", "decisions wait"),
   since: (time: string): string => `since ${time}`,
   wantsToRun: "wants to run",
@@ -226,6 +227,7 @@ export const en = {
 
   left: "left",
   right: "right",
+  compareTitle: "Two conversations side by side",
   chooseConversation: "Choose a conversation",
   partsHere: "Different from here on",
 

@@ -30,7 +30,7 @@ export const zh: Texts = {
   inspector: "运行情况",
   panes: "页面分区",
   keys: "快捷键",
-  otherLanguage: "Switch to English",
+  otherLanguage: "EN: switch to English",
   theme: (theme) => `主题：${theme === "system" ? "跟随系统" : theme === "light" ? "浅色" : "深色"}`,
   close: "关闭",
   cancel: "取消",
@@ -136,9 +136,10 @@ export const zh: Texts = {
   tokensShort: (count) => `${count} 词元`,
   tokensInOut: (input, output) => `输入 ${input} 词元，输出 ${output}`,
   tokensCached: (count) => `缓存 ${count}`,
-  cost: (cost) => `¤${cost}`,
+  cost: (cost) => `费用 ${cost}`,
 
   waiting: "等待您处理",
+  waitingElsewhere: "其他对话中的待处理事项",
   waitingCount: (count) => `${count} 项待处理`,
   since: (time) => `自 ${time}`,
   wantsToRun: "请求运行",
@@ -223,6 +224,7 @@ export const zh: Texts = {
 
   left: "左",
   right: "右",
+  compareTitle: "并排比较两个对话",
   chooseConversation: "选择对话",
   partsHere: "从这里开始不同",
 

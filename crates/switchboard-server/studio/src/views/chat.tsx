@@ -55,7 +55,7 @@ export function ChatPane({ conversation, isNew, at, onTravel, onOpenRow }: Props
       {isEmpty ? <StartForm choice={start} onChange={setStart} /> : <Parts conversation={conversation} at={at} onOpenRow={onOpenRow} />}
       <ErrorBar text={conversation.error} onClose={() => conversation.dismissError()} />
       {at === null && <WaitingCalls calls={conversation.waiting} conversation={conversation} />}
-      <Composer conversation={conversation} onSend={send} placeholder={at === null ? null : t.writeFromHere} start={startOf(start)} />
+      <Composer conversation={conversation} onSend={send} placeholder={at === null ? null : t.writeFromHere} isNew={isNew} start={startOf(start)} />
       <Announcer conversation={conversation} />
     </section>
   );

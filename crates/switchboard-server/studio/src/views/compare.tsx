@@ -9,7 +9,7 @@ import { OpenConversation } from "../state/conversation";
 import { list } from "../state/conversations";
 import { go, openConversation } from "../state/router";
 import { useTexts } from "../state/settings";
-import { useStore } from "../state/store";
+import { Store, useStore } from "../state/store";
 import { PartView } from "./message";
 import { Ribbon } from "./ribbon";
 
@@ -17,21 +17,23 @@ export function CompareView({ left, right }: { left: string; right: string | nul
   const t = useTexts();
   const first = useOpen(left);
   const second = useOpen(right);
-  useStore(first!.changed);
   const shared = first && second ? commonParts(first.parts, second.parts) : 0;
   return (
     <div class="compare">
+      <h1 class="screen-reader">{t.compareTitle}</h1>
       <Side conversation={first} shared={shared} hasOther={second !== null} onChoose={(id) => go({ view: "compare", left: id, right }, true)} label={t.left} />
       <Side conversation={second} shared={shared} hasOther onChoose={(id) => go({ view: "compare", left, right: id }, true)} label={t.right} />
     </div>
   );
 }
 
+const NEVER = new Store(0);
+
 function useOpen(id: string | null): OpenConversation | null {
   const conversation = useMemo(() => (id === null ? null : new OpenConversation(id)), [id]);
   useEffect(() => () => conversation?.close(), [conversation]);
   // Any change of one side can move the place where both part.
-  useStore(conversation?.changed ?? list as never);
+  useStore(conversation?.changed ?? NEVER);
   return conversation;
 }
 

@@ -21,10 +21,12 @@ interface Props {
   conversation: OpenConversation;
   onSend: (input: MessageInput) => void;
   placeholder: string | null;
+  /** The first message is yet to come: the field gets the focus. */
+  isNew: boolean;
   start: { agent?: string; context?: JsonObject };
 }
 
-export function Composer({ conversation, onSend, placeholder, start }: Props): VNode {
+export function Composer({ conversation, onSend, placeholder, isNew, start }: Props): VNode {
   const t = useTexts();
   const [text, setText] = useState("");
   const [files, setFiles] = useState<File[]>([]);
@@ -42,7 +44,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
     setText("");
     setFiles([]);
     setSpeaks(false);
-    if (matchMedia("(min-width: 900px)").matches) field.current?.focus();
+    if (isNew && matchMedia("(min-width: 900px)").matches) field.current?.focus();
   }, [conversation.id]);
 
   // The field grows with its text.
@@ -98,7 +100,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
       onDrop={(event) => {
         event.preventDefault();
         setIsDragged(false);
-        void add(event.dataTransfer?.files ?? []);
+        void add([...(event.dataTransfer?.files ?? [])]);
       }}
     >
       {problem && <p class="problem" role="alert">{problem}</p>}
@@ -123,7 +125,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
           aria-label={t.attach}
           data-test="file"
           onChange={(event) => {
-            void add(event.currentTarget.files ?? []);
+            void add([...(event.currentTarget.files ?? [])]);
             event.currentTarget.value = "";
           }}
         />
@@ -146,7 +148,7 @@ export function Composer({ conversation, onSend, placeholder, start }: Props): V
             const pasted = event.clipboardData?.files;
             if (pasted && pasted.length > 0) {
               event.preventDefault();
-              void add(pasted);
+              void add([...pasted]);
             }
           }}
         />

@@ -26,6 +26,8 @@ interface Trail {
 export function Drawing({ graph, active, moves, selected, onAgent, onEdge }: Props): VNode {
   const t = useTexts();
   const trails = trailsOf(moves);
+  const findingsOf = (agent: GraphAgent): number =>
+    graph.findings.filter((finding) => finding.agent === agent.name && finding.severity !== "note").length;
   const withGuards = graph.edges.filter((edge) => edge.guardrails.length > 0 || edge.needs_approval !== "never");
   return (
     <svg
@@ -49,9 +51,15 @@ export function Drawing({ graph, active, moves, selected, onAgent, onEdge }: Pro
           agent={agent}
           isActive={agent.name === active}
           isSelected={agent.name === selected}
-          findings={graph.findings.filter((finding) => finding.agent === agent.name).length}
+          findings={findingsOf(agent)}
           onClick={() => onAgent(agent.name)}
         />
+      ))}
+      {graph.agents.map((agent) => (
+        <AgentText key={agent.name} agent={agent} isActive={agent.name === active} findings={findingsOf(agent)} />
+      ))}
+      {graph.edges.map((edge, index) => (
+        <EdgeText key={index} edge={edge} />
       ))}
       {graph.edges.map((edge, index) => {
         const trail = trails.get(`${edge.from}\n${edge.to}`);
@@ -86,15 +94,15 @@ function trailsOf(moves: Move[]): Map<string, Trail> {
 function Agent(props: { agent: GraphAgent; isActive: boolean; isSelected: boolean; findings: number; onClick: () => void }): VNode {
   const t = useTexts();
   const { agent, isActive, isSelected, findings } = props;
-  const middle = agent.x + agent.width / 2;
-  const label = `${agent.name}${agent.is_person ? ` (${t.person})` : ""}${isActive ? `, ${t.hasIt}` : ""}`;
-  const top = agent.tools.length > 0 ? agent.y + 20 + (agent.lines.length - 1) * 17 : agent.y + agent.height / 2 + 5 - ((agent.lines.length - 1) * 17) / 2;
+  const label = [[...agent.lines, ...agent.tools].join(" "), agent.is_person ? t.person : "", isActive ? t.hasIt : "", findings > 0 ? "!" : ""]
+    .filter(Boolean)
+    .join(", ");
   const corner = 9;
   return (
     <g
       class={`drawn-agent ${agentClass(agent.name)} ${isActive ? "active" : ""} ${isSelected ? "selected" : ""}`}
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-label={label}
       aria-pressed={isSelected}
       data-agent={agent.name}
@@ -107,19 +115,28 @@ function Agent(props: { agent: GraphAgent; isActive: boolean; isSelected: boolea
       ) : (
         <rect class="box" x={agent.x} y={agent.y} width={agent.width} height={agent.height} rx={corner} />
       )}
-      <text x={middle} class="drawn-name">
-        {agent.lines.map((line, index) => (
-          <tspan key={index} x={middle} y={(agent.tools.length > 0 ? agent.y + 22 : top) + index * 17}>
-            {line}
-          </tspan>
-        ))}
-      </text>
+      {agent.is_start && <circle class="start-mark" cx={agent.x} cy={agent.y + agent.height / 2} r="4" />}
+    </g>
+  );
+}
+
+/** The words of an agent's box. They are not part of the button, whose label has them in one piece. */
+function AgentText({ agent, isActive, findings }: { agent: GraphAgent; isActive: boolean; findings: number }): VNode {
+  const middle = agent.x + agent.width / 2;
+  const height = agent.lines.length * 17 + agent.tools.length * 13;
+  const top = agent.y + (agent.height - height) / 2 + 13;
+  return (
+    <g class={`drawn-text ${isActive ? "active" : ""}`} aria-hidden="true">
+      {agent.lines.map((line, index) => (
+        <text key={line} class="drawn-name" x={middle} y={top + index * 17}>
+          {line}
+        </text>
+      ))}
       {agent.tools.map((tool, index) => (
-        <text key={tool} class="drawn-tool" x={middle} y={agent.y + 22 + agent.lines.length * 17 - 1 + index * 13}>
+        <text key={tool} class="drawn-tool" x={middle} y={top + agent.lines.length * 17 - 2 + index * 13}>
           {tool}
         </text>
       ))}
-      {agent.is_start && <circle class="start-mark" cx={agent.x} cy={agent.y + agent.height / 2} r="4" />}
       {findings > 0 && (
         <g class="finding-mark">
           <circle cx={agent.x + agent.width} cy={agent.y} r="8" />
@@ -146,12 +163,13 @@ function Edge({ edge, trail, onClick }: { edge: GraphEdge; trail: Trail | undefi
     trail && trail.order.length > 0 ? t.takenAs(trail.order.join(", ")) : "",
     trail && trail.refused > 0 ? `${t.refusedTimes(trail.refused)} ${trail.reason ?? ""}` : "",
   ].filter(Boolean);
-  const label = `${edge.from} ${isTool ? t.asks : "→"} ${edge.to}${facts.length > 0 ? `: ${facts.join("; ")}` : ""}`;
+  const drawn = edge.label.map((line) => line.text).join(" ");
+  const label = [`${edge.from} ${isTool ? t.asks : "→"} ${edge.to}`, drawn, ...facts].filter(Boolean).join("; ");
   return (
     <g
       class={`drawn-edge ${agentClass(edge.to)} ${state} ${edge.is_conditional ? "conditional" : ""} ${trail?.isLast ? "last" : ""}`}
       role="button"
-      tabIndex={0}
+      tabindex={0}
       aria-label={label}
       data-edge={`${edge.from}>${edge.to}`}
       onClick={onClick}
@@ -160,6 +178,13 @@ function Edge({ edge, trail, onClick }: { edge: GraphEdge; trail: Trail | undefi
       <title>{label}</title>
       <path class="hit" d={edge.path} />
       <path class="line" d={edge.path} marker-end={isTool ? undefined : "url(#head)"} />
+    </g>
+  );
+}
+
+function EdgeText({ edge }: { edge: GraphEdge }): VNode {
+  return (
+    <g class="drawn-text" aria-hidden="true">
       {edge.label.map((line, index) => (
         <text key={index} class="drawn-label" x={line.x} y={line.y} text-anchor={line.ends_at_x ? "end" : "start"}>
           {line.text}

@@ -21,7 +21,7 @@ export function FileView(): VNode {
   const [text, setText] = useState("");
   const [problems, setProblems] = useState<Problem[]>([]);
   const [error, setError] = useState("");
-  const [state, setState] = useState<"loaded" | "checking" | "saved">("loaded");
+  const [isSaved, setIsSaved] = useState(false);
   const field = useRef<HTMLTextAreaElement | null>(null);
 
   const load = async (): Promise<void> => {
@@ -31,7 +31,6 @@ export function FileView(): VNode {
       setFile(file);
       setText(file.text);
       setError("");
-      setProblems((await api.checkFile(team, file.text)).problems);
     } catch (error) {
       setError(error instanceof ApiError && error.status === 404 ? t.noFile : errorText(error));
     }
@@ -40,19 +39,15 @@ export function FileView(): VNode {
 
   // Checks a moment after the last key.
   useEffect(() => {
-    if (!file || text === file.text) return;
-    setState("checking");
+    if (!file) return;
     const timer = setTimeout(() => {
       api.checkFile(team, text).then(
-        ({ problems }) => {
-          setProblems(problems);
-          setState("loaded");
-        },
+        ({ problems }) => setProblems(problems),
         (error: unknown) => setError(errorText(error)),
       );
     }, 250);
     return () => clearTimeout(timer);
-  }, [text]);
+  }, [text, file]);
 
   const save = async (): Promise<void> => {
     if (!file) return;
@@ -61,7 +56,7 @@ export function FileView(): VNode {
       setFile({ ...file, text, version: saved.version, changed_on_disk: false });
       setProblems(saved.problems);
       setError("");
-      setState("saved");
+      setIsSaved(true);
       await loadTeams();
     } catch (error) {
       if (error instanceof ApiError && error.problems.length > 0) setProblems(error.problems);
@@ -73,7 +68,7 @@ export function FileView(): VNode {
       await api.reload(team);
       await load();
       await loadTeams();
-      setState("saved");
+      setIsSaved(true);
     } catch (error) {
       setError(errorText(error));
     }
@@ -95,7 +90,7 @@ export function FileView(): VNode {
       <header>
         <h1>{file?.name ?? t.teamFile}</h1>
         <p class="file-state" role="status" data-test="file-state">
-          {state === "saved" && !isChanged ? t.savedAndReloaded : isChanged ? t.unsaved : ""}
+          {isSaved && !isChanged ? t.savedAndReloaded : isChanged ? t.unsaved : ""}
         </p>
         <span class="spring" />
         {file?.changed_on_disk && <span class="badge warn">{t.changedOnDisk}</span>}

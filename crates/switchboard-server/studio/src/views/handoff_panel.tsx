@@ -1,8 +1,10 @@
 /** A handoff: its payload, the decision, and the record beside what the next agent sees, with what each filter did. */
 
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
-import type { DiffEntry, HandoffDetails, JsonObject } from "../api/types";
+import { useMemo, useState } from "preact/hooks";
+import type { HandoffDetails, JsonObject } from "../api/types";
+import { diffLists, type Step } from "../logic/diff";
+import { viewItem } from "../logic/items";
 import { AgentName, Button, Code } from "../parts/basics";
 import { Icon } from "../parts/icons";
 import { useTexts } from "../state/settings";
@@ -16,7 +18,7 @@ export function HandoffPanel({ details, onOpen }: { details: HandoffDetails; onO
   const shown = step === null ? null : details.steps[step];
   const before = shown ? shown.before : details.record;
   const after = shown ? shown.after : details.seen;
-  const diff = shown ? shown.diff : details.diff;
+  const diff = useMemo(() => (before && after ? diffItems(before, after) : []), [before, after]);
   return (
     <div class="handoff-panel">
       <p class="handoff-line large">
@@ -59,7 +61,7 @@ export function HandoffPanel({ details, onOpen }: { details: HandoffDetails; onO
               </button>
               {details.steps.map((entry, index) => (
                 <button type="button" key={index} aria-pressed={step === index} onClick={() => setStep(index)} data-test="filter-step">
-                  <span class="step-number">{index + 1}</span> {entry.filter} <span class="quiet-text">{changesOf(entry.diff)}</span>
+                  <span class="step-number">{index + 1}</span> {entry.filter} <span class="quiet-text">{changesOf(diffItems(entry.before, entry.after))}</span>
                 </button>
               ))}
             </div>
@@ -68,9 +70,7 @@ export function HandoffPanel({ details, onOpen }: { details: HandoffDetails; onO
             <input type="checkbox" checked={onlyChanges} onChange={(event) => setOnlyChanges(event.currentTarget.checked)} /> {t.onlyChanges}
           </label>
           <Diff
-            before={before}
-            after={after}
-            diff={onlyChanges ? diff.filter((entry) => entry.status !== "same") : diff}
+            diff={onlyChanges ? diff.filter((entry) => entry.kind !== "same") : diff}
             titles={shown ? [t.beforeFilter, t.afterFilter] : [t.theRecord, t.whatSaw(details.to)]}
           />
         </section>
@@ -88,9 +88,15 @@ function Fact({ name, value }: { name: string; value: string }): VNode {
   );
 }
 
+/** Compares two histories. An item that was replaced by one of the same role counts as changed. */
+function diffItems(before: JsonObject[], after: JsonObject[]): Step<JsonObject>[] {
+  const text = (item: JsonObject): string => JSON.stringify(item);
+  return diffLists(before, after, text, text, (item) => viewItem(item).role);
+}
+
 /** The numbers of removed, changed and added items, as `−2 ~1 +1`. */
-function changesOf(diff: DiffEntry[]): string {
-  const counted = (status: string): number => diff.filter((entry) => entry.status === status).length;
+function changesOf(diff: Step<JsonObject>[]): string {
+  const counted = (kind: string): number => diff.filter((entry) => entry.kind === kind).length;
   const parts = [
     ["−", counted("removed")],
     ["~", counted("changed")],
@@ -99,9 +105,8 @@ function changesOf(diff: DiffEntry[]): string {
   return parts.filter(([, number]) => number > 0).map(([sign, number]) => `${sign}${number}`).join(" ") || "=";
 }
 
-function Diff(props: { before: JsonObject[]; after: JsonObject[]; diff: DiffEntry[]; titles: [string, string] }): VNode {
+function Diff({ diff, titles }: { diff: Step<JsonObject>[]; titles: [string, string] }): VNode {
   const t = useTexts();
-  const { before, after, diff, titles } = props;
   if (diff.length === 0) return <p class="quiet-text">{t.noChanges}</p>;
   return (
     <table class="diff" data-test="diff">
@@ -112,20 +117,19 @@ function Diff(props: { before: JsonObject[]; after: JsonObject[]; diff: DiffEntr
         </tr>
       </thead>
       <tbody>
-        {diff.map((entry, index) => {
-          const old = entry.record === null ? undefined : before[entry.record];
-          const next = entry.seen === null ? undefined : after[entry.seen];
-          const isChanged = entry.status === "changed";
-          return (
-            <tr key={index} class={entry.status}>
-              <td>{old && <ItemCard item={old} {...(isChanged && next ? { other: next, side: "old" as const } : {})} />}</td>
-              <td>
-                {next && <ItemCard item={next} {...(isChanged && old ? { other: old, side: "next" as const } : {})} />}
-                {!next && <span class="quiet-text">{t.removed}</span>}
-              </td>
-            </tr>
-          );
-        })}
+        {diff.map((entry, index) => (
+          <tr key={index} class={entry.kind}>
+            <td>
+              {entry.kind === "changed" && <ItemCard item={entry.old} other={entry.next} side="old" />}
+              {(entry.kind === "same" || entry.kind === "removed") && <ItemCard item={entry.old} />}
+            </td>
+            <td>
+              {entry.kind === "changed" && <ItemCard item={entry.next} other={entry.old} side="next" />}
+              {(entry.kind === "same" || entry.kind === "added") && <ItemCard item={entry.next} />}
+              {entry.kind === "removed" && <span class="quiet-text">{t.removed}</span>}
+            </td>
+          </tr>
+        ))}
       </tbody>
     </table>
   );

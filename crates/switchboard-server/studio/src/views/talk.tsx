@@ -52,6 +52,7 @@ export function TalkView({ place }: { place: TalkRoute }): VNode {
 
   return (
     <div class="talk" data-pane-shown={pane} data-panel={place.row ? "open" : undefined}>
+      {pane !== "chat" && <h1 class="screen-reader">{{ list: t.conversations, team: t.team, timeline: t.timeline }[pane]}</h1>}
       <div class="pane-list">
         <ConversationList selected={place.id} />
       </div>

@@ -40,7 +40,10 @@ export function TeamView({ agent }: { agent: string | null }): VNode {
       </section>
       <aside class="team-agent" aria-label={agent ?? t.agents}>
         {agent !== null ? (
-          <AgentPanel team={team.name} agent={agent} />
+          <>
+            <h2 class="screen-reader">{agent}</h2>
+            <AgentPanel team={team.name} agent={agent} />
+          </>
         ) : (
           <>
             <h2>{t.agents}</h2>

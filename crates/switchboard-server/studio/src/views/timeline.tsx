@@ -123,7 +123,7 @@ function Figures({ tokens, price, seconds }: { tokens: number | null; price: num
   return (
     <span class="figures">
       {tokens !== null && tokens > 0 && <span title={t.tokens(String(tokens))}>{t.tokensShort(count(tokens))}</span>}
-      {price !== null && <span>{t.cost(cost(price))}</span>}
+      {price !== null && <span title={t.cost(cost(price))}>{cost(price)}</span>}
       <span class="figure-time">{duration(seconds)}</span>
     </span>
   );

@@ -23,7 +23,7 @@ export function WaitingStrip({ place }: { place: Route }): VNode | null {
   if (elsewhere.length === 0) return null;
   const calls = elsewhere.reduce((sum, entry) => sum + entry.calls.length, 0);
   return (
-    <section class="waiting-strip" aria-label={t.waiting}>
+    <section class="waiting-strip" aria-label={t.waitingElsewhere}>
       <button type="button" class="waiting-summary" aria-expanded={open} onClick={() => setOpen(!open)} data-test="waiting-open">
         <span class="pulse" aria-hidden="true" />
         <strong>{t.waitingCount(calls)}</strong>
@@ -71,7 +71,7 @@ export function WaitingCalls({ calls, conversation }: { calls: Waiting[]; conver
   // A conversation that is not open is opened for as long as its run goes on.
   const target = (): OpenConversation => (typeof conversation === "string" ? new OpenConversation(conversation) : conversation);
   return (
-    <section class="waiting-calls" aria-label={t.waiting}>
+    <div class="waiting-calls" role="group" aria-label={t.waiting}>
       {calls.map((call) =>
         call.kind === "person" ? (
           <PersonCard key={call.call_id || call.agent} call={call} target={target} />
@@ -79,7 +79,7 @@ export function WaitingCalls({ calls, conversation }: { calls: Waiting[]; conver
           <ApprovalCard key={call.call_id} call={call} target={target} />
         ),
       )}
-    </section>
+    </div>
   );
 }
 
