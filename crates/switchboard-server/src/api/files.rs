@@ -133,12 +133,17 @@ fn source(
     let team = service.team(caller, name)?;
     let source = team.team_source().cloned();
     let source = source.ok_or_else(|| ServiceError::not_found("the team is from no file"))?;
-    // The text of a file may show more than its team: comments, addresses, other tenants' rules.
-    if service.inner().studio.is_none() {
-        let message = "files of teams are shown in the studio only";
-        return Err(ServiceError::new(ServiceErrorKind::Forbidden, message));
-    }
+    require_studio(service)?;
     Ok((team, source))
+}
+
+/// Refuses what clients of a service need not know of its teams: instructions, rules, comments and addresses.
+pub(super) fn require_studio(service: &Service) -> Result<(), ServiceError> {
+    if service.inner().studio.is_some() {
+        return Ok(());
+    }
+    let message = "the files and instructions of teams are shown in the studio only";
+    Err(ServiceError::new(ServiceErrorKind::Forbidden, message))
 }
 
 pub(super) async fn show(

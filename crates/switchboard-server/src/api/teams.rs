@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 
+use super::files::require_studio;
 use super::graph::GraphBody;
 use super::requests::{GraphFormat, GraphParameters};
 use super::types::{
@@ -50,6 +51,7 @@ pub(super) async fn agent(
     PathOf((name, agent)): PathOf<(String, String)>,
 ) -> Result<Json<AgentDetailsBody>, ServiceError> {
     let team = service.team(&caller, &name)?;
+    require_studio(&service)?;
     let details = team.agent_details(&agent);
     let missing = || ServiceError::not_found(format!("the team has no agent {agent:?}"));
     let details = details.ok_or_else(missing)?;

@@ -186,7 +186,7 @@ async fn what_waits_is_listed_over_all_conversations_until_it_is_decided() {
 
 #[tokio::test]
 async fn a_team_is_described_and_drawn_as_json() {
-    let server = TestServer::start().await;
+    let server = TestServer::with(|builder| builder.studio(Studio::new())).await;
     let client = &server.client;
     let graph = client
         .get("/api/teams/support/graph?format=json")
@@ -220,6 +220,14 @@ async fn a_team_is_described_and_drawn_as_json() {
     assert_eq!(client.get("/api/teams/support/file").await.status, 404);
     let svg = client.get("/api/teams/support/graph?format=svg").await;
     assert_eq!(svg.headers["content-type"], "image/svg+xml");
+}
+
+#[tokio::test]
+async fn the_instructions_of_agents_are_shown_in_the_studio_only() {
+    let server = TestServer::start().await;
+    let path = "/api/teams/support/agents/Billing";
+    let refused = server.client.get(path).await;
+    assert_eq!(refused.error_code(), (403, "forbidden".to_owned()));
 }
 
 #[tokio::test]
