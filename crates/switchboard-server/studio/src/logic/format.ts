@@ -26,17 +26,29 @@ export function cost(value: number): string {
   return value >= 1 ? value.toFixed(2) : value.toPrecision(2);
 }
 
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** A format of the reader's language. Making one is slow, so each is made once. */
+function format(name: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${locale()} ${name}`;
+  let made = formats.get(key);
+  if (!made) {
+    made = new Intl.DateTimeFormat(locale(), options);
+    formats.set(key, made);
+  }
+  return made;
+}
+
 /** A time of day, with the date unless it is today. */
 export function moment(time: number): string {
-  const date = new Date(time);
-  const isToday = date.toDateString() === new Date().toDateString();
+  const isToday = new Date(time).toDateString() === new Date().toDateString();
   return isToday
-    ? date.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit" })
-    : date.toLocaleDateString(locale(), { day: "numeric", month: "short" });
+    ? format("time", { hour: "2-digit", minute: "2-digit" }).format(time)
+    : format("day", { day: "numeric", month: "short" }).format(time);
 }
 
 export function fullMoment(time: number): string {
-  return new Date(time).toLocaleString(locale());
+  return format("full", { dateStyle: "medium", timeStyle: "medium" }).format(time);
 }
 
 /** A new identifier for a conversation: sorts by time and is easy to read. */
