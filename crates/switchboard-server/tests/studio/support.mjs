@@ -145,6 +145,16 @@ export class Studio {
   async click(selector) {
     await this.see(selector);
     await this.page.$eval(selector, (element) => element.scrollIntoView({ block: "nearest" }));
+    // The place must be the same for a while, so that the click does not go beside it.
+    await this.page.evaluate(async (selector) => {
+      const place = () => JSON.stringify(document.querySelector(selector)?.getBoundingClientRect());
+      for (let same = 0, last = place(); same < 4; ) {
+        await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 10)));
+        const next = place();
+        same = next === last ? same + 1 : 0;
+        last = next;
+      }
+    }, selector);
     await this.page.click(selector);
   }
 

@@ -93,6 +93,7 @@ export function VirtualList(props: Props): VNode {
     if (changed) redraw(0);
   });
 
+  const observed = useRef(new WeakSet<Element>()).current;
   useEffect(() => {
     const element = box.current!;
     observer.current!.observe(element);
@@ -108,7 +109,12 @@ export function VirtualList(props: Props): VNode {
     }
     state.shift = 0;
     state.top = element.scrollTop;
-    for (const row of element.querySelectorAll<HTMLElement>(":scope > div > [data-row]")) observer.current!.observe(row);
+    for (const row of element.querySelectorAll<HTMLElement>(":scope > div > [data-row]")) {
+      // Observing a row a second time would measure it again.
+      if (observed.has(row)) continue;
+      observed.add(row);
+      observer.current!.observe(row);
+    }
   });
 
   const handle: VirtualListHandle = {
