@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, afterEach, before, test } from "node:test";
 import { pause, POEM, Studio } from "./support.mjs";
 import { longConversation, manyConversations } from "./large.mjs";
 
@@ -13,6 +13,12 @@ before(async () => {
 });
 after(async () => {
   await studio?.stop();
+});
+
+let tests = 0;
+afterEach(async () => {
+  tests += 1;
+  if (process.env.SWITCHBOARD_SCREENSHOTS) await studio.page.screenshot({ path: join(process.env.SWITCHBOARD_SCREENSHOTS, `after-${tests}.png`) });
 });
 
 const hash = () => studio.page.evaluate(() => location.hash);

@@ -1,7 +1,7 @@
 /** Calls that wait for a decision, and people who are asked for an answer: always in sight. */
 
 import type { VNode } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Waiting, WaitingConversation } from "../api/types";
 import { fullMoment } from "../logic/format";
 import { asText, isObject } from "../logic/items";
@@ -20,10 +20,13 @@ export function WaitingStrip({ place }: { place: Route }): VNode | null {
   const [open, setOpen] = useState(false);
   const shownHere = place.view === "talk" ? place.id : null;
   const elsewhere = waiting.filter((entry) => entry.conversation !== shownHere);
-  if (elsewhere.length === 0) return null;
+  const isEmpty = elsewhere.length === 0;
+  // It is closed by what comes next: another place, or nothing that waits.
+  useEffect(() => setOpen(false), [place, isEmpty]);
+  if (isEmpty) return null;
   const calls = elsewhere.reduce((sum, entry) => sum + entry.calls.length, 0);
   return (
-    <section class="waiting-strip" aria-label={t.waitingElsewhere}>
+    <section class="waiting-strip" aria-label={t.waitingElsewhere} onKeyDown={(event) => event.key === "Escape" && setOpen(false)}>
       <button type="button" class="waiting-summary" aria-expanded={open} onClick={() => setOpen(!open)} data-test="waiting-open">
         <span class="pulse" aria-hidden="true" />
         <strong>{t.waitingCount(calls)}</strong>
