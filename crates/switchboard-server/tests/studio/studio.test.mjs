@@ -125,6 +125,7 @@ test("a message is sent again, and edited and sent again, here and in a copy", a
   await studio.click(studio.test("resend-copy"));
   await studio.page.waitForFunction((id) => !location.hash.includes(encodeURIComponent(id)), {}, id);
   await studio.read("switch the router off", ".part.agent");
+  await studio.read("my internet blinks red", ".user-text");
   assert.deepEqual(await studio.texts(".user-text"), ["my internet blinks red"]);
 });
 
@@ -327,6 +328,7 @@ test("a message that is written in the past goes on in a copy", async () => {
   await studio.say("my internet blinks red");
   await studio.page.waitForFunction((id) => location.hash.includes("copy") && !location.hash.includes("at="), {}, id);
   await studio.read("switch the router off", ".part.agent");
+  await studio.read("my internet blinks red", ".user-text");
   assert.deepEqual(await studio.texts(".user-text"), ["I was charged twice for invoice INV-1042", "my internet blinks red"]);
 });
 
@@ -489,6 +491,7 @@ test("speech goes to the service as 16 bit sound, and its answer is heard and re
   await page.$eval(".voice-call .primary", (button) => button.click());
   await studio.click(studio.test("end-call"));
   await studio.see("#message");
+  await page.waitForFunction(() => window.socket.sent.length === 2, { timeout: 5_000 });
   assert.deepEqual(await page.evaluate(() => window.socket.sent), ['{"type":"decide","call_id":"c1","approve":true}', '{"type":"close"}']);
 });
 
