@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use switchboard_core::Item;
 use switchboard_core::conversation::{Entry, EntryContent, to_millis};
 
@@ -196,6 +196,7 @@ async fn case(
     id: &str,
     entries: &[Entry],
 ) -> Result<String, ServiceError> {
+    use serde_json::Value;
     use switchboard_teamfile::RecordedCase;
 
     let conversation = service.conversation(caller, id)?;

@@ -263,6 +263,9 @@ async fn recordings_waits_and_changes_of_another_tenant_are_not_seen() {
         "/api/conversations/secret/export?format=trace".to_owned(),
         "/api/conversations/secret/export?format=case".to_owned(),
     ] {
+        if path.ends_with("=case") && !cfg!(feature = "studio") {
+            continue;
+        }
         let answer = bob.get(&path).await;
         assert_eq!(answer.status, 404, "{path}: {}", answer.text);
         assert!(!answer.text.contains("refund"));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_server::{RecordingLimits, Studio};
 
-use crate::support::{Answer, Client, TestServer, answer, until, with_json};
+use crate::support::{Client, TestServer};
 
 async fn send(client: &Client, conversation: &str, text: &str) -> Value {
     let path = format!("/api/conversations/{conversation}/messages");
@@ -257,6 +257,7 @@ async fn markup_and_terminal_codes_of_a_conversation_are_text_in_every_export() 
 #[cfg(feature = "studio")]
 mod page {
     use super::*;
+    use crate::support::{Answer, answer, with_json};
 
     async fn studio() -> (TestServer, Client) {
         let (studio, token) = Studio::with_token().unwrap();
@@ -363,6 +364,7 @@ mod files {
     use switchboard_teamfile::TeamFile;
 
     use super::*;
+    use crate::support::{Answer, answer, until, with_json};
 
     const TEAM: &str = "[context]\ntier = \"basic\"\n\n[agents.Desk]\ninstructions = \"Answer.\"\nhandoffs = [\"Bills\"]\n\n\
         [agents.Bills]\ndescription = \"Bills.\"\nknowledge = [{ title = \"Charged twice\", text = \"It is reversed.\" }]\n";
