@@ -76,7 +76,7 @@ async fn run(
     body: Value,
 ) -> Result<Response, ServiceError> {
     let team = service.team(&caller, team)?;
-    let key = idempotency_key(team, &body);
+    let key = idempotency_key(&team, &body);
     let input: RunAgentInput = serde_json::from_value(body).map_err(|error| {
         ServiceError::invalid(format!(
             "the body is no RunAgentInput of AG-UI 1.0: {error}"
@@ -99,7 +99,7 @@ async fn run(
         run: input.run_id.clone(),
         parent: input.parent_run_id.clone(),
     };
-    match start(&service, &caller, team, agent, &input, key).await {
+    match start(&service, &caller, &team, agent, &input, key).await {
         Ok(run) => {
             let events = OutputEvents::new(team.clone(), names, &run.id);
             Ok(stream_run(&run, events))

@@ -149,7 +149,10 @@ pub(crate) async fn admit(
         Err(error) => return error.into_response(),
     };
     match admitted(&service, request.method(), request.headers()) {
-        Ok(caller) => {
+        Ok(mut caller) => {
+            // `observe` has set it.
+            let id = header_text(request.headers(), REQUEST_ID.as_str());
+            caller.request = id.unwrap_or_default().into();
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
@@ -213,12 +216,17 @@ fn admitted(
 ) -> Result<Caller, ServiceError> {
     check_host(service, headers)?;
     check_origin(method, headers)?;
-    let Some(keys) = &service.inner().keys else {
-        return Ok(Caller {
-            tenant: Tenant::single(),
-            key: None,
-        });
+    let single = Caller {
+        tenant: Tenant::single(),
+        key: None,
+        request: Arc::default(),
     };
+    let studio = service.inner().studio.as_ref();
+    let token = studio.and_then(|studio| studio.token());
+    let keys = service.inner().keys.as_ref();
+    if keys.is_none() && token.is_none() {
+        return Ok(single);
+    }
     let refused = || ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed");
     let mut sent = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(sent), None) = (sent.next(), sent.next()) else {
@@ -229,16 +237,21 @@ fn admitted(
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(refused());
     }
-    let key = keys.authenticate(sent.trim()).ok_or_else(refused)?;
+    if token.is_some_and(|token| token.verify(sent.trim())) {
+        return Ok(single);
+    }
+    let key = keys.and_then(|keys| keys.authenticate(sent.trim()));
+    let key = key.ok_or_else(refused)?;
     key.take_request()?;
     Ok(Caller {
         tenant: key.tenant.clone(),
         key: Some(key),
+        request: Arc::default(),
     })
 }
 
 /// Checks the name that the client has reached the service by.
-fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError> {
+pub(crate) fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError> {
     let Some(hosts) = &service.inner().hosts else {
         return Ok(());
     };

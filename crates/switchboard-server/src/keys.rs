@@ -99,8 +99,40 @@ struct Used {
     bucket: Option<(f64, Instant)>,
     runs: u32,
     day: u64,
-    tokens: u64,
-    cost: f64,
+    /// The use by this process.
+    here: DayUsage,
+    /// The use by processes before it, and beside it when it began.
+    elsewhere: DayUsage,
+}
+
+/// The use of the limits of a day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DayUsage {
+    pub(crate) tokens: u64,
+    pub(crate) cost: f64,
+}
+
+impl DayUsage {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl Used {
+    /// Begins another day, if it is one.
+    fn begin_day(&mut self, day: u64) {
+        if self.day != day {
+            self.day = day;
+            (self.here, self.elsewhere) = Default::default();
+        }
+    }
+
+    fn of_day(&self) -> DayUsage {
+        self.here.plus(self.elsewhere)
+    }
 }
 
 impl Keys {
@@ -154,7 +186,7 @@ impl Keys {
         self.len() == 0
     }
 
-    fn all(&self) -> HashMap<Arc<str>, Arc<Key>> {
+    pub(crate) fn all(&self) -> HashMap<Arc<str>, Arc<Key>> {
         let keys = self.0.by_id.read();
         keys.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -342,17 +374,16 @@ impl Key {
         };
         let mut used = self.used();
         let (day, tomorrow) = today();
-        if used.day != day {
-            (used.day, used.tokens, used.cost) = (day, 0, 0.0);
-        }
+        used.begin_day(day);
+        let spent = used.of_day();
         if let Some(limit) = self.entry.tokens_per_day
-            && used.tokens >= limit
+            && spent.tokens >= limit
         {
             let message = format!("the key's limit of {limit} tokens per day is used up");
             return Err(limited(message, tomorrow));
         }
         if let Some(limit) = self.entry.cost_per_day
-            && used.cost >= limit
+            && spent.cost >= limit
         {
             let message = format!("the key's limit of a cost of {limit} per day is used up");
             return Err(limited(message, tomorrow));
@@ -360,15 +391,27 @@ impl Key {
         Ok(())
     }
 
-    /// Counts what a run has used.
-    pub(crate) fn add_usage(&self, tokens: u64, cost: f64) {
+    /// Counts what a run has used. Returns the day and its use by this process, if the key has a limit on it.
+    pub(crate) fn add_usage(&self, tokens: u64, cost: f64) -> Option<(u64, DayUsage)> {
         let mut used = self.used();
         let (day, _) = today();
-        if used.day != day {
-            (used.day, used.tokens, used.cost) = (day, 0, 0.0);
+        used.begin_day(day);
+        used.here = used.here.plus(DayUsage { tokens, cost });
+        self.has_daily_limit().then_some((day, used.here))
+    }
+
+    /// Returns `true` if the tokens or the cost of a day are limited.
+    pub(crate) fn has_daily_limit(&self) -> bool {
+        self.entry.tokens_per_day.is_some() || self.entry.cost_per_day.is_some()
+    }
+
+    /// Sets the use by other processes on a day.
+    pub(crate) fn set_elsewhere(&self, day: u64, usage: DayUsage) {
+        let mut used = self.used();
+        used.begin_day(today().0);
+        if used.day == day {
+            used.elsewhere = usage;
         }
-        used.tokens = used.tokens.saturating_add(tokens);
-        used.cost += cost;
     }
 }
 
@@ -390,7 +433,7 @@ impl Drop for RunPermit {
 }
 
 /// The number of the day (UTC), and the time until the next.
-fn today() -> (u64, Duration) {
+pub(crate) fn today() -> (u64, Duration) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -430,6 +473,29 @@ impl KeyHash {
     fn verify(&self, secret: &str) -> bool {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &self.salt);
         hmac::verify(&key, secret.as_bytes(), &self.tag).is_ok()
+    }
+}
+
+/// A token that is made when a service begins, and is valid as long as it runs.
+pub(crate) struct Token(KeyHash);
+
+impl Token {
+    /// Makes a token. Returns it as text as well.
+    pub(crate) fn generate() -> Result<(Self, String), KeysError> {
+        let text = URL_SAFE_NO_PAD.encode(random::<32>()?);
+        let token = Self(KeyHash::of(&random::<16>()?, &text));
+        Ok((token, text))
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn verify(&self, sent: &str) -> bool {
+        self.0.verify(sent)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
     }
 }
 

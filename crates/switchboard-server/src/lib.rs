@@ -28,8 +28,10 @@
 //! ```
 
 mod a2a;
+mod agent_details;
 mod agui;
 mod api;
+mod changes;
 mod client_tools;
 mod error;
 mod event_log;
@@ -39,21 +41,31 @@ mod limits;
 mod metrics;
 mod openai;
 mod realtime;
+mod recording;
 mod records;
 mod router;
 mod runs;
 mod server;
 mod service;
 mod settings;
+mod studio;
 mod team;
+#[cfg(feature = "team-files")]
+mod team_file;
+mod team_source;
 mod tenant;
 
 pub use error::{ServiceError, ServiceErrorKind};
 pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
 pub use realtime::VoiceModels;
+pub use recording::RecordingLimits;
 pub use server::{RunningServer, ServeError, Server, Tls};
 pub use service::{Service, ServiceBuilder};
 pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};
-pub use team::{AgentInfo, ServedTeam};
+pub use studio::Studio;
+pub use team::{AgentInfo, ServedTeam, TeamContext};
+#[cfg(feature = "team-files")]
+pub use team_file::TeamFileSource;
+pub use team_source::{Completion, Completions, SourceProblem, TeamSource};
 pub use tenant::{MAX_CONVERSATION_ID, Tenant};

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{a2a, agui, api, http, openai, realtime};
+use crate::{a2a, agui, api, http, openai, realtime, studio};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -23,6 +23,7 @@ impl Service {
     /// | `/.well-known/agent-card.json`, `/a2a/TEAM/…` | A2A |
     /// | `/api/…` | the service's own API, described by `/api/openapi.json` |
     /// | `/health/live`, `/health/ready` | health, without a key |
+    /// | `/` | the studio, where the service has one |
     /// | `/metrics` | metrics in the text format of Prometheus |
     pub fn router(&self) -> Router {
         let admitted = Router::new()
@@ -41,6 +42,9 @@ impl Service {
             .layer(from_fn_with_state(self.clone(), http::admit_socket));
         let cards = a2a::card_routes().layer(from_fn_with_state(self.clone(), http::admit_anybody));
         Router::new()
+            .route("/", get(studio::page))
+            .route("/icon.svg", get(studio::page))
+            .route("/assets/{file}", get(studio::page))
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
             .merge(cards)

@@ -117,6 +117,8 @@ impl Server {
                 &"an address that others can reach needs keys, as everybody could use the service otherwise",
             ));
         }
+        let loaded = service.load_usage().await;
+        loaded.map_err(|error| problem(&error))?;
         let listener = TcpListener::bind(&*addresses).await;
         let listener = listener.map_err(|error| problem(&error))?;
         let address = listener.local_addr().map_err(|error| problem(&error))?;

@@ -19,11 +19,14 @@
 mod builder;
 mod conversations;
 mod start;
+mod turns;
+mod usage;
 mod waiting;
+mod waiting_marks;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -33,17 +36,24 @@ use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
-pub(crate) use conversations::{HeadPages, Listed, Shown};
+pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
+pub(crate) use turns::{TurnInfo, Turns};
 pub(crate) use waiting::Resolution;
+pub(crate) use waiting_marks::WaitingConversation;
+
+use self::waiting_marks::WaitingMarks;
 
 use self::start::RunIdentity;
+use crate::changes::{Change, Changes};
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::realtime::{CloseReason, Sessions, Signal, Tickets};
+use crate::recording::Recordings;
 use crate::runs::{RunRecord, Runs};
+use crate::studio::Studio;
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
 
@@ -66,11 +76,11 @@ use crate::tenant::Tenant;
 pub struct Service(Arc<Inner>);
 
 pub(crate) struct Inner {
-    teams: Vec<ServedTeam>,
+    teams: RwLock<Vec<ServedTeam>>,
     pub(crate) store: Conversations,
     pub(crate) keys: Option<Keys>,
     pub(crate) limits: Limits,
-    prices: Vec<(Arc<str>, Price)>,
+    prices: Arc<[(Arc<str>, Price)]>,
     pub(crate) logs_content: bool,
     pub(crate) hosts: Option<Vec<String>>,
     /// The address that clients reach the service by, without a `/` at its end.
@@ -79,6 +89,13 @@ pub(crate) struct Inner {
     /// Notified when a record of the service is stored.
     pub(crate) records_changed: tokio::sync::Notify,
     runs: Runs,
+    pub(crate) recordings: Option<Recordings>,
+    pub(crate) changes: Changes,
+    waiting: WaitingMarks,
+    sources: std::sync::Mutex<()>,
+    /// The name of this process among those that share a store.
+    process: Arc<str>,
+    pub(crate) studio: Option<Studio>,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
     pub(crate) tickets: Tickets,
@@ -90,6 +107,8 @@ pub(crate) struct Inner {
 pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<Arc<Key>>,
+    /// The identifier of the request, for the log.
+    pub(crate) request: Arc<str>,
 }
 
 /// A message to a team.
@@ -157,47 +176,95 @@ impl Service {
     }
 
     /// The teams that the caller may use.
-    pub(crate) fn teams(&self, caller: &Caller) -> impl Iterator<Item = &ServedTeam> {
-        let key = caller.key.clone();
-        let is_allowed =
-            move |team: &&ServedTeam| key.as_ref().is_none_or(|key| key.allows_team(team.name()));
-        self.0.teams.iter().filter(is_allowed)
+    pub(crate) fn teams(&self, caller: &Caller) -> Vec<ServedTeam> {
+        let key = caller.key.as_ref();
+        let is_allowed = |team: &&ServedTeam| key.is_none_or(|key| key.allows_team(team.name()));
+        let teams = self.0.teams.read();
+        let teams = teams.unwrap_or_else(PoisonError::into_inner);
+        teams.iter().filter(is_allowed).cloned().collect()
     }
 
     /// The team of this name.
-    pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<&ServedTeam, ServiceError> {
-        let found = self.teams(caller).find(|team| team.name() == name);
+    pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<ServedTeam, ServiceError> {
+        let found = self
+            .teams(caller)
+            .into_iter()
+            .find(|team| team.name() == name);
         found.ok_or_else(|| ServiceError::not_found(format!("there is no team {name:?}")))
     }
 
     /// The first team, whoever asks.
-    pub(crate) fn first_team(&self) -> Option<&ServedTeam> {
-        self.0.teams.first()
+    pub(crate) fn first_team(&self) -> Option<ServedTeam> {
+        self.all_teams().into_iter().next()
     }
 
     /// The team of this name, whoever asks.
-    pub(crate) fn any_team(&self, name: &str) -> Option<&ServedTeam> {
-        self.0.teams.iter().find(|team| team.name() == name)
+    pub(crate) fn any_team(&self, name: &str) -> Option<ServedTeam> {
+        let mut teams = self.all_teams().into_iter();
+        teams.find(|team| team.name() == name)
     }
 
-    /// The team of a stored conversation, or the only one.
+    /// All teams.
+    pub(crate) fn all_teams(&self) -> Vec<ServedTeam> {
+        let teams = self.0.teams.read();
+        teams.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps others from changing sources of teams meanwhile.
+    pub(crate) fn lock_sources(&self) -> std::sync::MutexGuard<'_, ()> {
+        let lock = self.0.sources.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a team in the place of the one of the same name. Runs under way go on with the team that they
+    /// began with; the next message of a conversation goes to the new one. Returns `false` if there is no team of
+    /// that name.
+    pub fn replace_team(&self, team: ServedTeam) -> bool {
+        let teams = self.0.teams.write();
+        let mut teams = teams.unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = teams.iter_mut().find(|known| known.name() == team.name()) else {
+            return false;
+        };
+        let team = team.or_speech_of(known);
+        let (name, version) = (team.name().into(), team.version().into());
+        *known = team;
+        drop(teams);
+        self.0.changes.tell_all(Change::Team { name, version });
+        true
+    }
+
+    /// The team of a stored conversation, or the only one, with the context of the conversation.
     pub(crate) async fn team_of(
         &self,
         caller: &Caller,
         conversation: &Conversation,
-    ) -> Result<&ServedTeam, ServiceError> {
+    ) -> Result<ServedTeam, ServiceError> {
         let head = conversation.head().await;
         let head = head.map_err(|error| ServiceError::of_store(&error))?;
         let details = head.and_then(|head| head.details);
-        match details.as_deref().and_then(conversations::team_name) {
-            Some(name) => self.team(caller, &name),
-            None => self.default_team(caller),
-        }
+        let details = ConversationDetails::read(details.as_deref());
+        let team = match &details.team {
+            Some(name) => self.team(caller, name)?,
+            None => self.default_team(caller)?,
+        };
+        team.with_context(&details.context)
+    }
+
+    /// A team with the context that was chosen for a conversation.
+    pub(crate) async fn with_chosen_context(
+        &self,
+        team: ServedTeam,
+        conversation: &Conversation,
+    ) -> Result<ServedTeam, ServiceError> {
+        let head = conversation.head().await;
+        let head = head.map_err(|error| ServiceError::of_store(&error))?;
+        let details = head.and_then(|head| head.details);
+        team.with_context(&ConversationDetails::read(details.as_deref()).context)
     }
 
     /// The team of a message that names none.
-    pub(crate) fn default_team(&self, caller: &Caller) -> Result<&ServedTeam, ServiceError> {
-        let mut teams = self.teams(caller);
+    pub(crate) fn default_team(&self, caller: &Caller) -> Result<ServedTeam, ServiceError> {
+        let mut teams = self.teams(caller).into_iter();
         match (teams.next(), teams.next()) {
             (Some(team), None) => Ok(team),
             (None, _) => Err(ServiceError::not_found("there is no team for this key")),
@@ -245,6 +312,7 @@ impl Service {
             instructions: options.instructions,
             without_tools: options.without_tools,
             exclusive: self.0.limits.conversation_wait,
+            recording: None,
         };
         let identity = RunIdentity {
             id: options.run_id,

@@ -95,6 +95,8 @@ settings! {
     speech_model: String = "gpt-4o-mini-tts",
     /// The voices, separated by commas: `NAME` for all agents, or `AGENT=NAME`.
     voices: String = "the model's",
+    /// Records what models, tools and handoffs were sent and what came back, in memory, for `/api/runs/RUN/recording`.
+    record: bool = "false",
     /// The bytes of a request's body.
     body_bytes: usize = "8388608",
     /// The number of runs at once; more are refused with 503.
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn the_defaults_that_are_documented_are_those_that_hold() {
         let mut settings = Settings::default();
-        for (name, default, _) in &Settings::ALL[14..] {
+        for (name, default, _) in &Settings::ALL[15..] {
             settings.set(name, default).unwrap();
         }
         assert_eq!(settings.limits(), Limits::default());

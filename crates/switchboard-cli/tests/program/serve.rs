@@ -295,3 +295,80 @@ async fn a_browser_is_spoken_with_offline_over_a_websocket() {
     // More than a second of 24,000 samples of two bytes.
     assert!(audio > 48_000, "{audio} bytes");
 }
+
+#[test]
+fn the_studio_prints_an_address_whose_token_opens_the_api_and_nothing_else_does() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["studio", "team.toml", "--no-open", "--store", "memory:"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (address, token) = line.trim().split_once("/#token=").unwrap();
+    let address = address.strip_prefix("http://").unwrap().to_owned();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let served = Served { child, address };
+    let (status, page) = served.request("GET", "/", "none", "");
+    assert_eq!(status, 200);
+    assert!(page.contains("/assets/studio.js"), "{page}");
+    assert!(!page.contains(token));
+    assert_eq!(served.request("GET", "/api/teams", "none", "").0, 401);
+    let body = r#"{"input": "I was charged twice"}"#;
+    let path = "/api/conversations/c/messages";
+    let (status, run) = served.request("POST", path, token, body);
+    assert_eq!(status, 200, "{run}");
+    let run: Value = serde_json::from_str(&run).unwrap();
+    assert_eq!(run["agent"], "Billing");
+    let path = format!("/api/runs/{}/recording", run["id"].as_str().unwrap());
+    let (status, recording) = served.request("GET", &path, token, "");
+    assert_eq!(status, 200);
+    assert!(recording.contains("Triage → Billing"), "{recording}");
+    let (_, file) = served.request("GET", "/api/teams/team/file", token, "");
+    let file: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file["editable"], true);
+}
+
+#[test]
+fn the_studio_without_a_team_file_has_the_team_of_the_demo() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["studio", "--no-open"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (address, token) = line.trim().split_once("/#token=").unwrap();
+    let address = address.strip_prefix("http://").unwrap().to_owned();
+    let served = Served { child, address };
+    let (_, teams) = served.request("GET", "/api/teams", token, "");
+    let teams: Value = serde_json::from_str(&teams).unwrap();
+    assert_eq!(teams["teams"][0]["agents"][0]["name"], "Triage");
+    let name = teams["teams"][0]["name"].as_str().unwrap();
+    let (_, file) = served.request("GET", &format!("/api/teams/{name}/file"), token, "");
+    let file: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file["editable"], false);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_makes_a_server_read_its_teams_again() {
+    let folder = Folder::new();
+    let served = Served::start(folder.command(&["serve", "team.toml", "--port", "0"]));
+    let text = folder.read("team.toml");
+    let changed = text.replace("A second charge is reversed.", "It was an error of ours.");
+    assert_ne!(changed, text);
+    folder.write("team.toml", &changed);
+    served.signal("-HUP");
+    let is_read = || {
+        let (_, body) = served.request("POST", "/v1/chat/completions", "none", QUESTION);
+        body.contains("It was an error of ours.")
+    };
+    for _ in 0..200 {
+        if is_read() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the team was not read again");
+}

@@ -30,7 +30,7 @@ pub(super) async fn first(
     request: Request,
 ) -> Result<Response, ServiceError> {
     let team = service.first_team().ok_or_else(missing)?;
-    Ok(answer(&service, team, &request))
+    Ok(answer(&service, &team, &request))
 }
 
 /// The card of a team.
@@ -40,7 +40,7 @@ pub(super) async fn of_team(
     request: Request,
 ) -> Result<Response, ServiceError> {
     let team = service.any_team(&name).ok_or_else(missing)?;
-    Ok(answer(&service, team, &request))
+    Ok(answer(&service, &team, &request))
 }
 
 fn missing() -> ServiceError {

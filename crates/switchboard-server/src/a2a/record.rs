@@ -213,7 +213,8 @@ pub(super) async fn list(
             Some(parsed.ok_or_else(invalid)?)
         }
     };
-    let mut pages = HeadPages::new(query.limit, None);
+    let folder = caller.tenant.record_folder(RecordKind::Task.as_str());
+    let mut pages = HeadPages::new(folder, query.limit, None);
     let mut total = 0;
     // Tasks before the cursor are only counted.
     let mut is_counting = cursor.is_some();
@@ -224,10 +225,7 @@ pub(super) async fn list(
             if query.changed_since.is_some_and(|time| head.changed < time) {
                 break 'pages;
             }
-            let Some(id) = caller
-                .tenant
-                .record_id_of(RecordKind::Task.as_str(), &head.id)
-            else {
+            let Some(id) = caller.tenant.record_id(RecordKind::Task.as_str(), &head.id) else {
                 continue;
             };
             let details = head.details.as_deref().unwrap_or_default();

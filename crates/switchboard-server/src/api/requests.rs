@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use switchboard_core::approval::Decision;
 use switchboard_core::people::PersonAnswer;
 use switchboard_core::{Input, Item};
@@ -22,9 +23,40 @@ pub(super) struct MessageBody {
     /// The agent that a new conversation begins with, instead of the team's first one.
     #[serde(default)]
     pub(super) agent: Option<String>,
+    /// Values of the team's context for a new conversation, by path. They are kept with it.
+    #[serde(default)]
+    pub(super) context: Map<String, Value>,
     /// Answers with the events of the run as they happen, instead of with the run once it has ended.
     #[serde(default)]
     pub(super) stream: bool,
+}
+
+/// A message to be sent again, or another one in its place.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResendBody {
+    /// The position of the message.
+    #[serde(deserialize_with = "position")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    pub(super) position: u64,
+    /// The message in its place; without one it is sent again.
+    #[serde(default)]
+    pub(super) input: Option<MessageInput>,
+    /// The identifier of the copy that goes on; made up if it is missing.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200), regex(pattern = CONVERSATION_ID))]
+    pub(super) to: Option<String>,
+    /// Goes back in the conversation itself, instead of making a copy. What followed stays in its record.
+    #[serde(default)]
+    pub(super) in_place: bool,
+    /// Answers with the events of the run as they happen.
+    #[serde(default)]
+    pub(super) stream: bool,
+}
+
+pub(super) fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = whole_number(deserializer)?;
+    number.ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
 }
 
 /// The content of a message.
@@ -302,6 +334,26 @@ pub(super) struct ListParameters {
     pub(super) cursor: Option<String>,
 }
 
+/// A page of a conversation.
+#[derive(Debug, Deserialize)]
+pub(super) struct PageParameters {
+    pub(super) limit: Option<usize>,
+    #[serde(default, deserialize_with = "query_number")]
+    pub(super) before: Option<u64>,
+    #[serde(default, deserialize_with = "query_number")]
+    pub(super) after: Option<u64>,
+}
+
+/// Reads a number of a query that JSON readers keep exactly.
+pub(super) fn query_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    match u64::deserialize(deserializer)? {
+        number @ 0..=9_007_199_254_740_991 => Ok(Some(number)),
+        _ => Err(D::Error::custom("the number is too large")),
+    }
+}
+
 /// A search.
 #[derive(Debug, Deserialize)]
 pub(super) struct SearchParameters {
@@ -323,4 +375,6 @@ pub(super) enum GraphFormat {
     #[default]
     Mermaid,
     Dot,
+    Svg,
+    Json,
 }

@@ -61,11 +61,11 @@ pub(super) async fn create(
         .find_map(|name| header_text(&headers, name));
     let (run, conversation) = if is_task(&items) {
         (
-            start_task(&service, &caller, team, agent, items, options)?,
+            start_task(&service, &caller, &team, agent, items, options)?,
             "".into(),
         )
     } else {
-        start(&service, &caller, team, agent, given, items, options).await?
+        start(&service, &caller, &team, agent, given, items, options).await?
     };
     let id = random_id("chatcmpl")?.replacen('_', "-", 1);
     let response = json!({

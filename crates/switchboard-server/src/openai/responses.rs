@@ -74,7 +74,7 @@ pub(super) async fn create(
     if is_stored {
         record.save(&service, &caller, &key).await?;
     }
-    let started = start(&service, &caller, team, agent, &place, items, options).await;
+    let started = start(&service, &caller, &team, agent, &place, items, options).await;
     let run = match started {
         Ok(run) => run,
         Err(error) => {

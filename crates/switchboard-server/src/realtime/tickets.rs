@@ -69,6 +69,7 @@ mod tests {
             caller: Caller {
                 tenant: Tenant::single(),
                 key: None,
+                request: "".into(),
             },
             team: "support".into(),
             agent: None,

@@ -77,7 +77,7 @@ impl Service {
         let (conversation, mut run) = self.waiting(caller, id).await?;
         let team = self.team_of(caller, &conversation).await?;
         add_input(&mut run, &mut options)?;
-        give(team, &mut run, outputs, &mut options)?;
+        give(&team, &mut run, outputs, &mut options)?;
         for resolution in resolutions {
             apply(&mut run, resolution)?;
         }
@@ -107,7 +107,7 @@ impl Service {
             return Ok(None);
         }
         add_input(&mut run, &mut options)?;
-        give(team, &mut run, outputs, &mut options)?;
+        give(&team, &mut run, outputs, &mut options)?;
         self.resume(caller, id, conversation, run, options)
             .await
             .map(Some)
@@ -168,7 +168,7 @@ impl Service {
         run: Run,
         options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let team = self.team_of(caller, &conversation).await?.clone();
+        let team = self.team_of(caller, &conversation).await?;
         let request = RunRequest {
             start: RunStart::Resume(Box::new(run)),
             agent: None,
@@ -178,6 +178,7 @@ impl Service {
             instructions: options.instructions,
             without_tools: false,
             exclusive: self.0.limits.conversation_wait,
+            recording: None,
         };
         let identity = RunIdentity {
             id: options.run_id,

@@ -61,6 +61,14 @@ impl ServedTeam {
         }
     }
 
+    /// The team, spoken with as the other one unless it has models of its own for that.
+    pub(crate) fn or_speech_of(mut self, other: &Self) -> Self {
+        if self.speech.is_none() {
+            self.speech.clone_from(&other.speech);
+        }
+        self
+    }
+
     /// The kind of model by which clients can speak with the team.
     pub(crate) fn speech_mode(&self) -> Option<Mode> {
         self.speech.as_ref().map(Speech::mode)
@@ -122,6 +130,7 @@ impl<C: Send + Sync + 'static> TypedTeam<C> {
                     instructions: None,
                     without_tools: false,
                     exclusive: request.exclusive,
+                    recording: None,
                 };
                 let (runner, models) = (self.runner(team_name, &run), models.clone());
                 Box::pin(async move {

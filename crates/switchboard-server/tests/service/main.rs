@@ -15,6 +15,8 @@ mod durability;
 mod openai;
 mod operations;
 mod realtime;
+mod recordings;
 mod remote;
+mod studio;
 mod support;
 mod tenants;
