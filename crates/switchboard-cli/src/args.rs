@@ -28,7 +28,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// When to use colours; NO_COLOR and CLICOLOR_FORCE count as well
+    /// The use of colours; NO_COLOR and CLICOLOR_FORCE count as well
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
 
@@ -117,7 +117,7 @@ Examples:
 
     /// Talk to a team with your voice
     ///
-    /// What is said is written down, answered by the team, and the answer is spoken. Speech is that of OpenAI, or
+    /// Speech is written down, answered by the team, and the answer is spoken. It is that of OpenAI, or
     /// with --offline that of programs on this machine: flite, and the Python package pocketsphinx.
     #[command(after_help = "\
 Examples:

@@ -72,7 +72,7 @@ fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn 
     if output.json {
         Box::new(JsonLines(io::stdout()))
     } else if output.quiet {
-        Box::new(Answers::new(io::stdout()))
+        Box::new(Answers::new(io::stdout(), look.language))
     } else {
         Box::new(Screen::of_stdout(look, team.names()))
     }

@@ -74,6 +74,7 @@ mod team_file;
 mod template;
 mod tools;
 mod types;
+mod unanswerable_people;
 mod validate;
 
 pub use approval_rules::ApprovalRules;
