@@ -57,8 +57,8 @@ async fn the_handoffs_of_a_person_in_two_copies_of_a_run_are_two_calls() {
     let ids: Vec<String> = [1, 2]
         .map(|at| {
             let input = model.requests()[at].input.clone();
-            let calls = input.iter().filter(|item| item.name().is_some());
-            calls.last().unwrap().call_id().unwrap().into_owned()
+            let mut calls = input.iter().filter(|item| item.name().is_some());
+            calls.next_back().unwrap().call_id().unwrap().into_owned()
         })
         .into();
     assert_ne!(ids[0], ids[1]);
