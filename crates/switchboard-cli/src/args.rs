@@ -11,10 +11,11 @@ use clap::{Parser, Subcommand};
 use crate::screen::style::{Color, Language};
 
 pub(crate) use commands::{
-    Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, Test, Voice,
+    Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, SPEECH_MODEL,
+    TRANSCRIPTION_MODEL, Test, Voice,
 };
 pub(crate) use options::{Answer, Approve, ApproveBy, OutputOptions, TalkOptions, TeamOptions};
-pub(crate) use parsers::AgentVoice;
+pub(crate) use parsers::{AgentVoice, voice};
 pub(crate) use serve::{Key, Serve};
 pub(crate) use sessions::{Sessions, SessionsCommand};
 

@@ -12,6 +12,7 @@ mod run;
 mod schema;
 mod serve;
 mod sessions;
+mod speech;
 mod talk;
 mod test;
 

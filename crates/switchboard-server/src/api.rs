@@ -13,7 +13,8 @@ use axum::routing::{get, post};
 
 use crate::service::Service;
 
-pub(crate) use events::run_events;
+pub(crate) use events::{KEEP_ALIVE, run_events};
+pub(crate) use requests::{AnswerBody, DecisionBody, DecisionsBody};
 pub(crate) use types::{Waiting, run_info};
 
 /// The routes of the API. `openapi.rs` describes them; a test compares both.
@@ -24,6 +25,10 @@ pub(crate) fn routes() -> Router<Service> {
         .route("/api/teams/{team}", get(teams::show))
         .route("/api/teams/{team}/graph", get(teams::graph))
         .route("/api/teams/{team}/check", get(teams::check))
+        .route(
+            "/api/teams/{team}/realtime/tickets",
+            post(teams::realtime_ticket),
+        )
         .route("/api/conversations", get(conversations::list))
         .route("/api/search", get(conversations::search))
         .route(

@@ -187,6 +187,13 @@ impl Keys {
         Ok(())
     }
 
+    /// Returns `true` if the key is one of these, as it was when it was found.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        let keys = self.0.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(key.id());
+        known.is_some_and(|known| known.entry.hash == key.entry.hash && known.tenant == key.tenant)
+    }
+
     /// Finds the key that a client has sent. Its secret is compared in constant time.
     pub(crate) fn authenticate(&self, sent: &str) -> Option<Arc<Key>> {
         let parts = sent
@@ -314,16 +321,26 @@ impl Key {
 
     /// Takes one of the key's runs until the permit is dropped.
     pub(crate) fn take_run(self: &Arc<Self>) -> Result<RunPermit, ServiceError> {
-        let limited = |message: String, wait: Duration| {
-            ServiceError::new(ServiceErrorKind::RateLimited, message).retry_after(wait)
-        };
+        self.check_day()?;
         let mut used = self.used();
         if let Some(limit) = self.entry.concurrent_runs
             && used.runs >= limit
         {
             let message = format!("the key's limit of {limit} runs at once is reached");
-            return Err(limited(message, Duration::from_secs(1)));
+            let error = ServiceError::new(ServiceErrorKind::RateLimited, message);
+            return Err(error.retry_after(Duration::from_secs(1)));
         }
+        used.runs += 1;
+        drop(used);
+        Ok(RunPermit(self.clone()))
+    }
+
+    /// Checks the limits of the day.
+    pub(crate) fn check_day(&self) -> Result<(), ServiceError> {
+        let limited = |message: String, wait: Duration| {
+            ServiceError::new(ServiceErrorKind::RateLimited, message).retry_after(wait)
+        };
+        let mut used = self.used();
         let (day, tomorrow) = today();
         if used.day != day {
             (used.day, used.tokens, used.cost) = (day, 0, 0.0);
@@ -340,9 +357,7 @@ impl Key {
             let message = format!("the key's limit of a cost of {limit} per day is used up");
             return Err(limited(message, tomorrow));
         }
-        used.runs += 1;
-        drop(used);
-        Ok(RunPermit(self.clone()))
+        Ok(())
     }
 
     /// Counts what a run has used.
@@ -437,7 +452,8 @@ fn random<const N: usize>() -> Result<[u8; N], KeysError> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

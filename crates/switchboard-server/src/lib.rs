@@ -2,7 +2,7 @@
 //!
 //! A [`Service`] is built from one or several teams, a store of conversations, and the keys of its clients. Its
 //! [`router`](Service::router) speaks OpenAI's Responses and Chat Completions, so that clients which exist already can
-//! talk to a team, and an API of its own for conversations, runs, approvals and teams. [`Server`] listens, with or
+//! talk to a team, A2A, by which a team is an agent for other agents, and an API of its own for conversations, runs, approvals and teams. [`Server`] listens, with or
 //! without TLS, within limits, and ends its work in order.
 //!
 //! ```
@@ -27,6 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod a2a;
+mod agui;
 mod api;
 mod client_tools;
 mod error;
@@ -36,6 +38,8 @@ mod keys;
 mod limits;
 mod metrics;
 mod openai;
+mod realtime;
+mod records;
 mod router;
 mod runs;
 mod server;
@@ -47,6 +51,7 @@ mod tenant;
 pub use error::{ServiceError, ServiceErrorKind};
 pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
+pub use realtime::VoiceModels;
 pub use server::{RunningServer, ServeError, Server, Tls};
 pub use service::{Service, ServiceBuilder};
 pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};

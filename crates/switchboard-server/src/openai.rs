@@ -17,6 +17,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub(crate) use self::input::text_of;
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
 use crate::team::ServedTeam;

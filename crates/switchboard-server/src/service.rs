@@ -5,7 +5,8 @@
 //! | call | meaning |
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
-//! | [`Service::decide`], [`Service::answer`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::waiting_for`], [`Service::end_wait`] | shows what a conversation waits for, and ends the wait without a decision |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -25,13 +26,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
-pub(crate) use conversations::{Listed, Shown};
+pub(crate) use conversations::{HeadPages, Listed, Shown};
+pub(crate) use waiting::Resolution;
 
 use self::start::RunIdentity;
 use crate::client_tools::ClientTools;
@@ -39,6 +42,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::{CloseReason, Sessions, Signal, Tickets};
 use crate::runs::{RunRecord, Runs};
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
@@ -69,10 +73,16 @@ pub(crate) struct Inner {
     prices: Vec<(Arc<str>, Price)>,
     pub(crate) logs_content: bool,
     pub(crate) hosts: Option<Vec<String>>,
+    /// The address that clients reach the service by, without a `/` at its end.
+    pub(crate) public_url: Option<String>,
     pub(crate) metrics: Metrics,
+    /// Notified when a record of the service is stored.
+    pub(crate) records_changed: tokio::sync::Notify,
     runs: Runs,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
+    pub(crate) tickets: Tickets,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 /// The client that a request is from.
@@ -108,6 +118,32 @@ pub(crate) struct MessageOptions {
     pub(crate) run_id: Option<Arc<str>>,
     /// Messages that follow the outputs of tools.
     pub(crate) added: Vec<Item>,
+    /// Keeps a record of the run.
+    pub(crate) follower: Option<Follower>,
+}
+
+/// Follows a run from its beginning, to keep a record of it. It reads the log to its end; the run counts as ended,
+/// and its log is closed, once the follower has.
+pub(crate) struct Follower(FollowFn);
+
+type FollowFn = Box<dyn FnOnce(Arc<RunRecord>) -> BoxFuture<'static, ()> + Send>;
+
+impl Follower {
+    pub(crate) fn new<F: Future<Output = ()> + Send + 'static>(
+        follow: impl FnOnce(Arc<RunRecord>) -> F + Send + 'static,
+    ) -> Self {
+        Self(Box::new(|run| Box::pin(follow(run))))
+    }
+
+    fn follow(self, run: Arc<RunRecord>) -> BoxFuture<'static, ()> {
+        (self.0)(run)
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
 }
 
 impl Service {
@@ -132,6 +168,16 @@ impl Service {
     pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<&ServedTeam, ServiceError> {
         let found = self.teams(caller).find(|team| team.name() == name);
         found.ok_or_else(|| ServiceError::not_found(format!("there is no team {name:?}")))
+    }
+
+    /// The first team, whoever asks.
+    pub(crate) fn first_team(&self) -> Option<&ServedTeam> {
+        self.0.teams.first()
+    }
+
+    /// The team of this name, whoever asks.
+    pub(crate) fn any_team(&self, name: &str) -> Option<&ServedTeam> {
+        self.0.teams.iter().find(|team| team.name() == name)
     }
 
     /// The team of a stored conversation, or the only one.
@@ -182,7 +228,7 @@ impl Service {
             options,
         } = message;
         if let Some(key) = &options.idempotency_key
-            && let Some(run) = self.0.runs.with_key(&caller.tenant, key)
+            && let Some(run) = self.run_with_key(caller, key)
         {
             return Ok(run);
         }
@@ -204,6 +250,7 @@ impl Service {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             is_temporary: options.is_temporary,
+            follower: options.follower,
         };
         self.start(caller, &team, conversation, request, identity)
     }
@@ -213,6 +260,33 @@ impl Service {
         let found = self.0.runs.get(&caller.tenant, id);
         found.ok_or_else(|| {
             ServiceError::not_found("there is no such run, or it ended some time ago")
+        })
+    }
+
+    /// The run that the caller has begun with this idempotency key.
+    pub(crate) fn run_with_key(&self, caller: &Caller, key: &Arc<str>) -> Option<Arc<RunRecord>> {
+        self.0.runs.with_key(&caller.tenant, key)
+    }
+
+    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
+    pub(crate) async fn wait_for_runs(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
+        let ended = async {
+            for run in self.runs(caller) {
+                if run.conversation.as_deref() == Some(id) {
+                    run.log.closed().await;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
+        waited.map_err(|_| {
+            ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "another run of the conversation is under way; cancel it or wait for its end",
+            )
         })
     }
 
@@ -228,27 +302,26 @@ impl Service {
 
     /// Ends the service's work: new runs are refused with 503, and runs under way may go on for half of `time`,
     /// then until the end of their turn, and are then stopped. Everything that they did in whole turns is
-    /// stored, and so is a run that waits for a person. Returns when no run is under way; the store is left open.
+    /// stored, and so is a run that waits for a person. Realtime sessions end after the answer that is under way, or
+    /// after half of `time`. Returns when no run and no session is under way; the store is left open.
     pub async fn drain(&self, time: Duration) {
         self.0.is_draining.store(true, Ordering::Relaxed);
-        let runs = &self.0.runs;
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        let (runs, sessions) = (&self.0.runs, &self.0.sessions);
+        let all_ended = || futures_util::future::join(runs.all_ended(), sessions.all_ended());
+        sessions.signal_all(Signal::EndSoon);
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop_after_turn);
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        sessions.signal_all(Signal::End(CloseReason::Draining));
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop);
         let time = self.0.limits.stop_time;
-        if tokio::time::timeout(time, runs.all_ended()).await.is_err() {
-            tracing::error!(runs = runs.running(), "runs could not be stopped");
+        if tokio::time::timeout(time, all_ended()).await.is_err() {
+            let (runs, sessions) = (runs.running(), sessions.len());
+            tracing::error!(runs, sessions, "runs or sessions could not be stopped");
         }
     }
 

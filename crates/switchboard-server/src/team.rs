@@ -1,5 +1,7 @@
 //! Teams as the service runs them, whatever the type of their context.
 
+mod speech;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,8 +17,11 @@ use switchboard_core::{
     Agent, ErrorKind, Input, ModelRequest, ModelSettings, Run, RunConfig, Runner, Team,
 };
 
+use switchboard_realtime::ConversionError;
+
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
+use crate::realtime::{Speech, SpokenRequest, SpokenSession};
 
 /// A team that a service offers, with the settings and the context of its runs.
 ///
@@ -36,6 +41,7 @@ use crate::error::{ServiceError, ServiceErrorKind};
 pub struct ServedTeam {
     name: Arc<str>,
     description: Option<Arc<str>>,
+    speech: Option<Speech>,
     runs: Arc<dyn TeamRuns>,
 }
 
@@ -63,6 +69,7 @@ impl ServedTeam {
         Self {
             name: name.into(),
             description: None,
+            speech: None,
             runs: Arc::new(TypedTeam {
                 start,
                 team,
@@ -234,6 +241,13 @@ trait TeamRuns: Send + Sync {
     fn graph(&self) -> Graph;
     fn check(&self) -> Vec<Finding>;
     fn starting_with(&self, agent: &str) -> Option<Arc<dyn TeamRuns>>;
+    fn check_realtime(&self) -> Result<(), ConversionError>;
+    fn open_spoken(
+        &self,
+        team_name: &Arc<str>,
+        speech: &Speech,
+        request: SpokenRequest,
+    ) -> BoxFuture<'static, Result<SpokenSession, ServiceError>>;
     fn prepare(
         &self,
         team_name: &Arc<str>,
@@ -354,6 +368,19 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
             context: self.context.clone(),
             config: self.config.clone(),
         }))
+    }
+
+    fn check_realtime(&self) -> Result<(), ConversionError> {
+        self.realtime_agent(&self.start).map(drop)
+    }
+
+    fn open_spoken(
+        &self,
+        team_name: &Arc<str>,
+        speech: &Speech,
+        request: SpokenRequest,
+    ) -> BoxFuture<'static, Result<SpokenSession, ServiceError>> {
+        self.open_speech(team_name, speech, request)
     }
 
     fn prepare(

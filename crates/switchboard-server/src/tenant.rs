@@ -63,6 +63,16 @@ impl Tenant {
         self.prefixed(&format!("~{kind}~{id}"))
     }
 
+    /// The identifier of a record of the service, if it is the tenant's and of this kind.
+    pub(crate) fn record_id_of<'a>(&self, kind: &str, stored: &'a str) -> Option<&'a str> {
+        let name = match &self.0 {
+            None => stored,
+            Some(tenant) => stored.strip_prefix(&**tenant)?.strip_prefix('/')?,
+        };
+        let id = name.strip_prefix('~')?.strip_prefix(kind)?;
+        id.strip_prefix('~').filter(|id| !id.contains('/'))
+    }
+
     fn prefixed(&self, id: &str) -> Arc<str> {
         match &self.0 {
             None => id.into(),
@@ -99,6 +109,12 @@ mod tests {
         assert_eq!(none.id_of("x"), Some("x"));
         assert_eq!(a.id_of(&a.record_name("response", "r")), None);
         assert_eq!(none.id_of(&none.record_name("response", "r")), None);
+        let record = a.record_name("response", "r");
+        assert_eq!(a.record_id_of("response", &record), Some("r"));
+        assert_eq!(a.record_id_of("task", &record), None);
+        assert_eq!(ab.record_id_of("response", &record), None);
+        assert_eq!(none.record_id_of("response", &record), None);
+        assert_eq!(a.record_id_of("response", "a/r"), None);
     }
 
     #[test]

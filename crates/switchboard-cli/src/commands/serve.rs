@@ -6,10 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::conversation::Conversations;
-use switchboard_server::{Keys, ServedTeam, Server, Service, ServiceBuilder, Settings, Tls};
+use switchboard_realtime::model::RealtimeModelSettings;
+use switchboard_realtime::openai::OpenAiRealtimeModel;
+use switchboard_server::{
+    Keys, ServedTeam, Server, Service, ServiceBuilder, Settings, Tls, VoiceModels,
+};
 use switchboard_teamfile::TeamFile;
 
-use crate::args;
+use super::speech::Speech;
+use crate::args::{self, SPEECH_MODEL, TRANSCRIPTION_MODEL};
 use crate::conversation_store::ConversationStore;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
@@ -61,14 +66,23 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
     let mut builder = Service::builder()
         .limits(settings.limits())
         .log_content(settings.log_content.unwrap_or(false));
+    if let Some(url) = &settings.url {
+        builder = builder.public_url(url);
+    }
     let mut store = settings.store.clone();
     for path in &args.teams {
         let file = TeamFile::read(path)?;
-        let team = LoadedTeam::load(&file, &args.options, &[])?;
+        let team = match settings.speech.as_deref() {
+            // The server of the command line may be that of the speech.
+            Some("provider" | "realtime") => {
+                LoadedTeam::load_with_any_server(&file, &args.options, &[])?
+            }
+            _ => LoadedTeam::load(&file, &args.options, &[])?,
+        };
         if store.is_none() {
             store = team.open.store()?.map(ToOwned::to_owned);
         }
-        builder = with_team(builder, path, &file, &team);
+        builder = with_team(builder, path, &file, &team, args, settings).await?;
     }
     let keys = match &settings.keys {
         Some(path) => Some(Keys::read(path).map_err(|error| unusable(&error))?),
@@ -117,12 +131,14 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
 }
 
 /// Adds a team under its own name, or that of its file.
-fn with_team(
+async fn with_team(
     mut builder: ServiceBuilder,
     path: &Path,
     file: &TeamFile,
     team: &LoadedTeam,
-) -> ServiceBuilder {
+    args: &args::Serve,
+    settings: &Settings,
+) -> Result<ServiceBuilder, Failure> {
     let config = team.runner().config().clone();
     let stem = path
         .file_stem()
@@ -137,9 +153,84 @@ fn with_team(
     let open = &team.open;
     let served = ServedTeam::with_config(name, open.shared_team(), open.context().clone(), config);
     let served = served.start(open.start().name());
-    builder.team(match file.description() {
+    let base_url = args.options.base_url.as_deref();
+    let served = with_speech(served, team, base_url, settings).await?;
+    Ok(builder.team(match file.description() {
         Some(description) => served.description(description),
         None => served,
+    }))
+}
+
+/// Lets clients speak with a team, by the models that the settings choose.
+async fn with_speech(
+    served: ServedTeam,
+    team: &LoadedTeam,
+    base_url: Option<&str>,
+    settings: &Settings,
+) -> Result<ServedTeam, Failure> {
+    let voices = settings.voices.iter().flat_map(|voices| voices.split(','));
+    let voices = voices.map(args::voice).collect::<Result<Vec<_>, _>>();
+    let voices =
+        voices.map_err(|problem| Failure::usage("the setting voices is wrong", problem))?;
+    let name = |set: &Option<String>, default: &'static str| {
+        set.clone().unwrap_or_else(|| default.to_owned())
+    };
+    let speech = match settings.speech.as_deref().unwrap_or("none") {
+        "none" => return Ok(served),
+        "realtime" => return with_realtime(served, base_url, &voices, settings),
+        "offline" => Speech::offline(&voices, team).await?,
+        "provider" => {
+            let hears = name(&settings.transcription_model, TRANSCRIPTION_MODEL);
+            let speaks = name(&settings.speech_model, SPEECH_MODEL);
+            Speech::of_provider(base_url, [&hears, &speaks], &voices, team)?
+        }
+        other => {
+            let message = format!("the setting speech cannot be {other:?}");
+            let help = "it is realtime, provider, offline or none";
+            return Err(Failure::usage(message, help));
+        }
+    };
+    let models = VoiceModels::new(speech.speech_to_text, speech.text_to_speech);
+    let models = (speech.voices.into_iter())
+        .fold(models, |models, (agent, voice)| models.voice(agent, voice));
+    Ok(served.voice(models))
+}
+
+/// Lets clients speak with a team through a realtime model of OpenAI, or of a server that speaks its protocol.
+fn with_realtime(
+    served: ServedTeam,
+    base_url: Option<&str>,
+    voices: &[args::AgentVoice],
+    settings: &Settings,
+) -> Result<ServedTeam, Failure> {
+    let mut model = OpenAiRealtimeModel::new();
+    if let Some(name) = &settings.realtime_model {
+        model = model.model(name.as_str());
+    }
+    match base_url {
+        Some(url) => model = model.base_url(url),
+        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
+            return Err(Failure::usage(
+                "there is no key for the realtime model",
+                "set OPENAI_API_KEY, name a server with --base-url, or use --set speech=offline",
+            ));
+        }
+        None => {}
+    }
+    if voices.iter().any(|voice| voice.agent.is_some()) {
+        return Err(Failure::usage(
+            "the agents of a realtime session share one voice",
+            "name one voice without an agent",
+        ));
+    }
+    let settings = RealtimeModelSettings {
+        voice: voices.last().map(|voice| voice.voice.as_str().into()),
+        ..RealtimeModelSettings::default()
+    };
+    let name = served.name().to_owned();
+    served.realtime(model, settings).map_err(|error| {
+        let message = format!("the team {name} cannot be spoken with in realtime: {error}");
+        Failure::usage(message, "use --set speech=provider or speech=offline")
     })
 }
 

@@ -173,6 +173,13 @@ fn what_cannot_be_served_is_told() {
         (&["--set", "runs=many"], "runs"),
         (&["--set", "tls_key=key.pem"], "tls_certificate"),
         (&["--set", "log=loud"], "loud"),
+        (&["--set", "speech=loud"], "loud"),
+        (
+            &["--set", "speech=realtime"],
+            "no key for the realtime model",
+        ),
+        (&["--set", "speech=provider"], "no key for speech"),
+        (&["--set", "voices=="], "voices"),
         (&["team.toml"], "two teams"),
     ] {
         let args = [
@@ -188,4 +195,103 @@ fn what_cannot_be_served_is_told() {
     let mut command = folder.command(&["serve", "team.toml", "--port", "0"]);
     let ran = command.env("SWITCHBOARD_SERVE_PROT", "1").output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
+}
+
+/// A browser's side of a session: a ticket, and the WebSocket that it admits to.
+async fn open_session(
+    served: &Served,
+) -> tokio_tungstenite::WebSocketStream<tokio::net::TcpStream> {
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+    let path = "/api/teams/team/realtime";
+    let (status, body) = served.request("POST", &format!("{path}/tickets"), "", "{}");
+    assert_eq!(status, 201, "{body}");
+    let ticket: Value = serde_json::from_str(&body).unwrap();
+    let ticket = ticket["ticket"].as_str().unwrap();
+    let url = format!("ws://{}{path}", served.address);
+    let mut request = url.into_client_request().unwrap();
+    let protocols = format!("switchboard.realtime.v1, ticket.{ticket}");
+    let headers = request.headers_mut();
+    headers.insert("sec-websocket-protocol", protocols.parse().unwrap());
+    let stream = tokio::net::TcpStream::connect(&served.address)
+        .await
+        .unwrap();
+    let opened = tokio_tungstenite::client_async(request, stream).await;
+    opened.unwrap().0
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx; ./test installs both"]
+async fn a_browser_is_spoken_with_offline_over_a_websocket() {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use switchboard_realtime::voice::{Audio, Flite, SpeechRequest, TextToSpeech as _};
+    use tokio_tungstenite::tungstenite::Message;
+
+    let folder = Folder::new();
+    let args = [
+        "serve",
+        "team.toml",
+        "--port",
+        "0",
+        "--store",
+        "memory:",
+        "--model",
+        "offline",
+        "--set",
+        "speech=offline",
+        "--set",
+        "log=off",
+    ];
+    let mut command = folder.command(&args);
+    command.env(
+        "SWITCHBOARD_PYTHON",
+        std::env::var_os("SWITCHBOARD_PYTHON").unwrap(),
+    );
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdout(Stdio::piped());
+    let served = Served::start(command);
+    let mut socket = open_session(&served).await;
+
+    let request = SpeechRequest::new("i was charged twice this month", "caller");
+    let flite = Flite::from_env();
+    let spoken = std::pin::pin!(flite.speak(request))
+        .next()
+        .await
+        .unwrap()
+        .unwrap();
+    let pause = vec![0; spoken.rate() as usize];
+    let speech = [&*pause, spoken.samples(), &*pause].concat();
+    let speech = Audio::new(spoken.rate(), speech).resampled(24_000).unwrap();
+    for piece in speech.to_pcm().chunks(9_600) {
+        let piece = Message::Binary(piece.to_vec().into());
+        socket.send(piece).await.unwrap();
+    }
+    let (mut frames, mut audio) = (Vec::new(), 0);
+    loop {
+        let message = tokio::time::timeout(std::time::Duration::from_secs(120), socket.next());
+        match message.await.unwrap().unwrap().unwrap() {
+            Message::Text(text) => {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                let is_last = frame["type"] == "answer_ended";
+                frames.push(frame);
+                if is_last {
+                    break;
+                }
+            }
+            Message::Binary(bytes) => audio += bytes.len(),
+            _ => {}
+        }
+    }
+    let said = |role: &str| {
+        let found = frames
+            .iter()
+            .find(|frame| frame["type"] == "message" && frame["role"] == role);
+        found.unwrap_or_else(|| panic!("{frames:#?}"))["text"].to_string()
+    };
+    assert!(said("user").contains("charged"), "{}", said("user"));
+    let handoff = frames.iter().find(|frame| frame["type"] == "handoff");
+    assert_eq!(handoff.unwrap()["to"], "Billing", "{frames:#?}");
+    assert!(!said("assistant").is_empty());
+    // More than a second of 24,000 samples of two bytes.
+    assert!(audio > 48_000, "{audio} bytes");
 }

@@ -138,7 +138,9 @@ pub(super) async fn decide(
     let decisions = body.decisions.iter();
     let decisions =
         decisions.map(|decision| (decision.call_id.as_str().into(), decision.decision()));
-    let run = service.decide(&caller, &id, decisions.collect()).await?;
+    let run = service
+        .decide(&caller, &id, decisions.collect(), MessageOptions::default())
+        .await?;
     Ok(answer_with(&run, body.stream).await)
 }
 
@@ -149,7 +151,13 @@ pub(super) async fn answer(
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<Response, ServiceError> {
     let run = service
-        .answer(&caller, &id, body.person.as_deref(), body.answer())
+        .answer(
+            &caller,
+            &id,
+            body.person.as_deref(),
+            body.answer(),
+            MessageOptions::default(),
+        )
         .await?;
     Ok(answer_with(&run, body.stream).await)
 }

@@ -5,10 +5,12 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::requests::{AnswerBody, CONVERSATION_ID, DecisionsBody, ForkBody, MessageBody};
+use super::requests::{
+    AnswerBody, CONVERSATION_ID, DecisionsBody, ForkBody, MessageBody, RealtimeBody,
+};
 use super::types::{
     CheckBody, ConversationBody, ConversationList, ErrorBody, RunInfo, RunList, SearchResults,
-    TeamBody, TeamList,
+    TeamBody, TeamList, TicketBody,
 };
 
 pub(super) async fn document() -> Json<Value> {
@@ -238,6 +240,13 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             &[&team],
             json_of(reference::<CheckBody>(schemas)),
             &["404"],
+        ),
+        post(
+            "/api/teams/{team}/realtime/tickets",
+            "Makes a ticket for a realtime session, a WebSocket at /api/teams/{team}/realtime.",
+            &[&team],
+            reference::<RealtimeBody>(schemas),
+            ("201", json_of(reference::<TicketBody>(schemas))),
         ),
         get(
             "/api/conversations",

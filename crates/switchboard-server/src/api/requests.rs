@@ -8,6 +8,7 @@ use switchboard_core::people::PersonAnswer;
 use switchboard_core::{Input, Item};
 
 use crate::error::ServiceError;
+use crate::realtime::{PlaybackReports, Turns};
 
 /// A message to a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -140,9 +141,9 @@ impl MessageInput {
 /// Decisions on calls that wait.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionsBody {
+pub(crate) struct DecisionsBody {
     #[schemars(length(min = 1))]
-    pub(super) decisions: Vec<DecisionBody>,
+    pub(crate) decisions: Vec<DecisionBody>,
     /// Answers with the events of the run as they happen.
     #[serde(default)]
     pub(super) stream: bool,
@@ -151,21 +152,21 @@ pub(super) struct DecisionsBody {
 /// A decision on a call that waits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionBody {
+pub(crate) struct DecisionBody {
     /// The identifier of the call.
-    pub(super) call_id: String,
+    pub(crate) call_id: String,
     /// Lets the call run.
-    approve: bool,
+    pub(crate) approve: bool,
     /// The text that the model gets for a call that is rejected.
     #[serde(default)]
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Decides all calls of the same tool by the same agent until the run ends.
     #[serde(default)]
-    always: bool,
+    pub(crate) always: bool,
 }
 
 impl DecisionBody {
-    pub(super) fn decision(&self) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         let mut decision = if self.approve {
             Decision::approve()
         } else {
@@ -184,10 +185,10 @@ impl DecisionBody {
 /// The answer of a person that a run waits for: a reply, or a handoff, or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AnswerBody {
+pub(crate) struct AnswerBody {
     /// The person, where several wait.
     #[serde(default)]
-    pub(super) person: Option<String>,
+    pub(crate) person: Option<String>,
     /// The words for the user. Without a handoff the run ends with them, and the person keeps the conversation.
     #[serde(default)]
     text: Option<String>,
@@ -209,7 +210,7 @@ pub(super) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(super) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
+    pub(crate) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
         let text = self.text.as_deref();
         let answer = match (text, self.hand_to.as_deref(), self.hand_back) {
             (_, Some(_), true) => {
@@ -273,6 +274,25 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
     whole
         .map(Some)
         .ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
+}
+
+/// A realtime session to be opened.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RealtimeBody {
+    /// The conversation; a new one is named by the service.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200), regex(pattern = CONVERSATION_ID))]
+    pub(super) conversation: Option<String>,
+    /// The agent that a new conversation begins with, instead of the team's first one.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// The end of the user's turns.
+    #[serde(default)]
+    pub(super) turns: Turns,
+    /// The way in which the service knows what was played.
+    #[serde(default)]
+    pub(super) playback: PlaybackReports,
 }
 
 /// A page of a list.

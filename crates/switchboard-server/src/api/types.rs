@@ -10,6 +10,7 @@ use switchboard_core::conversation::{Entry, Head, to_millis};
 use switchboard_core::stream::EventKind;
 use switchboard_core::team::{Finding, Severity};
 
+use crate::realtime::Mode;
 use crate::runs::RunRecord;
 use crate::service::{Listed, Shown, status_name};
 use crate::team::{AgentInfo, ServedTeam};
@@ -114,7 +115,7 @@ impl ConversationBody {
 }
 
 /// A call that waits for a decision, or a person that is asked for an answer.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Waiting {
     /// `tool`, `agent_tool`, `handoff`, `hosted_tool` or `person`.
     kind: String,
@@ -126,6 +127,20 @@ pub(crate) struct Waiting {
     call_id: String,
     /// The arguments as the model wrote them.
     arguments: String,
+}
+
+impl Waiting {
+    /// A call of a realtime session.
+    pub(crate) fn of_call(agent: &str, tool: &str, call_id: &str, arguments: &str) -> Self {
+        Self {
+            kind: "tool".to_owned(),
+            details: Value::Null,
+            agent: agent.to_owned(),
+            tool: tool.to_owned(),
+            call_id: call_id.to_owned(),
+            arguments: arguments.to_owned(),
+        }
+    }
 }
 
 impl From<&Interruption> for Waiting {
@@ -270,6 +285,8 @@ pub(super) struct TeamBody {
     name: String,
     description: Option<String>,
     agents: Vec<AgentBody>,
+    /// `realtime` or `voice` if one can speak with the team; see `/api/teams/{team}/realtime/tickets`.
+    speech: Option<String>,
 }
 
 /// An agent of a team.
@@ -297,8 +314,22 @@ impl From<&ServedTeam> for TeamBody {
             name: team.name().to_owned(),
             description: team.description_text().map(ToOwned::to_owned),
             agents: team.agents().into_iter().map(agent).collect(),
+            speech: team.speech_mode().map(|mode| mode.as_str().to_owned()),
         }
     }
+}
+
+/// A ticket for a realtime session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TicketBody {
+    /// To be sent as the subprotocol `ticket.TICKET`. It is good once.
+    pub(super) ticket: String,
+    pub(super) conversation: String,
+    /// The seconds for which it is good.
+    pub(super) expires_in: u64,
+    /// The other subprotocol of the WebSocket.
+    pub(super) protocol: String,
+    pub(super) mode: Mode,
 }
 
 /// The mistakes of a team, the most severe first.

@@ -11,6 +11,7 @@ use crate::error::ServiceError;
 use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::Tickets;
 use crate::runs::Runs;
 use crate::team::ServedTeam;
 
@@ -25,6 +26,7 @@ pub struct ServiceBuilder {
     prices: Vec<(Arc<str>, Price)>,
     logs_content: bool,
     hosts: Option<Vec<String>>,
+    public_url: Option<String>,
 }
 
 impl ServiceBuilder {
@@ -37,6 +39,7 @@ impl ServiceBuilder {
             prices: Vec::new(),
             logs_content: false,
             hosts: None,
+            public_url: None,
         }
     }
 
@@ -83,10 +86,17 @@ impl ServiceBuilder {
         self
     }
 
+    /// Sets the address that clients reach the service by, such as `https://agents.example`, for the agent cards of
+    /// A2A. Without one, a card has the address that it was asked for at, which behind a proxy is another one.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
-    /// An error if there is no team, or two of one name, or a name with a `/`.
+    /// An error if there is no team, or two of one name, or a name with a `/`, or if the public address is none.
     pub fn build(self) -> Result<Service, ServiceError> {
         if self.teams.is_empty() {
             return Err(ServiceError::invalid("a service needs a team"));
@@ -103,6 +113,14 @@ impl ServiceBuilder {
                 )));
             }
         }
+        let public_url = self.public_url.map(|url| match url.split_once("://") {
+            Some(("http" | "https", rest)) if !rest.is_empty() && !url.contains(['?', '#']) => {
+                Ok(url.trim_end_matches('/').to_owned())
+            }
+            _ => Err(ServiceError::invalid(format!(
+                "{url:?} is no address of a service; it begins with http:// or https://"
+            ))),
+        });
         Ok(Service(Arc::new(Inner {
             teams: self.teams,
             store: self.store.unwrap_or_else(Conversations::in_memory),
@@ -112,9 +130,13 @@ impl ServiceBuilder {
             prices: self.prices,
             logs_content: self.logs_content,
             hosts: self.hosts,
+            public_url: public_url.transpose()?,
             metrics: Metrics::new(),
+            records_changed: tokio::sync::Notify::new(),
             runs: Runs::default(),
             is_draining: AtomicBool::new(false),
+            tickets: Tickets::default(),
+            sessions: Arc::default(),
         })))
     }
 }

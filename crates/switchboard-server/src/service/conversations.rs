@@ -12,9 +12,13 @@ use switchboard_core::conversation::{
 
 use super::{Caller, Service};
 use crate::error::ServiceError;
+use crate::realtime::CloseReason;
 
 /// The least number of conversations that are read at once.
 const PAGE: usize = 100;
+
+/// The precision of the times of changes.
+const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// The largest number of entries that a search looks at, over all tenants.
 const MAX_FOUND: usize = 20_000;
@@ -35,6 +39,50 @@ pub(crate) struct Shown {
     pub(crate) team: Option<String>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) waiting: Vec<Interruption>,
+}
+
+/// Everything in the store, the last changed first, page by page and each once.
+pub(crate) struct HeadPages {
+    before: Option<SystemTime>,
+    size: usize,
+    seen: HashSet<Arc<str>>,
+    is_ended: bool,
+}
+
+impl HeadPages {
+    /// Pages of at least this size. With a time, only what was changed then or before.
+    pub(crate) fn new(size: usize, changed: Option<SystemTime>) -> Self {
+        Self {
+            before: changed.map(|time| time + MILLISECOND),
+            size: size.max(PAGE),
+            seen: HashSet::new(),
+            is_ended: false,
+        }
+    }
+
+    /// The next page; `None` after the last.
+    pub(crate) async fn next(
+        &mut self,
+        service: &Service,
+    ) -> Result<Option<Vec<Head>>, ServiceError> {
+        if self.is_ended {
+            return Ok(None);
+        }
+        let mut query = ListQuery::default();
+        query.limit = Some(self.size);
+        query.changed_before = self.before;
+        let heads = ConversationStore::list(&service.inner().store, &query).await;
+        let mut heads = heads.map_err(|error| ServiceError::of_store(&error))?;
+        let next = heads.last().map(|head| head.changed + MILLISECOND);
+        self.is_ended = heads.len() < self.size || next.is_none();
+        if next == self.before {
+            // A whole page of one millisecond.
+            self.size = self.size.saturating_mul(2);
+        }
+        self.before = next;
+        heads.retain(|head| self.seen.insert(head.id.clone()));
+        Ok(Some(heads))
+    }
 }
 
 /// The name of the team in the details of a conversation.
@@ -59,21 +107,13 @@ impl Service {
                 Some(parsed.ok_or_else(|| ServiceError::invalid("this is no cursor of a list"))?)
             }
         };
-        let millisecond = Duration::from_millis(1);
-        let mut before = cursor.map(|(time, _)| from_millis(time) + millisecond);
+        let after = cursor.map(|(time, _)| from_millis(time));
+        let mut pages = HeadPages::new(limit.saturating_mul(2), after);
         // Conversations of the cursor's millisecond that come before it.
         let mut is_skipping = cursor;
-        let mut seen = HashSet::new();
-        let mut page = limit.saturating_mul(2).max(PAGE);
         let mut listed = Vec::new();
-        loop {
-            let heads = self.list_heads(page, before).await?;
-            let is_last = heads.len() < page;
-            let oldest = heads.last().map(|head| head.changed);
+        while let Some(heads) = pages.next(self).await? {
             for head in heads {
-                if !seen.insert(head.id.clone()) {
-                    continue;
-                }
                 let Some(id) = caller.tenant.id_of(&head.id).map(Arc::<str>::from) else {
                     continue;
                 };
@@ -96,31 +136,11 @@ impl Service {
                 }
                 listed.push((id, head));
             }
-            let next = oldest.map(|time| time + millisecond);
-            if is_last || next.is_none() {
-                return Ok(Listed {
-                    conversations: listed,
-                    next: None,
-                });
-            }
-            if next == before {
-                // A whole page of one millisecond.
-                page = page.saturating_mul(2);
-            }
-            before = next;
         }
-    }
-
-    async fn list_heads(
-        &self,
-        limit: usize,
-        before: Option<SystemTime>,
-    ) -> Result<Vec<Head>, ServiceError> {
-        let mut query = ListQuery::default();
-        query.limit = Some(limit);
-        query.changed_before = before;
-        let heads = ConversationStore::list(&self.inner().store, &query).await;
-        heads.map_err(|error| ServiceError::of_store(&error))
+        Ok(Listed {
+            conversations: listed,
+            next: None,
+        })
     }
 
     /// Finds entries of the caller's conversations, the latest first.
@@ -187,7 +207,7 @@ impl Service {
             .map_err(|error| ServiceError::of_store(&error))
     }
 
-    /// Deletes a conversation, and cancels its runs.
+    /// Deletes a conversation, cancels its runs, and ends its realtime session.
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let name = caller.tenant.stored_name(id)?;
         for run in self.runs(caller) {
@@ -196,6 +216,12 @@ impl Service {
                 run.log.closed().await;
             }
         }
+        let sessions = &self.inner().sessions;
+        sessions.end(&caller.tenant, id, CloseReason::Deleted).await;
+        // What clients of AG-UI have given to it.
+        let record = crate::agui::record_name(caller, id);
+        let deleted = self.inner().store.delete(&record).await;
+        deleted.map_err(|error| ServiceError::of_store(&error))?;
         let is_deleted = self.inner().store.delete(&name).await;
         if is_deleted.map_err(|error| ServiceError::of_store(&error))? {
             Ok(())

@@ -8,7 +8,7 @@ use switchboard_core::conversation::Conversation;
 use switchboard_core::model::RequestUsage;
 use switchboard_core::stream::StopHandle;
 
-use super::{Caller, Service, draining, status_name};
+use super::{Caller, Follower, Service, draining, status_name};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventLog, LogLimits};
 use crate::keys::random_id;
@@ -94,6 +94,9 @@ impl Service {
         );
         let (service, caller) = (self.clone(), caller.clone());
         let running = record.clone();
+        let follower = identity
+            .follower
+            .map(|follower| tokio::spawn(follower.follow(record.clone())));
         tokio::spawn(async move {
             let began = Instant::now();
             // A panic in the task must not leave the run in the list of those that are under way.
@@ -118,6 +121,12 @@ impl Service {
             let time = began.elapsed();
             let metrics = &service.0.metrics;
             metrics.run_ended(&running.team, status, time, &end.usage, cost);
+            if let Some(follower) = follower {
+                running.log.end();
+                if follower.await.is_err() {
+                    tracing::error!(run = &*running.id, "the record of a run was not kept");
+                }
+            }
             service.0.runs.ended(&running, &end);
             running.log.close();
             tracing::info!(
@@ -152,6 +161,7 @@ pub(super) struct RunIdentity {
     pub(super) id: Option<Arc<str>>,
     pub(super) idempotency_key: Option<Arc<str>>,
     pub(super) is_temporary: bool,
+    pub(super) follower: Option<Follower>,
 }
 
 /// Deletes the conversation of a client that keeps its conversations itself, unless it waits.
