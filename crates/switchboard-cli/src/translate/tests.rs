@@ -128,7 +128,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// The literals of a source file up to its tests, with `{}` for what is put in.
-fn literals(source: &str) -> Vec<String> {
+pub(crate) fn literals(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
     let code = source
         .lines()
