@@ -48,6 +48,7 @@ fn remove_library_advice(event: &mut StreamEvent) {
     let text = match &mut event.kind {
         EventKind::RunFailed { message, .. } => message,
         EventKind::CompactionFailed { reason, .. } | EventKind::ModelRetry { reason, .. } => reason,
+        EventKind::Inner { event, .. } => return remove_library_advice(event),
         _ => return,
     };
     if let Cow::Owned(plain) = without_library_advice(text) {

@@ -88,6 +88,7 @@ impl Failure {
         };
         let help = match error.kind() {
             io::ErrorKind::InvalidData => "save it as UTF-8",
+            io::ErrorKind::FileTooLarge => "split it, or name another file",
             io::ErrorKind::IsADirectory => "name a file in this folder",
             io::ErrorKind::NotFound => "check the name; the path counts from the folder you are in",
             io::ErrorKind::PermissionDenied => "let yourself read it, as with chmod",

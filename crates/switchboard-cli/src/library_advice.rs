@@ -48,7 +48,12 @@ pub(crate) fn without_library_advice(text: &str) -> Cow<'_, str> {
     let mut clauses = text.split("; ");
     let first = clauses.next().unwrap_or_default();
     let rest = clauses.filter(|clause| !names_type(clause));
-    Cow::Owned(std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; "))
+    Cow::Owned(
+        std::iter::once(first)
+            .chain(rest)
+            .collect::<Vec<_>>()
+            .join("; "),
+    )
 }
 
 /// Returns `true` for `Runner::model`, `` `MemoryStore` `` and `a ResponsesModel`, and not for `Run it again`.
@@ -75,8 +80,14 @@ mod tests {
     fn clauses_that_name_a_type_of_the_library_are_left_out() {
         for (text, plain) in [
             ("it is full; raise StateLimits::bytes", "it is full"),
-            ("it is full; use a `MemoryStore`; sent 3 times", "it is full; sent 3 times"),
-            ("no key; Run it again; Agent is a name", "no key; Run it again; Agent is a name"),
+            (
+                "it is full; use a `MemoryStore`; sent 3 times",
+                "it is full; sent 3 times",
+            ),
+            (
+                "no key; Run it again; Agent is a name",
+                "no key; Run it again; Agent is a name",
+            ),
             ("Overrun::x; RunnerUp", "Overrun::x; RunnerUp"),
         ] {
             assert_eq!(without_library_advice(text), plain);
@@ -92,7 +103,10 @@ mod tests {
         let mut files = Vec::new();
         for name in CRATES {
             let folder = format!("../switchboard-{name}/src");
-            source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut files);
+            source_files(
+                &Path::new(env!("CARGO_MANIFEST_DIR")).join(folder),
+                &mut files,
+            );
         }
         let mut found = Vec::new();
         let mut with_advice = 0;

@@ -6,6 +6,7 @@
 mod approvals;
 mod args;
 mod atomic_write;
+mod bounded_read;
 mod commands;
 mod conversation;
 mod conversation_store;

@@ -17,6 +17,7 @@ use crate::screen::style::{self, BOLD};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use crate::shell;
 use crate::transcript::Transcript;
+use crate::translate::translate;
 
 impl Chat {
     /// Runs a command. Breaks if the chat ends.
@@ -256,7 +257,7 @@ impl Chat {
                 self.conversation.set_team(team);
                 self.set_context("")
             }
-            Err(problem) => self.note(&problem),
+            Err(problem) => self.note(&translate(&problem, self.look.language)),
         }
     }
 
