@@ -130,4 +130,4 @@ impl Entry {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use tests::literals as source_texts;
+pub(crate) use tests::{NOT_SHOWN, literals as source_texts};

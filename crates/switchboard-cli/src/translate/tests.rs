@@ -76,7 +76,7 @@ fn every_description_of_a_field_is_translated() {
 
 /// Texts of the source that no user of the program reads in Chinese: for models, for programs, or
 /// parts of other texts.
-const NOT_SHOWN: &str = include_str!("not_shown.txt");
+pub(crate) const NOT_SHOWN: &str = include_str!("not_shown.txt");
 
 #[test]
 fn every_text_of_the_source_is_translated() {
