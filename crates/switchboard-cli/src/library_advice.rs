@@ -116,7 +116,9 @@ mod tests {
                 // A single word is no message, a raw string is not read as one, and the compiler's messages
                 // are for programmers.
                 let is_message = text.contains(' ') && !text.contains('\n');
-                let is_shown = !crate::translate::NOT_SHOWN.lines().any(|known| known == text);
+                let is_shown = !crate::translate::NOT_SHOWN
+                    .lines()
+                    .any(|known| known == text);
                 if !is_message || !is_shown || file.ends_with("callback.rs") {
                     continue;
                 }
