@@ -12,6 +12,8 @@ mod run;
 mod schema;
 mod serve;
 mod sessions;
+mod speech;
+mod studio;
 mod talk;
 mod test;
 
@@ -41,6 +43,7 @@ pub(crate) fn run(cli: Cli, language: Language) -> Result<Exit, Failure> {
         Some(Command::Talk(args)) => block_on(talk::run(args, look)),
         Some(Command::Sessions(args)) => block_on(sessions::run(args, look, out)),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Studio(args)) => studio::run(&args, look),
         Some(Command::Key(args)) => serve::add_key(&args, out),
         Some(Command::Check(args)) => check::run(&args, look, out),
         Some(Command::Graph(args)) => graph::run(&args, look, out),

@@ -26,10 +26,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use response::HttpResponse;
-use response::within;
+use response::{after, within};
 use rustls::ClientConfig;
 use switchboard_core::callback::BoxError;
-use tokio::time::Instant;
 
 /// The time after which an unused connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
@@ -61,7 +60,6 @@ pub struct TimeLimits {
 }
 
 /// The proxies on the way to servers.
-#[derive(Debug)]
 pub enum Proxies {
     /// Those that the environment or the operating system names.
     System,
@@ -69,6 +67,17 @@ pub enum Proxies {
     At(Uri),
     /// Servers are reached directly.
     None,
+}
+
+/// Without the address of a proxy, which may hold a password.
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "System",
+            Self::At(_) => "At(..)",
+            Self::None => "None",
+        })
+    }
 }
 
 /// An HTTP client. Clones share its connections.
@@ -143,7 +152,7 @@ impl HttpClient {
                 .headers_mut()
                 .insert(PROXY_AUTHORIZATION, authorization);
         }
-        let deadline = limits.total.map(|total| Instant::now() + total);
+        let deadline = limits.total.and_then(after);
         let sent = self.pool.request(request);
         let response = within(limits.read, deadline, sent).await?;
         let response = response.map_err(HttpError::from_client)?;

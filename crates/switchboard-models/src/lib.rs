@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`ResponsesModel`] | the Responses API of OpenAI or a compatible server |
 //! | [`ChatModel`] | Chat Completions: OpenAI, Ollama, vLLM, llama.cpp, gateways |
+//! | [`RemoteAgent`] | an agent of another server, over A2A 1.0 |
 //! | [`OfflineModel`] | none: it is part of the program |
 //!
 //! An [`Endpoint`] holds the address and settings of a server. Connecting it makes a [`Client`], which
@@ -63,8 +64,8 @@ pub use switchboard_offline::OfflineModel;
 pub use wire::fuzzing;
 #[cfg(feature = "http")]
 pub use wire::{
-    ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, ResponsesModel,
-    SpeechModel, TranscriptionModel,
+    AgentCard, ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, RemoteAgent,
+    ResponsesModel, SpeechModel, TranscriptionModel,
 };
 
 /// Items for the workspace's other crates. Not part of the public API.

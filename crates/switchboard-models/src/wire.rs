@@ -1,5 +1,6 @@
 //! Models over HTTP.
 
+mod a2a;
 mod answer_stream;
 mod audio;
 mod chat;
@@ -20,6 +21,7 @@ mod sse;
 
 use std::borrow::Cow;
 
+pub use a2a::{AgentCard, RemoteAgent};
 use answer_stream::{EventReader, answer_stream};
 pub use audio::{SpeechModel, TranscriptionModel};
 pub use chat::ChatModel;

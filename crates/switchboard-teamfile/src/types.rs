@@ -83,6 +83,9 @@ pub(crate) struct AgentSpec {
     /// If true, a person answers for the agent: the run waits until the person has replied or handed the
     /// conversation on. A person has no model, instructions and tools.
     pub(crate) person: bool,
+    /// The agent of another server that answers for this one, over A2A: its address, or a table with its key. Its
+    /// instructions, knowledge and tools are its own.
+    pub(crate) a2a: Option<RemoteSpec>,
     /// The instructions for the agent's model.
     pub(crate) instructions: Option<TextSpec>,
     /// If true, a paragraph on handoffs and the names of the other agents precedes the instructions.
@@ -110,6 +113,52 @@ pub(crate) struct AgentSpec {
     pub(crate) active_agent: Option<ActiveAgentSpec>,
     /// The budget of the agent in one run.
     pub(crate) budget: Option<BudgetSpec>,
+}
+
+/// An agent of another server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "remote agent")]
+#[serde(untagged)]
+pub(crate) enum RemoteSpec {
+    /// Its address, such as `https://travel.example/a2a/travel`, below which its card is.
+    Address(String),
+    /// Its address and settings.
+    Table(RemoteTableSpec),
+}
+
+/// The address and settings of an agent of another server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(rename = "address of a remote agent")]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RemoteTableSpec {
+    /// Its address, such as `https://travel.example/a2a/travel`, below which its card is.
+    pub(crate) url: String,
+    /// The key.
+    pub(crate) key: Option<EnvVarSpec>,
+    /// Further headers.
+    #[serde(default)]
+    pub(crate) headers: IndexMap<String, ValueSpec>,
+    /// The maximum duration of an answer.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 86400))]
+    pub(crate) timeout_seconds: Option<f64>,
+}
+
+impl RemoteSpec {
+    /// The address.
+    pub(crate) fn url(&self) -> &str {
+        match self {
+            Self::Address(url) => url,
+            Self::Table(table) => &table.url,
+        }
+    }
+
+    /// The settings beside the address.
+    pub(crate) fn table(&self) -> Option<&RemoteTableSpec> {
+        match self {
+            Self::Address(_) => None,
+            Self::Table(table) => Some(table),
+        }
+    }
 }
 
 /// Text, or a file that holds it.

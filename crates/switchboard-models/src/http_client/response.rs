@@ -70,13 +70,18 @@ impl HttpResponse {
     }
 }
 
+/// The end of a time that begins now; `None` if it is too far away to be one.
+pub(super) fn after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
 /// Awaits what is expected within `wait`, and not after the deadline.
 pub(super) async fn within<T>(
     wait: Option<Duration>,
     deadline: Option<Instant>,
     expected: impl Future<Output = T>,
 ) -> Result<T, HttpError> {
-    let until = match (wait.map(|wait| Instant::now() + wait), deadline) {
+    let until = match (wait.and_then(after), deadline) {
         (Some(wait), Some(deadline)) => wait.min(deadline),
         (Some(until), None) | (None, Some(until)) => until,
         (None, None) => return Ok(expected.await),

@@ -287,16 +287,17 @@ async fn requests_go_through_the_proxy() {
 }
 
 /// TLS for `localhost`, and a file with its certificate.
-fn tls() -> (TlsAcceptor, tempfile::NamedTempFile) {
+pub(crate) fn tls() -> (TlsAcceptor, tempfile::NamedTempFile) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = made.signing_key.serialize_der();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ServerConfig::builder_with_provider(provider)
+    let mut tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key.try_into().unwrap())
         .unwrap();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), made.cert.pem()).unwrap();
     (TlsAcceptor::from(Arc::new(tls)), file)
@@ -439,19 +440,6 @@ async fn credentials_in_addresses_become_headers() {
         asked.contains(&format!("host: 127.0.0.1:{port}\r\n")),
         "{asked}"
     );
-}
-
-#[tokio::test]
-async fn a_connection_that_is_not_made_in_time_has_sent_nothing() {
-    // Accepts the connection, and never begins its TLS.
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let slow = Endpoint::at(format!("https://127.0.0.1:{port}/v1"))
-        .key("k")
-        .retries(0)
-        .connect_timeout(Duration::from_millis(50));
-    let error = failure(&model(&slow, Protocol::Chat), false).await;
-    assert_eq!(error.kind(), ModelErrorKind::Timeout, "{error}");
 }
 
 #[tokio::test]

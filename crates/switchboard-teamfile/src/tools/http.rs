@@ -151,7 +151,7 @@ impl OpenHttp {
         // The tool's timeout cancels the call; this one closes the connection too.
         let time = TimeLimits {
             read: None,
-            total: Some(limits.timeout + Duration::from_secs(1)),
+            total: Some(limits.timeout.saturating_add(Duration::from_secs(1))),
         };
         let response = self.client.send_within(request, time).await;
         let mut response = response.map_err(describe_error)?;

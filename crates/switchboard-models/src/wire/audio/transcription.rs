@@ -105,6 +105,8 @@ impl TranscriptionModel {
         let form = form.file("file", "speech.wav", "audio/wav", wav);
         let (content_type, body) = form.finish()?;
         Ok(BytesCall {
+            is_get: false,
+            added_header: None,
             url: self.url.clone(),
             content_type,
             accept: HeaderValue::from_static("application/json"),

@@ -1,7 +1,7 @@
 //! The body of a response.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName};
 use switchboard_core::ModelResponse;
 
 use super::response_headers::request_id;
@@ -71,6 +71,29 @@ impl ResponseBody {
             ModelError::new(ModelErrorKind::TooLarge, message)
         })?;
         Ok(Some(bytes))
+    }
+
+    /// The value of a header, if it is text.
+    pub(in crate::wire) fn header(&self, name: &HeaderName) -> Option<String> {
+        let value = self.response.headers().get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    }
+
+    /// Reads the whole body.
+    pub(in crate::wire) async fn read_bytes(&mut self) -> Result<Vec<u8>, ModelError> {
+        let mut read = Vec::new();
+        while let Some(bytes) = self.next_chunk().await? {
+            read.extend_from_slice(&bytes);
+        }
+        if read.trim_ascii_start().starts_with(b"<") {
+            return Err(self.web_page());
+        }
+        Ok(read)
+    }
+
+    /// The body as a stream of events.
+    pub(in crate::wire) fn into_events(self) -> Events {
+        Events::new(self, &[])
     }
 
     /// Reads the rest of a body that begins with `start`, and parses it.
