@@ -148,25 +148,27 @@ const HAND_BACK: &str = "hand_back";
 /// The conditions that hand off without a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edges {
-    /// From the first agent to the second.
-    BeforeTurn,
-    AfterTurn,
+    /// From the first agent to the second, before its turns.
+    Before,
+    /// The same, after its turns.
+    After,
     /// Once a model was called, by a handoff that no model is offered.
-    HiddenBeforeTurn,
-    /// From each agent to the next.
-    AroundBeforeTurn,
-    AroundAfterTurn,
+    HiddenBefore,
+    /// From each agent to the next, before its turns.
+    AroundBefore,
+    /// The same, after its turns.
+    AroundAfter,
 }
 
 impl Edges {
     fn is_before_turn(self) -> bool {
-        !matches!(self, Self::AfterTurn | Self::AroundAfterTurn)
+        !matches!(self, Self::After | Self::AroundAfter)
     }
 
     fn is_of(self, from: &str, to: &str) -> bool {
         let place = |name: &str| AGENTS.iter().position(|known| *known == name);
         match self {
-            Self::AroundBeforeTurn | Self::AroundAfterTurn => {
+            Self::AroundBefore | Self::AroundAfter => {
                 place(to) == place(from).map(|from| (from + 1) % AGENTS.len())
             }
             _ => from == AGENTS[0] && to == AGENTS[1],
@@ -176,13 +178,9 @@ impl Edges {
     fn on(self, edge: HandoffBuilder<()>) -> HandoffBuilder<()> {
         let taken = || EdgeDecision::hand_off_with(json!({"reason": "by_condition"}));
         match self {
-            Self::BeforeTurn | Self::AroundBeforeTurn => {
-                edge.before_turn_if(move |_ctx, _agent| taken())
-            }
-            Self::AfterTurn | Self::AroundAfterTurn => {
-                edge.after_turn_if(move |_ctx, _agent| taken())
-            }
-            Self::HiddenBeforeTurn => {
+            Self::Before | Self::AroundBefore => edge.before_turn_if(move |_ctx, _agent| taken()),
+            Self::After | Self::AroundAfter => edge.after_turn_if(move |_ctx, _agent| taken()),
+            Self::HiddenBefore => {
                 let condition = move |ctx: RunContext, _agent| {
                     if ctx.usage().requests > 0 {
                         taken()
@@ -367,11 +365,11 @@ impl World {
             model: Some(self.expert.clone().into()),
             ..RunConfig::default()
         };
+        let expert: Agent = Agent::new("Expert").tool(self.tool("pay"));
         for from in AGENTS {
             let mut agent = if setting.person_name() == Some(from) {
                 Agent::person(from)
             } else {
-                let expert: Agent = Agent::new("Expert").tool(self.tool("pay"));
                 let agent = Agent::new(from)
                     .tool(self.tool("look"))
                     .tool(self.tool("pay"))

@@ -223,19 +223,19 @@ pub(super) const POLICIES: &[(About, &str, Apply)] = &[
         s.way_back = Some(WayBack::Start);
     }),
     (About::Edges, "before a turn", |s| {
-        s.edges = Some(Edges::BeforeTurn);
+        s.edges = Some(Edges::Before);
     }),
     (About::Edges, "after a turn", |s| {
-        s.edges = Some(Edges::AfterTurn);
+        s.edges = Some(Edges::After);
     }),
     (About::Edges, "before a turn, hidden", |s| {
-        s.edges = Some(Edges::HiddenBeforeTurn);
+        s.edges = Some(Edges::HiddenBefore);
     }),
     (About::Edges, "before each turn, around", |s| {
-        s.edges = Some(Edges::AroundBeforeTurn);
+        s.edges = Some(Edges::AroundBefore);
     }),
     (About::Edges, "after each turn, around", |s| {
-        s.edges = Some(Edges::AroundAfterTurn);
+        s.edges = Some(Edges::AroundAfter);
     }),
     (About::Delivery, "payload as a message", |s| {
         s.delivery = Some(PayloadDelivery::Message);
