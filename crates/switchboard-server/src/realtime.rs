@@ -81,9 +81,11 @@ pub(crate) async fn open(
         Some(key) => Some(key.take_run().map_err(|error| refuse("key", error))?),
         None => None,
     };
+    let conversation = service.conversation(caller, &ticket.conversation)?;
+    let team = service.with_chosen_context(team, &conversation).await?;
     let request = SpokenRequest {
         agent: ticket.agent.clone(),
-        conversation: service.conversation(caller, &ticket.conversation)?,
+        conversation,
         turns: ticket.turns,
         playback: ticket.playback,
         exclusive: service.inner().limits.conversation_wait,

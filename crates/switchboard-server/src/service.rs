@@ -256,6 +256,9 @@ impl Service {
         team: ServedTeam,
         conversation: &Conversation,
     ) -> Result<ServedTeam, ServiceError> {
+        if !team.has_context() {
+            return Ok(team);
+        }
         let head = conversation.head().await;
         let head = head.map_err(|error| ServiceError::of_store(&error))?;
         let details = head.and_then(|head| head.details);
@@ -281,8 +284,8 @@ impl Service {
         Ok(self.0.store.get(caller.tenant.stored_name(id)?))
     }
 
-    /// Begins a run for a message.
-    pub(crate) fn send(
+    /// Begins a run for a message, with the context that was chosen for its conversation.
+    pub(crate) async fn send(
         &self,
         caller: &Caller,
         message: Message,
@@ -299,9 +302,13 @@ impl Service {
         {
             return Ok(run);
         }
-        let stored = match &conversation {
-            Some(id) => Some(self.conversation(caller, id)?),
-            None => None,
+        let (team, stored) = match &conversation {
+            Some(id) => {
+                let stored = self.conversation(caller, id)?;
+                let team = self.with_chosen_context(team, &stored).await?;
+                (team, Some(stored))
+            }
+            None => (team, None),
         };
         let request = RunRequest {
             start: RunStart::Input(input),

@@ -58,7 +58,7 @@ async fn voice_server(words: &[&str]) -> TestServer {
 }
 
 /// A client of a session.
-struct Socket(WebSocketStream<TcpStream>);
+pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 /// A frame of the service.
 #[derive(Debug, PartialEq)]
@@ -103,7 +103,7 @@ async fn ticket(client: &Client, team: &str, body: Value) -> String {
     answer.json()["ticket"].as_str().unwrap().to_owned()
 }
 
-async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
+pub(crate) async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
     let ticket = ticket(&server.client, team, body).await;
     let protocols = format!("switchboard.realtime.v1, ticket.{ticket}");
     open_with(server, team, &protocols, Some(server.url()))
@@ -112,7 +112,7 @@ async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
 }
 
 impl Socket {
-    async fn send(&mut self, command: Value) {
+    pub(crate) async fn send(&mut self, command: Value) {
         let message = Message::Text(command.to_string().into());
         self.0.send(message).await.unwrap();
     }
@@ -137,7 +137,7 @@ impl Socket {
     }
 
     /// Reads until a frame of this type, and returns what came, without audio.
-    async fn until(&mut self, kind: &str) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut frames = Vec::new();
         loop {
             match self.next().await {
