@@ -60,9 +60,7 @@ pub(crate) async fn open(
     let ticket = ticket.and_then(|ticket| service.inner().tickets.take(ticket, &team));
     let ticket = ticket.ok_or_else(|| refused("a ticket is needed that was not used yet"))?;
     let caller = &ticket.caller;
-    if let (Some(keys), Some(key)) = (&service.inner().keys, &caller.key)
-        && !keys.has(key)
-    {
+    if !service.is_key_valid(caller) {
         return Err(refused("the key of the ticket is not valid any more"));
     }
     let refuse = |reason: &str, error: ServiceError| {

@@ -184,6 +184,14 @@ impl Service {
         teams.iter().filter(is_allowed).cloned().collect()
     }
 
+    /// Returns `false` once the key of the caller was removed.
+    pub(crate) fn is_key_valid(&self, caller: &Caller) -> bool {
+        match (&self.0.keys, &caller.key) {
+            (Some(keys), Some(key)) => keys.has(key),
+            _ => true,
+        }
+    }
+
     /// The team of this name.
     pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<ServedTeam, ServiceError> {
         let found = self

@@ -479,7 +479,7 @@ impl Agent {
                 }
                 continue;
             }
-            if self.service.is_draining() {
+            if self.service.is_draining() || !self.service.is_key_valid(&self.caller) {
                 return stream::empty().boxed();
             }
             // Another process may change it.

@@ -320,8 +320,11 @@ impl Writer<'_> {
         if self.is_draining {
             return Err(CloseReason::Draining);
         }
-        let key = self.connection.ticket.caller.key.as_ref();
-        if key.is_some_and(|key| key.check_day().is_err()) {
+        let caller = &self.connection.ticket.caller;
+        let key = caller.key.as_ref();
+        if key.is_some_and(|key| key.check_day().is_err())
+            || !self.connection.service.is_key_valid(caller)
+        {
             return Err(CloseReason::Limit);
         }
         Ok(())
@@ -332,7 +335,8 @@ impl Writer<'_> {
         if self.shared.began.elapsed().saturating_sub(heard) > IDLE {
             return Err(CloseReason::Idle);
         }
-        self.sink.send(Message::Ping(Bytes::new())).await
+        self.sink.send(Message::Ping(Bytes::new())).await?;
+        self.end_if_asked().await
     }
 }
 

@@ -572,10 +572,14 @@ async fn sessions_belong_to_the_key_and_its_tenant_and_are_limited() {
     assert!(stored(&alice, "c").await[0].contains("secret"));
     assert_eq!(stored(&bob, "c").await, Vec::<String>::new());
 
-    // A ticket of a key that was removed meanwhile.
+    // A ticket and a session of a key that was removed meanwhile.
+    let mut socket = open(&alice, "c").await.unwrap();
+    socket.until("session").await;
     let id = ticket(&alice, "voice", json!({})).await;
     write(&[&second]);
     keys.reload().unwrap();
+    socket.send(json!({"type": "text", "text": "more"})).await;
+    assert_eq!(socket.end().await.0, "limit");
     let protocols = format!("switchboard.realtime.v1, ticket.{id}");
     let refused = open_with(&server, "voice", &protocols, None).await;
     assert_eq!(refused.err(), Some(401));
