@@ -359,8 +359,13 @@ mod page {
 #[cfg(feature = "studio")]
 mod files {
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::{Duration, Instant};
 
-    use switchboard_server::{ServedTeam, SourceProblem, TeamFileSource};
+    use switchboard_server::{
+        Completions, ServedTeam, ServiceError, SourceProblem, TeamFileSource, TeamSource,
+    };
     use switchboard_teamfile::TeamFile;
 
     use super::*;
@@ -508,6 +513,85 @@ mod files {
         std::fs::write(&path, "nonsense =").unwrap();
         assert!(service.reload_team("filed").is_err());
         until(|| async { client.get("/api/teams/filed").await.status == 200 }).await;
+    }
+
+    /// A source whose first text is read slowly.
+    struct SlowSource {
+        text: Mutex<String>,
+        is_read: AtomicBool,
+        is_written: AtomicBool,
+    }
+
+    impl TeamSource for SlowSource {
+        fn name(&self) -> String {
+            "slow".to_owned()
+        }
+
+        fn format(&self) -> &'static str {
+            "toml"
+        }
+
+        fn is_editable(&self) -> bool {
+            true
+        }
+
+        fn read(&self) -> Result<String, ServiceError> {
+            let text = self.text.lock().unwrap().clone();
+            if !self.is_read.swap(true, Ordering::SeqCst) {
+                // Long enough for somebody who saves meanwhile.
+                let end = Instant::now() + Duration::from_secs(2);
+                while !self.is_written.load(Ordering::SeqCst) && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Ok(text)
+        }
+
+        fn write(&self, text: &str) -> Result<(), ServiceError> {
+            text.clone_into(&mut self.text.lock().unwrap());
+            self.is_written.store(true, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn check(&self, _text: &str) -> Vec<SourceProblem> {
+            Vec::new()
+        }
+
+        /// The text is the description of the team.
+        fn open(&self, text: &str) -> Result<ServedTeam, Vec<SourceProblem>> {
+            let team = crate::support::team(&crate::support::RuleModel::new());
+            Ok(ServedTeam::new("slow", team, ()).description(text))
+        }
+
+        fn complete(&self, _text: &str, column: usize, _line: usize) -> Completions {
+            Completions {
+                start_column: column,
+                items: Vec::new(),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_saved_while_the_team_is_read_again_is_the_one_that_counts() {
+        let source = Arc::new(SlowSource {
+            text: Mutex::new("first".to_owned()),
+            is_read: AtomicBool::new(false),
+            is_written: AtomicBool::new(false),
+        });
+        let served = source.open("first").unwrap().source(source.clone());
+        let server = TestServer::with(|builder| builder.team(served).studio(Studio::new())).await;
+        let client = &server.client;
+        let service = server.service.clone();
+        let reloaded = tokio::task::spawn_blocking(move || service.reload_team("slow"));
+        until(|| async { source.is_read.load(Ordering::SeqCst) }).await;
+        let file = client.get("/api/teams/slow/file").await.ok();
+        let body = json!({"text": "second", "version": file["version"]});
+        let request = with_json(client.request("PUT", "/api/teams/slow/file"), &body);
+        answer(request).await.ok();
+        reloaded.await.unwrap().unwrap();
+        let shown = client.get("/api/teams/slow").await.ok();
+        assert_eq!(shown["description"], "second");
     }
 
     #[tokio::test]
