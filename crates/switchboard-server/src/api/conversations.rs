@@ -187,6 +187,8 @@ pub(super) async fn resend(
     };
     let target = match (body.in_place, body.to) {
         (true, None) => {
+            // A run under way could not store its turn any more.
+            service.wait_for_runs(&caller, &id).await?;
             service.rewind(&caller, &id, body.position).await?;
             id
         }

@@ -124,6 +124,32 @@ async fn a_message_is_sent_again_or_edited_in_a_copy_or_in_place() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_sent_again_in_place_waits_for_the_run_under_way() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    send(client, "c", "hello").await;
+    let slow = json!({"input": "slow", "stream": true});
+    let request = client.request("POST", "/api/conversations/c/messages");
+    let mut stream = client
+        .open(crate::support::with_json(request, &slow))
+        .await;
+    while stream.next().await.unwrap().name.as_deref() != Some("text_delta") {}
+    let resent = {
+        let client = client.clone();
+        let body = json!({"position": 0, "input": "bye", "in_place": true});
+        tokio::spawn(async move { client.post("/api/conversations/c/resend", body).await })
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    server.model.gate.add_permits(1);
+    let last = stream.rest().await.pop().unwrap();
+    assert_eq!(last.json()["output"], "Triage: you said slow", "{last:?}");
+    assert_eq!(resent.await.unwrap().ok()["output"], "Triage: you said bye");
+    let list = client.get("/api/conversations/c/turns").await.ok();
+    let texts: Vec<String> = turns(&list).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(texts, ["bye", "Triage: you said bye"]);
+}
+
+#[tokio::test]
 async fn what_waits_is_listed_over_all_conversations_until_it_is_decided() {
     let server = TestServer::start().await;
     let client = &server.client;
