@@ -130,9 +130,7 @@ async fn a_message_that_is_sent_again_in_place_waits_for_the_run_under_way() {
     send(client, "c", "hello").await;
     let slow = json!({"input": "slow", "stream": true});
     let request = client.request("POST", "/api/conversations/c/messages");
-    let mut stream = client
-        .open(crate::support::with_json(request, &slow))
-        .await;
+    let mut stream = client.open(crate::support::with_json(request, &slow)).await;
     while stream.next().await.unwrap().name.as_deref() != Some("text_delta") {}
     let resent = {
         let client = client.clone();
