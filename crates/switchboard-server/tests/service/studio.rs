@@ -124,6 +124,35 @@ async fn a_message_is_sent_again_or_edited_in_a_copy_or_in_place() {
 }
 
 #[tokio::test]
+async fn a_copy_goes_on_with_the_team_of_the_conversation_where_there_are_several() {
+    let model = crate::support::RuleModel::new();
+    let other = switchboard_server::ServedTeam::new("other", crate::support::team(&model), ());
+    let server = TestServer::with(|builder| builder.team(other)).await;
+    let client = &server.client;
+    let body = json!({"input": "refund my bill", "team": "other"});
+    let path = "/api/conversations/c/messages";
+    let call = client.post(path, body).await.ok()["waiting"][0]["call_id"].clone();
+    for (from, to) in [("c", "copy"), ("copy", "copy-of-copy")] {
+        let path = format!("/api/conversations/{from}/fork");
+        assert_eq!(client.post(&path, json!({"to": to})).await.status, 201);
+    }
+    let body = json!({"decisions": [{"call_id": call, "approve": true}]});
+    let path = "/api/conversations/copy-of-copy/decisions";
+    let decided = client.post(path, body).await.ok();
+    assert_eq!(
+        (&decided["status"], &decided["team"]),
+        (&json!("completed"), &json!("other"))
+    );
+    let path = "/api/conversations/copy/messages";
+    let run = client.post(path, json!({"input": "hello"})).await.ok();
+    assert_eq!(run["team"], "other");
+    let refused = client
+        .post("/api/conversations/new/messages", json!({"input": "hello"}))
+        .await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test]
 async fn a_message_that_is_sent_again_in_place_waits_for_the_run_under_way() {
     let server = TestServer::start().await;
     let client = &server.client;
