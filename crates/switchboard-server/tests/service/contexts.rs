@@ -15,7 +15,7 @@ struct Tiers;
 
 fn tiered(tier: &str) -> ServedTeam {
     let desk = Agent::<String>::new("Desk")
-        .instructions_fn(|ctx, _agent| format!("{}", &*ctx))
+        .instructions_fn(|ctx, _agent| String::clone(&ctx))
         .model(RuleModel::new());
     let team = Team::new().agent(desk).build().unwrap();
     ServedTeam::new("tiered", team, tier.to_owned()).context(Tiers)

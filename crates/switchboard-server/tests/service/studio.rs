@@ -617,7 +617,7 @@ mod files {
             Ok(ServedTeam::new("slow", team, ()).description(text))
         }
 
-        fn complete(&self, _text: &str, column: usize, _line: usize) -> Completions {
+        fn complete(&self, _text: &str, _line: usize, column: usize) -> Completions {
             Completions {
                 start_column: column,
                 items: Vec::new(),
