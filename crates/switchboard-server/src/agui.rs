@@ -204,7 +204,7 @@ async fn start(
         input: items.into(),
         options,
     };
-    service.send(caller, message)
+    service.send(caller, message).await
 }
 
 /// The messages of the user as items.

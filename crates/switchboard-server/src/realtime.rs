@@ -60,9 +60,7 @@ pub(crate) async fn open(
     let ticket = ticket.and_then(|ticket| service.inner().tickets.take(ticket, &team));
     let ticket = ticket.ok_or_else(|| refused("a ticket is needed that was not used yet"))?;
     let caller = &ticket.caller;
-    if let (Some(keys), Some(key)) = (&service.inner().keys, &caller.key)
-        && !keys.has(key)
-    {
+    if !service.is_key_valid(caller) {
         return Err(refused("the key of the ticket is not valid any more"));
     }
     let refuse = |reason: &str, error: ServiceError| {
@@ -81,9 +79,11 @@ pub(crate) async fn open(
         Some(key) => Some(key.take_run().map_err(|error| refuse("key", error))?),
         None => None,
     };
+    let conversation = service.conversation(caller, &ticket.conversation)?;
+    let team = service.with_chosen_context(team, &conversation).await?;
     let request = SpokenRequest {
         agent: ticket.agent.clone(),
-        conversation: service.conversation(caller, &ticket.conversation)?,
+        conversation,
         turns: ticket.turns,
         playback: ticket.playback,
         exclusive: service.inner().limits.conversation_wait,

@@ -57,6 +57,9 @@ use crate::studio::Studio;
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
 
+/// The longest chain of copies of copies that is followed.
+const MAX_ORIGINS: usize = 8;
+
 /// Teams as a service. Clones share it.
 ///
 /// ```
@@ -184,6 +187,14 @@ impl Service {
         teams.iter().filter(is_allowed).cloned().collect()
     }
 
+    /// Returns `false` once the key of the caller was removed.
+    pub(crate) fn is_key_valid(&self, caller: &Caller) -> bool {
+        match (&self.0.keys, &caller.key) {
+            (Some(keys), Some(key)) => keys.has(key),
+            _ => true,
+        }
+    }
+
     /// The team of this name.
     pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<ServedTeam, ServiceError> {
         let found = self
@@ -233,7 +244,8 @@ impl Service {
         true
     }
 
-    /// The team of a stored conversation, or the only one, with the context of the conversation.
+    /// The team of a stored conversation, or the only one, or that of the conversation that it is a copy of, with the
+    /// context of the conversation.
     pub(crate) async fn team_of(
         &self,
         caller: &Caller,
@@ -245,9 +257,41 @@ impl Service {
         let details = ConversationDetails::read(details.as_deref());
         let team = match &details.team {
             Some(name) => self.team(caller, name)?,
-            None => self.default_team(caller)?,
+            None => match (self.default_team(caller), &details.forked_from) {
+                (Err(error), Some((origin, _))) => {
+                    let team = self.team_of_origin(caller, origin).await?;
+                    self.team(caller, &team.ok_or(error)?)?
+                }
+                (team, _) => team?,
+            },
         };
         team.with_context(&details.context)
+    }
+
+    /// The name of the team of a conversation that was copied, or of the one that this is a copy of. A copy
+    /// itself has no team before its first message.
+    async fn team_of_origin(
+        &self,
+        caller: &Caller,
+        origin: &str,
+    ) -> Result<Option<String>, ServiceError> {
+        let mut origin = origin.to_owned();
+        for _ in 0..MAX_ORIGINS {
+            // Only conversations of the tenant, whatever the details say.
+            let Some(id) = caller.tenant.id_of(&origin) else {
+                break;
+            };
+            let head = self.conversation(caller, id)?.head().await;
+            let head = head.map_err(|error| ServiceError::of_store(&error))?;
+            let details = head.and_then(|head| head.details);
+            let details = ConversationDetails::read(details.as_deref());
+            match (details.team, details.forked_from) {
+                (Some(team), _) => return Ok(Some(team)),
+                (None, Some((next, _))) => origin = next,
+                (None, None) => break,
+            }
+        }
+        Ok(None)
     }
 
     /// A team with the context that was chosen for a conversation.
@@ -256,6 +300,9 @@ impl Service {
         team: ServedTeam,
         conversation: &Conversation,
     ) -> Result<ServedTeam, ServiceError> {
+        if !team.has_context() {
+            return Ok(team);
+        }
         let head = conversation.head().await;
         let head = head.map_err(|error| ServiceError::of_store(&error))?;
         let details = head.and_then(|head| head.details);
@@ -281,8 +328,8 @@ impl Service {
         Ok(self.0.store.get(caller.tenant.stored_name(id)?))
     }
 
-    /// Begins a run for a message.
-    pub(crate) fn send(
+    /// Begins a run for a message, with the context that was chosen for its conversation.
+    pub(crate) async fn send(
         &self,
         caller: &Caller,
         message: Message,
@@ -299,9 +346,13 @@ impl Service {
         {
             return Ok(run);
         }
-        let stored = match &conversation {
-            Some(id) => Some(self.conversation(caller, id)?),
-            None => None,
+        let (team, stored) = match &conversation {
+            Some(id) => {
+                let stored = self.conversation(caller, id)?;
+                let team = self.with_chosen_context(team, &stored).await?;
+                (team, Some(stored))
+            }
+            None => (team, None),
         };
         let request = RunRequest {
             start: RunStart::Input(input),

@@ -146,6 +146,11 @@ impl ServedTeam {
         context.map(|context| context.values()).unwrap_or_default()
     }
 
+    /// Returns `true` if a conversation may set values of the context.
+    pub(crate) fn has_context(&self) -> bool {
+        self.context.is_some()
+    }
+
     /// The team with other values of its context, by their paths.
     pub(crate) fn with_context(
         mut self,

@@ -177,6 +177,8 @@ impl Service {
 
     /// Reads a team again from its source.
     pub(crate) fn reload(&self, team: &ServedTeam) -> Result<Reloaded, ReloadError> {
+        // A text that is saved meanwhile must not be replaced by the one before it.
+        let _guard = self.lock_sources();
         let text = source_of(team)?.read()?;
         self.use_text(team, &text)
     }

@@ -206,17 +206,14 @@ impl Agent {
             next: 0,
         };
         record.save(service, caller, Expected::New).await?;
-        let sent = service.send(
-            caller,
-            Message {
-                team: self.team.clone(),
-                agent: None,
-                conversation: Some(context),
-                input,
-                options: self.options(&record, run_id),
-            },
-        );
-        match sent {
+        let message = Message {
+            team: self.team.clone(),
+            agent: None,
+            conversation: Some(context),
+            input,
+            options: self.options(&record, run_id),
+        };
+        match service.send(caller, message).await {
             Ok(run) => Ok(Begun::Run(run, Box::new(record))),
             Err(error) => {
                 // Best effort: the task was never begun.
@@ -482,7 +479,7 @@ impl Agent {
                 }
                 continue;
             }
-            if self.service.is_draining() {
+            if self.service.is_draining() || !self.service.is_key_valid(&self.caller) {
                 return stream::empty().boxed();
             }
             // Another process may change it.

@@ -145,24 +145,17 @@ pub(super) async fn send(
     }
     let input = body.input.into_input()?;
     service.choose_context(&conversation, &body.context).await?;
-    let team = match (&body.team, body.context.is_empty()) {
-        // A conversation of the same team keeps the context that was chosen for it.
-        (Some(_), true) => service.with_chosen_context(team, &conversation).await?,
-        _ => team,
-    };
-    let run = service.send(
-        &caller,
-        Message {
-            team,
-            agent: body.agent.as_deref().map(Arc::from),
-            conversation: Some(id.as_str().into()),
-            input,
-            options: MessageOptions {
-                idempotency_key: idempotency_key(&headers)?,
-                ..MessageOptions::default()
-            },
+    let message = Message {
+        team,
+        agent: body.agent.as_deref().map(Arc::from),
+        conversation: Some(id.as_str().into()),
+        input,
+        options: MessageOptions {
+            idempotency_key: idempotency_key(&headers)?,
+            ..MessageOptions::default()
         },
-    )?;
+    };
+    let run = service.send(&caller, message).await?;
     Ok(answer_with(&run, body.stream).await)
 }
 
@@ -194,6 +187,8 @@ pub(super) async fn resend(
     };
     let target = match (body.in_place, body.to) {
         (true, None) => {
+            // A run under way could not store its turn any more.
+            service.wait_for_runs(&caller, &id).await?;
             service.rewind(&caller, &id, body.position).await?;
             id
         }
@@ -209,16 +204,14 @@ pub(super) async fn resend(
             to
         }
     };
-    let run = service.send(
-        &caller,
-        Message {
-            team,
-            agent: None,
-            conversation: Some(target.as_str().into()),
-            input,
-            options: MessageOptions::default(),
-        },
-    )?;
+    let message = Message {
+        team,
+        agent: None,
+        conversation: Some(target.as_str().into()),
+        input,
+        options: MessageOptions::default(),
+    };
+    let run = service.send(&caller, message).await?;
     let mut response = answer_with(&run, body.stream).await;
     if let Ok(target) = HeaderValue::from_str(&target) {
         let name = HeaderName::from_static("x-conversation-id");

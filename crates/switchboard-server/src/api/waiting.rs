@@ -13,7 +13,7 @@ use serde::Serialize;
 use switchboard_core::conversation::to_millis;
 
 use super::types::Waiting;
-use crate::changes::NextChange;
+use crate::changes::{Change, NextChange};
 use crate::error::ServiceError;
 use crate::service::{Caller, Service, WaitingConversation};
 
@@ -66,32 +66,39 @@ pub(super) async fn list(
 pub(super) async fn changes(State(service): State<Service>, caller: Caller) -> Response {
     let reader = service.inner().changes.follow(&caller.tenant);
     let hello = Event::default().event("hello").data("{}");
-    let changes = stream::unfold((reader, service), |(mut reader, service)| async move {
-        let event = match next_change(&service, &mut reader).await? {
+    let state = (reader, service, caller);
+    let changes = stream::unfold(state, |(mut reader, service, caller)| async move {
+        let event = match next_change(&service, &caller, &mut reader).await? {
             NextChange::Change(change) => {
                 let data = serde_json::to_string(&change).unwrap_or_default();
                 Event::default().event(change.name()).data(data)
             }
             NextChange::Missed => Event::default().event("missed").data("{}"),
         };
-        Some((Ok::<_, Infallible>(event), (reader, service)))
+        Some((Ok::<_, Infallible>(event), (reader, service, caller)))
     });
     let events = stream::iter([Ok(hello)]).chain(changes);
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
     Sse::new(events).keep_alive(keep_alive).into_response()
 }
 
-/// The next change; `None` once the service ends its work, so that no client keeps it from ending.
+/// The next change; `None` once the service ends its work, so that no client keeps it from ending, or the key of the
+/// client was removed.
 async fn next_change(
     service: &Service,
+    caller: &Caller,
     reader: &mut crate::changes::ChangeReader,
 ) -> Option<NextChange> {
     let mut pause = tokio::time::interval(Duration::from_millis(500));
     loop {
         tokio::select! {
-            change = reader.next() => return change,
+            change = reader.next() => match change {
+                Some(NextChange::Change(Change::Team { name, .. }))
+                    if service.team(caller, &name).is_err() => {}
+                change => return change,
+            },
             _ = pause.tick() => {
-                if service.is_draining() {
+                if service.is_draining() || !service.is_key_valid(caller) {
                     return None;
                 }
             }

@@ -61,7 +61,7 @@ pub(super) async fn create(
         .find_map(|name| header_text(&headers, name));
     let (run, conversation) = if is_task(&items) {
         (
-            start_task(&service, &caller, &team, agent, items, options)?,
+            start_task(&service, &caller, &team, agent, items, options).await?,
             "".into(),
         )
     } else {
@@ -135,11 +135,11 @@ async fn start(
         input: items.into(),
         options,
     };
-    Ok((service.send(caller, message)?, conversation))
+    Ok((service.send(caller, message).await?, conversation))
 }
 
 /// Lets the model answer alone, without a conversation, tools and handoffs.
-fn start_task(
+async fn start_task(
     service: &Service,
     caller: &Caller,
     team: &ServedTeam,
@@ -147,20 +147,18 @@ fn start_task(
     items: Vec<Item>,
     options: MessageOptions,
 ) -> Result<Arc<RunRecord>, ServiceError> {
-    service.send(
-        caller,
-        Message {
-            team: team.clone(),
-            agent,
-            conversation: None,
-            input: items.into(),
-            options: MessageOptions {
-                without_tools: true,
-                client_tools: crate::client_tools::ClientTools::default(),
-                ..options
-            },
+    let message = Message {
+        team: team.clone(),
+        agent,
+        conversation: None,
+        input: items.into(),
+        options: MessageOptions {
+            without_tools: true,
+            client_tools: crate::client_tools::ClientTools::default(),
+            ..options
         },
-    )
+    };
+    service.send(caller, message).await
 }
 
 /// Returns `true` for a request that is no message of a user: Open WebUI and LibreChat let the model write the

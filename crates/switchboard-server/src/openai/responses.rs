@@ -226,16 +226,14 @@ async fn start(
         // The wait is over; the client's own record of the conversation is all that there is.
         options.is_temporary = true;
     }
-    service.send(
-        caller,
-        Message {
-            team: team.clone(),
-            agent,
-            conversation: Some(place.conversation.clone()),
-            input: items.into(),
-            options,
-        },
-    )
+    let message = Message {
+        team: team.clone(),
+        agent,
+        conversation: Some(place.conversation.clone()),
+        input: items.into(),
+        options,
+    };
+    service.send(caller, message).await
 }
 
 /// Follows a run to its end, whether or not its client does, and stores the response. The receiver gets the

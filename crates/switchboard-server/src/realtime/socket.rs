@@ -160,7 +160,10 @@ impl Connection {
             );
         }
         drop(events);
-        self.count(&input.usage(), &mut usage);
+        self.count(&input.usage(), &mut usage).await;
+        if reason != CloseReason::Deleted {
+            self.note_change().await;
+        }
         metrics.session_ended(self.team.name(), reason.as_str(), began.elapsed());
         tracing::info!(
             session = &*self.id,
@@ -197,8 +200,16 @@ impl Connection {
         }
     }
 
+    /// Tells clients of the service that the conversation has changed, and notes if it waits.
+    async fn note_change(&self) {
+        let ticket = &self.ticket;
+        self.service
+            .note_spoken(&ticket.caller, &ticket.conversation)
+            .await;
+    }
+
     /// Counts the usage since the last time.
-    fn count(&self, now: &Usage, counted: &mut Usage) {
+    async fn count(&self, now: &Usage, counted: &mut Usage) {
         let new = Usage {
             requests: now.requests.saturating_sub(counted.requests),
             input_tokens: now.input_tokens.saturating_sub(counted.input_tokens),
@@ -210,13 +221,16 @@ impl Connection {
             ..Usage::default()
         };
         *counted = *now;
-        if let Some(key) = &self.ticket.caller.key {
-            key.add_usage(new.total_tokens(), 0.0);
-        }
         self.service
             .inner()
             .metrics
             .add_tokens(self.team.name(), &new);
+        if let Some(key) = &self.ticket.caller.key
+            && new.total_tokens() > 0
+            && let Some((day, used)) = key.add_usage(new.total_tokens(), 0.0)
+        {
+            self.service.store_usage(key, day, used).await;
+        }
     }
 }
 
@@ -289,7 +303,8 @@ impl Writer<'_> {
             ServerFrame::AnswerStarted { .. } => self.is_answering = true,
             ServerFrame::AnswerEnded { .. } | ServerFrame::Interrupted { .. } => {
                 self.is_answering = false;
-                connection.count(&self.shared.input.usage(), self.usage);
+                let used = self.shared.input.usage();
+                connection.count(&used, self.usage).await;
             }
             ServerFrame::Handoff {
                 from, to, status, ..
@@ -301,10 +316,14 @@ impl Writer<'_> {
             _ => {}
         }
         self.sink.send_frame(frame).await?;
-        if matches!(frame, ServerFrame::Error { fatal: true, .. }) {
-            return Err(CloseReason::Failed);
+        match frame {
+            ServerFrame::ApprovalRequired { .. } | ServerFrame::AnswerEnded { .. } => {
+                connection.note_change().await;
+                Ok(())
+            }
+            ServerFrame::Error { fatal: true, .. } => Err(CloseReason::Failed),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Ends the session where the service or a limit of the key asks for it and no answer is under way.
@@ -320,8 +339,11 @@ impl Writer<'_> {
         if self.is_draining {
             return Err(CloseReason::Draining);
         }
-        let key = self.connection.ticket.caller.key.as_ref();
-        if key.is_some_and(|key| key.check_day().is_err()) {
+        let caller = &self.connection.ticket.caller;
+        let key = caller.key.as_ref();
+        if key.is_some_and(|key| key.check_day().is_err())
+            || !self.connection.service.is_key_valid(caller)
+        {
             return Err(CloseReason::Limit);
         }
         Ok(())
@@ -332,7 +354,8 @@ impl Writer<'_> {
         if self.shared.began.elapsed().saturating_sub(heard) > IDLE {
             return Err(CloseReason::Idle);
         }
-        self.sink.send(Message::Ping(Bytes::new())).await
+        self.sink.send(Message::Ping(Bytes::new())).await?;
+        self.end_if_asked().await
     }
 }
 

@@ -383,7 +383,7 @@ impl Service {
         rewound.map_err(|error| ServiceError::of_store(&error))
     }
 
-    fn tell_of_conversation(&self, caller: &Caller, id: Arc<str>, change: &'static str) {
+    pub(super) fn tell_of_conversation(&self, caller: &Caller, id: Arc<str>, change: &'static str) {
         let change = Change::Conversation { id, change };
         self.0.changes.tell(&caller.tenant, change);
     }

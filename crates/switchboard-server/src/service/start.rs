@@ -131,6 +131,7 @@ impl Service {
                     RunEnd::panicked()
                 }
             };
+            let is_kept = !identity.is_temporary || end.status == EndStatus::Interrupted;
             if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
                 end_temporary(&conversation, end.status).await;
             } else {
@@ -157,6 +158,11 @@ impl Service {
             }
             if let Some(recording) = recording {
                 recording.end(status, end.usage);
+            }
+            if let (Some(recordings), Some(id), false) =
+                (&service.0.recordings, &running.conversation, is_kept)
+            {
+                recordings.forget(&running.tenant, id);
             }
             service.0.runs.ended(&running, &end);
             running.log.close();

@@ -54,7 +54,7 @@ impl Service {
     }
 
     /// Stores what this process has used of a key on a day.
-    pub(super) async fn store_usage(&self, key: &Key, day: u64, usage: DayUsage) {
+    pub(crate) async fn store_usage(&self, key: &Key, day: u64, usage: DayUsage) {
         let id = format!("{}/{}", key.id(), self.0.process);
         let name = key.tenant.record_name("usage", &id);
         let mut commit = Commit::new(Expected::Any, Vec::new());

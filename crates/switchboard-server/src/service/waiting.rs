@@ -132,7 +132,9 @@ impl Service {
         let head = conversation.head().await.map_err(failed)?;
         let next = head.map(|head| head.revision.next).unwrap_or_default();
         // A new state at the end of the record waits for nothing.
-        conversation.rewind(next).await.map_err(failed)
+        conversation.rewind(next).await.map_err(failed)?;
+        self.unmark_waiting(&caller.tenant, &id.into()).await;
+        Ok(())
     }
 
     /// The run of a conversation that waits.

@@ -61,6 +61,18 @@ impl Service {
         }
     }
 
+    /// Notes after an answer of a realtime session if its conversation waits, and tells clients of the change.
+    pub(crate) async fn note_spoken(&self, caller: &Caller, id: &Arc<str>) {
+        let is_marked = self.is_marked_waiting(&caller.tenant, id);
+        match self.waiting_for(caller, id).await {
+            Ok(calls) if calls.is_empty() != is_marked => {}
+            Ok(_) if is_marked => self.unmark_waiting(&caller.tenant, id).await,
+            Ok(_) => self.mark(&caller.tenant, id).await,
+            Err(error) => tracing::warn!(%error, "a conversation could not be looked at"),
+        }
+        self.tell_of_conversation(caller, id.clone(), "changed");
+    }
+
     /// Marks a conversation that waits.
     pub(super) async fn mark(&self, tenant: &Tenant, id: &Arc<str>) {
         let key = (tenant.clone(), id.clone());

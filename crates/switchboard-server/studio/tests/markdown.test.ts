@@ -56,6 +56,7 @@ test("lists, nested lists and their numbers", () => {
 test("code blocks keep their text, also while they are being written", () => {
   assert.equal(show("```js\nlet a = '**';\n```\nend"), "<pre js>let a = '**';</pre><p>end</p>");
   assert.equal(show("```\n<script>"), "<pre ><script></pre>");
+  assert.equal(show("~~~~ ts title\na\n~~~~"), "<pre ts>a</pre>");
 });
 
 test("quotes and tables", () => {
@@ -83,5 +84,20 @@ test("texts made to be slow are read in time", () => {
     parseMarkdown(piece.repeat(20_000));
     parseMarkdown(`${piece}\n`.repeat(5_000));
     assert.ok(performance.now() - began < 5_000, `${JSON.stringify(piece)} took ${performance.now() - began} ms`);
+  }
+  const gap = " ".repeat(20_000);
+  for (const text of [
+    `# a${gap}b`,
+    `a|b\n${gap}-${gap}x`,
+    `${"~".repeat(20_000)}\``,
+    `\`\`\`${gap}\``,
+    `- ${gap}\u2028a`,
+    `1. ${gap}\u2028a`,
+    `-${gap}-${gap}x`,
+    `${gap}a`,
+  ]) {
+    const began = performance.now();
+    parseMarkdown(text);
+    assert.ok(performance.now() - began < 2_000, `${JSON.stringify(text.trim().slice(0, 9))} took ${performance.now() - began} ms`);
   }
 });

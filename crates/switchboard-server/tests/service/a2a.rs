@@ -507,8 +507,14 @@ async fn a_task_that_waits_is_cancelled_with_its_wait() {
     let server = TestServer::start().await;
     let client = &server.client;
     let task = send(client, message("refund my bill")).await;
+    let is_waiting = async || {
+        let listed = client.get("/api/conversations").await.ok();
+        listed["conversations"][0]["is_waiting"].clone()
+    };
+    assert_eq!(is_waiting().await, true);
     let cancelled = result(client, "CancelTask", json!({"id": task["id"]})).await;
     assert_eq!(cancelled["status"]["state"], "TASK_STATE_CANCELED");
+    assert_eq!(is_waiting().await, false);
     let context = task["contextId"].as_str().unwrap();
     let call_id = &task["status"]["message"]["parts"][1]["data"]["waiting"][0]["call_id"];
     let decisions = json!({"decisions": [{"call_id": call_id, "approve": true}]});

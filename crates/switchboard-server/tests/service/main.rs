@@ -11,6 +11,7 @@ mod agui;
 mod api;
 mod attacks;
 mod clients;
+mod contexts;
 mod durability;
 mod openai;
 mod operations;

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::run::Price;
-use switchboard_server::{Keys, Limits, Server, Service, Tls, make_key};
+use switchboard_server::{Keys, Limits, ServedTeam, Server, Service, Tls, make_key};
 
-use crate::support::{Client, TestServer, answer, install_crypto, until, with_json};
+use crate::support::{
+    Client, RuleModel, TestServer, answer, install_crypto, team, until, with_json,
+};
 
 const MESSAGES: &str = "/api/conversations/c1/messages";
 
@@ -131,16 +133,49 @@ async fn a_key_is_bound_to_its_teams() {
     let (key, mut entry) = make_key("acme").unwrap();
     entry.teams = Some(vec!["other".to_owned()]);
     let keys = Keys::from_entries([entry]).unwrap();
-    let server = TestServer::with(|builder| builder.keys(keys)).await;
+    let other = ServedTeam::new("other", team(&RuleModel::new()), ());
+    let server = TestServer::with(|builder| builder.keys(keys).team(other)).await;
     let client = server.client_with(&key);
-    assert_eq!(client.get("/api/teams").await.ok(), json!({"teams": []}));
+    let teams = client.get("/api/teams").await.ok();
+    assert_eq!(teams["teams"][0]["name"], "other");
+    assert_eq!(teams["teams"].as_array().unwrap().len(), 1);
     assert_eq!(client.get("/api/teams/support").await.status, 404);
-    assert_eq!(
-        client.post(MESSAGES, json!({"input": "x"})).await.status,
-        404
-    );
+    let message = json!({"input": "x", "team": "support"});
+    assert_eq!(client.post(MESSAGES, message).await.status, 404);
     let body = json!({"model": "support", "input": "x"});
     assert_eq!(client.post("/v1/responses", body).await.status, 404);
+    let input = json!({"threadId": "c", "runId": "r", "protocolVersion": "1.0", "messages": [],
+                       "tools": [], "context": [], "state": {}, "forwardedProps": {}});
+    for (path, body) in [
+        ("/agui/support", input),
+        ("/a2a/support/message:send", json!({})),
+        ("/api/teams/support/realtime/tickets", json!({})),
+        ("/api/teams/support/reload", json!({})),
+        ("/api/teams/support/file/check", json!({"text": ""})),
+    ] {
+        let refused = client.post(path, body).await;
+        assert_eq!(refused.status, 404, "{path}: {}", refused.text);
+    }
+    for path in [
+        "/api/teams/support/graph",
+        "/api/teams/support/check",
+        "/api/teams/support/file",
+        "/api/teams/support/agents/Triage",
+        "/a2a/support/extendedAgentCard",
+    ] {
+        assert_eq!(client.get(path).await.status, 404, "{path}");
+    }
+    // Nor is it told of changes of the team.
+    let mut changes = client.open(client.request("GET", "/api/events")).await;
+    assert_eq!(changes.next().await.unwrap().name.as_deref(), Some("hello"));
+    let again = |name: &str| {
+        let team = team(&RuleModel::new());
+        server.service.replace_team(ServedTeam::new(name, team, ()))
+    };
+    assert!(again("support"));
+    assert!(again("other"));
+    let change = changes.next().await.unwrap();
+    assert_eq!(change.json()["name"], "other", "{change:?}");
 }
 
 #[tokio::test]
@@ -165,11 +200,17 @@ async fn keys_are_rotated_without_a_restart() {
             .await
             .ok();
     }
+    let client = server.client_with(&old);
+    let mut changes = client.open(client.request("GET", "/api/events")).await;
+    assert_eq!(changes.next().await.unwrap().name.as_deref(), Some("hello"));
     let text = std::fs::read_to_string(&path).unwrap();
     let second = text.rfind("[[keys]]").unwrap();
     std::fs::write(&path, &text[second..]).unwrap();
     shared.reload().unwrap();
     assert_eq!(server.client_with(&old).get("/api/teams").await.status, 401);
+    // What it has opened ends.
+    let end = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+    assert_eq!(end, Ok(None));
     server
         .client_with(&new)
         .get("/api/conversations/c1")

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use switchboard_core::conversation::Conversations;
 use switchboard_core::{Agent, Team, tool};
 use switchboard_realtime::model::{
     RealtimeModelCommand, RealtimeModelEvent, RealtimeModelSettings,
@@ -58,7 +59,7 @@ async fn voice_server(words: &[&str]) -> TestServer {
 }
 
 /// A client of a session.
-struct Socket(WebSocketStream<TcpStream>);
+pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 /// A frame of the service.
 #[derive(Debug, PartialEq)]
@@ -103,7 +104,7 @@ async fn ticket(client: &Client, team: &str, body: Value) -> String {
     answer.json()["ticket"].as_str().unwrap().to_owned()
 }
 
-async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
+pub(crate) async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
     let ticket = ticket(&server.client, team, body).await;
     let protocols = format!("switchboard.realtime.v1, ticket.{ticket}");
     open_with(server, team, &protocols, Some(server.url()))
@@ -112,7 +113,7 @@ async fn open(server: &TestServer, team: &str, body: Value) -> Socket {
 }
 
 impl Socket {
-    async fn send(&mut self, command: Value) {
+    pub(crate) async fn send(&mut self, command: Value) {
         let message = Message::Text(command.to_string().into());
         self.0.send(message).await.unwrap();
     }
@@ -137,7 +138,7 @@ impl Socket {
     }
 
     /// Reads until a frame of this type, and returns what came, without audio.
-    async fn until(&mut self, kind: &str) -> Vec<Value> {
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut frames = Vec::new();
         loop {
             match self.next().await {
@@ -393,6 +394,67 @@ async fn a_voice_pipeline_hears_hands_over_and_speaks() {
 }
 
 #[tokio::test]
+async fn a_call_that_waits_in_a_spoken_conversation_is_listed_until_it_is_decided() {
+    let server = voice_server(&[]).await;
+    let client = &server.client;
+    let mut changes = client.open(client.request("GET", "/api/events")).await;
+    assert_eq!(changes.next().await.unwrap().name.as_deref(), Some("hello"));
+    let mut socket = open(&server, "voice", json!({"conversation": "v"})).await;
+    let text = json!({"type": "text", "text": "refund my bill"});
+    socket.send(text).await;
+    let frames = socket.until("approval_required").await;
+    let call = frames.last().unwrap()["waiting"][0]["call_id"].clone();
+    let change = loop {
+        let change = changes.next().await.unwrap();
+        if change.name.as_deref() == Some("waiting") {
+            break change.json();
+        }
+    };
+    assert_eq!(change, json!({"conversation": "v", "is_waiting": true}));
+    let listed = async || client.get("/api/waiting").await.ok()["waiting"].clone();
+    assert_eq!(listed().await[0]["conversation"], "v");
+    socket
+        .send(json!({"type": "decide", "call_id": call, "approve": true}))
+        .await;
+    socket.until("answer_ended").await;
+    until(|| async {
+        let shown = client.get("/api/conversations").await.ok();
+        shown["conversations"][0]["is_waiting"] == false
+    })
+    .await;
+    assert_eq!(listed().await, json!([]));
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_session_outlive_the_server() {
+    let (key, mut entry) = make_key("acme").unwrap();
+    entry.tokens_per_day = Some(10);
+    let store = Conversations::in_memory();
+    let start = async || {
+        let keys = Keys::from_entries([entry.clone()]).unwrap();
+        let models = VoiceModels::new(
+            ScriptedSpeechToText::new([""]),
+            ScriptedTextToSpeech::new().per_character(Duration::from_millis(1)),
+        );
+        let served = ServedTeam::new("voice", team(&RuleModel::new()), ()).voice(models);
+        let store = store.clone();
+        TestServer::with(|builder| builder.team(served).keys(keys).conversations(store)).await
+    };
+    let server = start().await;
+    let id = ticket(&server.client_with(&key), "voice", json!({})).await;
+    let protocols = format!("switchboard.realtime.v1, ticket.{id}");
+    let mut socket = open_with(&server, "voice", &protocols, None).await.unwrap();
+    socket.send(json!({"type": "text", "text": "hello"})).await;
+    assert_eq!(socket.end().await.0, "limit");
+    server.running.shut_down().await;
+    let server = start().await;
+    let body = json!({"input": "hi", "team": "support"});
+    let path = "/api/conversations/c/messages";
+    let refused = server.client_with(&key).post(path, body).await;
+    assert_eq!(refused.error_code(), (429, "rate_limited".to_owned()));
+}
+
+#[tokio::test]
 async fn speech_interrupts_a_spoken_answer_and_the_conversation_keeps_what_was_heard() {
     let models = VoiceModels::new(
         ScriptedSpeechToText::new(["and now"]),
@@ -572,10 +634,14 @@ async fn sessions_belong_to_the_key_and_its_tenant_and_are_limited() {
     assert!(stored(&alice, "c").await[0].contains("secret"));
     assert_eq!(stored(&bob, "c").await, Vec::<String>::new());
 
-    // A ticket of a key that was removed meanwhile.
+    // A ticket and a session of a key that was removed meanwhile.
+    let mut socket = open(&alice, "c").await.unwrap();
+    socket.until("session").await;
     let id = ticket(&alice, "voice", json!({})).await;
     write(&[&second]);
     keys.reload().unwrap();
+    socket.send(json!({"type": "text", "text": "more"})).await;
+    assert_eq!(socket.end().await.0, "limit");
     let protocols = format!("switchboard.realtime.v1, ticket.{id}");
     let refused = open_with(&server, "voice", &protocols, None).await;
     assert_eq!(refused.err(), Some(401));

@@ -124,6 +124,59 @@ async fn a_message_is_sent_again_or_edited_in_a_copy_or_in_place() {
 }
 
 #[tokio::test]
+async fn a_copy_goes_on_with_the_team_of_the_conversation_where_there_are_several() {
+    let model = crate::support::RuleModel::new();
+    let other = switchboard_server::ServedTeam::new("other", crate::support::team(&model), ());
+    let server = TestServer::with(|builder| builder.team(other)).await;
+    let client = &server.client;
+    let body = json!({"input": "refund my bill", "team": "other"});
+    let path = "/api/conversations/c/messages";
+    let call = client.post(path, body).await.ok()["waiting"][0]["call_id"].clone();
+    for (from, to) in [("c", "copy"), ("copy", "copy-of-copy")] {
+        let path = format!("/api/conversations/{from}/fork");
+        assert_eq!(client.post(&path, json!({"to": to})).await.status, 201);
+    }
+    let body = json!({"decisions": [{"call_id": call, "approve": true}]});
+    let path = "/api/conversations/copy-of-copy/decisions";
+    let decided = client.post(path, body).await.ok();
+    assert_eq!(
+        (&decided["status"], &decided["team"]),
+        (&json!("completed"), &json!("other"))
+    );
+    let path = "/api/conversations/copy/messages";
+    let run = client.post(path, json!({"input": "hello"})).await.ok();
+    assert_eq!(run["team"], "other");
+    let refused = client
+        .post("/api/conversations/new/messages", json!({"input": "hello"}))
+        .await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_in_place_waits_for_the_run_under_way() {
+    let server = TestServer::start().await;
+    let client = &server.client;
+    send(client, "c", "hello").await;
+    let slow = json!({"input": "slow", "stream": true});
+    let request = client.request("POST", "/api/conversations/c/messages");
+    let mut stream = client.open(crate::support::with_json(request, &slow)).await;
+    while stream.next().await.unwrap().name.as_deref() != Some("text_delta") {}
+    let resent = {
+        let client = client.clone();
+        let body = json!({"position": 0, "input": "bye", "in_place": true});
+        tokio::spawn(async move { client.post("/api/conversations/c/resend", body).await })
+    };
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    server.model.gate.add_permits(1);
+    let last = stream.rest().await.pop().unwrap();
+    assert_eq!(last.json()["output"], "Triage: you said slow", "{last:?}");
+    assert_eq!(resent.await.unwrap().ok()["output"], "Triage: you said bye");
+    let list = client.get("/api/conversations/c/turns").await.ok();
+    let texts: Vec<String> = turns(&list).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(texts, ["bye", "Triage: you said bye"]);
+}
+
+#[tokio::test]
 async fn what_waits_is_listed_over_all_conversations_until_it_is_decided() {
     let server = TestServer::start().await;
     let client = &server.client;
@@ -359,8 +412,13 @@ mod page {
 #[cfg(feature = "studio")]
 mod files {
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::{Duration, Instant};
 
-    use switchboard_server::{ServedTeam, SourceProblem, TeamFileSource};
+    use switchboard_server::{
+        Completions, ServedTeam, ServiceError, SourceProblem, TeamFileSource, TeamSource,
+    };
     use switchboard_teamfile::TeamFile;
 
     use super::*;
@@ -508,6 +566,85 @@ mod files {
         std::fs::write(&path, "nonsense =").unwrap();
         assert!(service.reload_team("filed").is_err());
         until(|| async { client.get("/api/teams/filed").await.status == 200 }).await;
+    }
+
+    /// A source whose first text is read slowly.
+    struct SlowSource {
+        text: Mutex<String>,
+        is_read: AtomicBool,
+        is_written: AtomicBool,
+    }
+
+    impl TeamSource for SlowSource {
+        fn name(&self) -> String {
+            "slow".to_owned()
+        }
+
+        fn format(&self) -> &'static str {
+            "toml"
+        }
+
+        fn is_editable(&self) -> bool {
+            true
+        }
+
+        fn read(&self) -> Result<String, ServiceError> {
+            let text = self.text.lock().unwrap().clone();
+            if !self.is_read.swap(true, Ordering::SeqCst) {
+                // Long enough for somebody who saves meanwhile.
+                let end = Instant::now() + Duration::from_secs(2);
+                while !self.is_written.load(Ordering::SeqCst) && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Ok(text)
+        }
+
+        fn write(&self, text: &str) -> Result<(), ServiceError> {
+            text.clone_into(&mut self.text.lock().unwrap());
+            self.is_written.store(true, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn check(&self, _text: &str) -> Vec<SourceProblem> {
+            Vec::new()
+        }
+
+        /// The text is the description of the team.
+        fn open(&self, text: &str) -> Result<ServedTeam, Vec<SourceProblem>> {
+            let team = crate::support::team(&crate::support::RuleModel::new());
+            Ok(ServedTeam::new("slow", team, ()).description(text))
+        }
+
+        fn complete(&self, _text: &str, _line: usize, column: usize) -> Completions {
+            Completions {
+                start_column: column,
+                items: Vec::new(),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_that_is_saved_while_the_team_is_read_again_is_the_one_that_counts() {
+        let source = Arc::new(SlowSource {
+            text: Mutex::new("first".to_owned()),
+            is_read: AtomicBool::new(false),
+            is_written: AtomicBool::new(false),
+        });
+        let served = source.open("first").unwrap().source(source.clone());
+        let server = TestServer::with(|builder| builder.team(served).studio(Studio::new())).await;
+        let client = &server.client;
+        let service = server.service.clone();
+        let reloaded = tokio::task::spawn_blocking(move || service.reload_team("slow"));
+        until(|| async { source.is_read.load(Ordering::SeqCst) }).await;
+        let file = client.get("/api/teams/slow/file").await.ok();
+        let body = json!({"text": "second", "version": file["version"]});
+        let request = with_json(client.request("PUT", "/api/teams/slow/file"), &body);
+        answer(request).await.ok();
+        reloaded.await.unwrap().unwrap();
+        let shown = client.get("/api/teams/slow").await.ok();
+        assert_eq!(shown["description"], "second");
     }
 
     #[tokio::test]

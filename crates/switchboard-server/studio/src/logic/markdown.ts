@@ -30,13 +30,13 @@ export function parseMarkdown(text: string): Block[] {
   return parseBlocks(text.replace(/\r\n?/g, "\n").split("\n"), 0);
 }
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
+// No two parts of a pattern may match the same text: a line that fits none would be tried in every way to part it.
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const HEADING = /^ {0,3}(#{1,6})\s(.*)$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const BULLET = /^( {0,3})([-*+])(\s+|$)(.*)$/;
-const NUMBER = /^( {0,3})(\d{1,9})[.)](\s+|$)(.*)$/;
+const BULLET = /^( {0,3})([-*+])(\s+|$)([^]*)$/;
+const NUMBER = /^( {0,3})(\d{1,9})[.)](\s+|$)([^]*)$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
-const DELIMITER_ROW = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
 
 function parseBlocks(lines: string[], depth: number): Block[] {
   const blocks: Block[] = [];
@@ -49,14 +49,14 @@ function parseBlocks(lines: string[], depth: number): Block[] {
     }
     const fence = FENCE.exec(line);
     if (fence) {
-      const [block, next] = fencedCode(lines, at, fence[1]!, fence[2]!);
+      const [block, next] = fencedCode(lines, at, fence[1]!, fence[2]!.trim().split(/\s/, 1)[0]!);
       blocks.push(block);
       at = next;
       continue;
     }
     const heading = HEADING.exec(line);
     if (heading) {
-      blocks.push({ kind: "heading", level: heading[1]!.length, content: parseInline(heading[2]!) });
+      blocks.push({ kind: "heading", level: heading[1]!.length, content: parseInline(headingText(heading[2]!)) });
       at += 1;
       continue;
     }
@@ -81,7 +81,7 @@ function parseBlocks(lines: string[], depth: number): Block[] {
       at = next;
       continue;
     }
-    if (line.includes("|") && at + 1 < lines.length && lines[at + 1]!.includes("-") && DELIMITER_ROW.test(lines[at + 1]!)) {
+    if (line.includes("|") && at + 1 < lines.length && isDelimiterRow(lines[at + 1]!)) {
       const [block, next] = table(lines, at);
       blocks.push(block);
       at = next;
@@ -92,6 +92,19 @@ function parseBlocks(lines: string[], depth: number): Block[] {
     blocks.push({ kind: "paragraph", content: parseInline(paragraph.map((row) => row.trimStart()).join("\n")) });
   }
   return blocks;
+}
+
+/** The text of a heading, without the marks that may close it. */
+function headingText(text: string): string {
+  const trimmed = text.trim();
+  let end = trimmed.length;
+  while (trimmed[end - 1] === "#") end -= 1;
+  return trimmed.slice(0, end).trimEnd();
+}
+
+/** True for the line below the head of a table. Each cell by itself: one pattern for all would backtrack. */
+function isDelimiterRow(line: string): boolean {
+  return cells(line).every((cell) => /^:?-+:?$/.test(cell));
 }
 
 function interruptsParagraph(line: string): boolean {
