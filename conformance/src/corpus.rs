@@ -24,6 +24,18 @@ pub struct Options<'a> {
     pub only: Option<&'a str>,
     /// Runs the scenarios over HTTP, in this protocol. The other cases have no model and do not run.
     pub wire: Option<Protocol>,
+    /// The kind of runs that scenarios are. Other cases run in the usual way only.
+    pub run_as: RunAs,
+}
+
+/// The kind of runs that scenarios are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RunAs {
+    /// Plain and streamed runs.
+    #[default]
+    Usual,
+    /// Durable runs on the embedded engine.
+    Durable,
 }
 
 /// The counts of passed, failed and skipped checks.
@@ -93,6 +105,7 @@ pub fn run(
         tally: Tally::default(),
         only: options.only,
         models,
+        run_as: options.run_as,
         runs: 0,
         on_failure,
     };
@@ -111,7 +124,7 @@ pub fn run(
             corpus.run_case(&case, &path)?;
         }
     }
-    if options.wire.is_none() {
+    if options.wire.is_none() && options.run_as == RunAs::Usual {
         is_corpus |= corpus.run_stages(folder)?;
         is_corpus |= corpus.run_tables(folder)?;
         is_corpus |= corpus.run_realtime(folder)?;
@@ -139,6 +152,7 @@ struct Corpus<'a> {
     tally: Tally,
     only: Option<&'a str>,
     models: ModelSource,
+    run_as: RunAs,
     /// The number of runs so far.
     runs: usize,
     on_failure: &'a mut dyn FnMut(String),
@@ -252,7 +266,11 @@ impl Corpus<'_> {
             return Ok(());
         }
         let expected = compared_fields(json);
-        for mode in [Mode::Plain, Mode::Streamed] {
+        let modes: &[Mode] = match self.run_as {
+            RunAs::Usual => &[Mode::Plain, Mode::Streamed],
+            RunAs::Durable => &[Mode::Durable],
+        };
+        for &mode in modes {
             let name = format!("{name} ({mode})");
             if self.is_selected(&name) {
                 let result = self.run_scenario(&case, &expected, mode);

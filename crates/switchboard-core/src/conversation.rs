@@ -57,8 +57,8 @@ pub use entry::{
 pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
-pub(crate) use open::{OpenConversation, Refusal, TurnCommit};
-pub use store::{ConversationStore, Conversations, Found, ListQuery};
+pub(crate) use open::{OpenConversation, Refusal, TurnCommit, TurnCommitted};
+pub use store::{ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed};
 
 use self::store::DynStore;
 use self::view::State;

@@ -47,6 +47,7 @@ pub use state_check::{StateProblem, StateProblemKind, StateProblems};
 use crate::agent::Agent;
 use crate::error::Error;
 use crate::items::Input;
+use crate::journal::{JournalHandle, JournalScope};
 use crate::model::AddedUsage;
 use crate::stream::event_sink::EventSink;
 use crate::tool::{OuterToolCall, ToolContext};
@@ -102,6 +103,8 @@ pub(crate) struct Surroundings {
     pub(crate) budgets: Option<Arc<OuterBudgets>>,
     /// The stream of the run around this one, where it shows the events of this one.
     pub(crate) events: Option<EventSink>,
+    /// The journal, and the place of the run in it.
+    pub(crate) journal: Option<JournalScope>,
 }
 
 /// The context of a runner: `()` for agents without one, or what [`Runner::context`] was given.
@@ -183,7 +186,15 @@ impl<C, S> Runner<C, S> {
             turns: None,
             budgets: call.budgets().cloned(),
             events: call.events_inside(),
+            journal: call.run_context().journal_scope().cloned(),
         };
+        self
+    }
+
+    /// Passes the effects of one run through a journal; see [`journal`](crate::journal). Use the runner, or clones
+    /// of it, for that run alone, also where it is resumed after a wait.
+    pub fn journal(mut self, journal: JournalHandle) -> Self {
+        self.outer.journal = Some(JournalScope::new(journal));
         self
     }
 

@@ -18,7 +18,8 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Row};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision, now,
+    to_millis,
 };
 use tokio::time::timeout_at;
 
@@ -285,6 +286,7 @@ impl ConversationStore for PostgresStore {
                 .bind(query.changed_before.map(to_millis))
                 .bind(query.expired_before.map(to_millis))
                 .bind(limit)
+                .bind(query.listed == Listed::Journals)
         };
         let rows = inner.rows(None, query).await?;
         let heads: Result<_, _> = rows.iter().map(rows::head).collect();

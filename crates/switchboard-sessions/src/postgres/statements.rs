@@ -77,7 +77,7 @@ const HEAD: &str = "SELECT id, epoch, first, next, state, agent, details, create
     FROM {schema}.conversations";
 
 const LISTED: &str = "WHERE ($1::bigint IS NULL OR changed < $1) \
-    AND ($2::bigint IS NULL OR expires <= $2) \
+    AND ($2::bigint IS NULL OR expires <= $2) AND starts_with(id, 'switchboard-run:') = $4 \
     ORDER BY changed DESC, id LIMIT $3";
 
 const READ: &str = "SELECT position, run, turn, number, e.agent, time, kind, content \

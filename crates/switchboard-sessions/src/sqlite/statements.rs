@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, OptionalExtension, Row, ffi, params};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, Entry, EntryContent, Expected, Found, Head, ListQuery, Revision,
+    Commit, Committed, Entry, EntryContent, Expected, Found, Head, ListQuery, Listed, Revision,
     from_millis, now, to_millis,
 };
 
@@ -282,6 +282,10 @@ pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Hea
         sql += " AND expires <= ?";
         times.push(to_millis(time));
     }
+    sql += match query.listed {
+        Listed::Journals => " AND name >= 'switchboard-run:' AND name < 'switchboard-run;'",
+        _ => " AND NOT (name >= 'switchboard-run:' AND name < 'switchboard-run;')",
+    };
     sql += " ORDER BY changed DESC, name LIMIT ?";
     times.push(to_limit(query.limit));
     let mut statement = connection.prepare_cached(&sql)?;

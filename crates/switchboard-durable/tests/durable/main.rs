@@ -1,0 +1,11 @@
+//! Durable runs, on the embedded engine.
+
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod child_process;
+mod fault_store;
+mod killed;
+mod replays;
+mod runs;
+mod sizes;
+mod world;
