@@ -28,8 +28,7 @@ use crate::lock::lock;
 ///
 /// Steps of one run may overlap: tools of one response run concurrently.
 pub trait Journal: Send + Sync + 'static {
-    /// Carries out a step, unless its outcome is recorded. If the effect returns a text, it is recorded
-    /// before this returns.
+    /// Carries out a step, unless its outcome is recorded. A new outcome is recorded before this returns.
     ///
     /// An [`AtMostOnce`](Repeat::AtMostOnce) effect is marked as begun before it starts. If the mark is there
     /// and no outcome, the effect was interrupted and must not start again.
@@ -45,9 +44,21 @@ pub trait Journal: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Stepped, BoxError>> + Send;
 }
 
-/// An effect of a run. It returns its outcome as JSON; `None` if it is not to be recorded, because the
-/// effect is to take place again (it failed for a reason that may pass, or it waits for a person).
-pub type Effect<'a> = BoxFuture<'a, Option<Arc<str>>>;
+/// An effect of a run, which returns what is to be recorded of it.
+pub type Effect<'a> = BoxFuture<'a, Outcome>;
+
+/// The outcome of an effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A result or a final error, as JSON. The effect does not take place again.
+    Value(Arc<str>),
+    /// The effect failed for a reason that may pass: the step is tried again when the run is.
+    Failed,
+    /// A tool waits for a person, in a run inside it. Whenever the run is made again, the effect takes place again,
+    /// with the steps inside it. After the wait, the call is a step with the next number.
+    Waits,
+}
 
 /// The place of a step in its run: the same whenever the run is made again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -227,6 +238,12 @@ impl std::error::Error for Transient {
     }
 }
 
+/// The cause of the error that ends a step whose tool waits for a person.
+#[derive(Debug)]
+pub(crate) struct ToolWaits;
+
+impl_error!(ToolWaits, |_error| "the tool waits");
+
 /// A journal, and the place of a run in it.
 #[derive(Clone)]
 pub(crate) struct JournalScope {
@@ -346,8 +363,12 @@ impl JournalScope {
         let record = async {
             let made = outcome.insert(effect.await);
             match made {
-                Ok(value) => to_json(&RecordedRef::Ok(value)),
-                Err(error) => to_json(&RecordedRef::<()>::Err(error.stored()?)),
+                Ok(value) => to_outcome(&RecordedRef::Ok(value)),
+                Err(error) if error.is_wait() => Outcome::Waits,
+                Err(error) => match error.stored() {
+                    Some(stored) => to_outcome(&RecordedRef::<()>::Err(stored)),
+                    None => Outcome::Failed,
+                },
             }
         };
         let journal = &self.shared.journal.0;
@@ -406,14 +427,14 @@ enum RecordedRef<'a, T> {
     Err(StoredFailure),
 }
 
-/// The JSON of an outcome. A value that has none (a map with keys that are no strings) is not recorded, so that its
-/// effect takes place again.
-fn to_json(outcome: &impl Serialize) -> Option<Arc<str>> {
+/// The outcome as it is recorded. A value that has no JSON (a map with keys that are no strings) is not recorded, so
+/// that its effect takes place again.
+fn to_outcome(outcome: &impl Serialize) -> Outcome {
     match serde_json::to_string(outcome) {
-        Ok(json) => Some(json.into()),
+        Ok(json) => Outcome::Value(json.into()),
         Err(error) => {
             tracing::warn!(%error, "the outcome of a step cannot be recorded");
-            None
+            Outcome::Failed
         }
     }
 }
@@ -423,6 +444,10 @@ pub(crate) trait Failure: Send + Sized {
     /// The error as it is recorded; `None` if it may pass.
     fn stored(&self) -> Option<StoredFailure>;
     fn from_stored(stored: StoredFailure) -> Self;
+    /// Returns `true` if nothing has failed: a tool waits.
+    fn is_wait(&self) -> bool {
+        false
+    }
     /// The error of a journal.
     fn of_journal(error: BoxError) -> Self;
 }
@@ -434,6 +459,10 @@ impl Failure for Error {
 
     fn from_stored(stored: StoredFailure) -> Self {
         Self::of_stored(stored)
+    }
+
+    fn is_wait(&self) -> bool {
+        self.cause().is_some_and(|cause| cause.is::<ToolWaits>())
     }
 
     fn of_journal(error: BoxError) -> Self {

@@ -26,7 +26,7 @@ struct Runs {
 /// A run that this process has. Dropping it ends that.
 pub(crate) struct ActiveRun {
     all: ActiveRuns,
-    id: String,
+    pub(crate) id: String,
     pub(crate) wake: Arc<Notify>,
 }
 
@@ -83,6 +83,12 @@ impl ActiveRuns {
     /// Waits until a run of this process has changed.
     pub(crate) async fn changed(&self) {
         self.0.changed.notified().await;
+    }
+}
+
+impl ActiveRun {
+    pub(crate) fn all(&self) -> &ActiveRuns {
+        &self.all
     }
 }
 

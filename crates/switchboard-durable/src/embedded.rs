@@ -1,19 +1,20 @@
 //! The embedded engine: journals in the store of the conversations.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Conversations, Entry, Expected, Head, JOURNAL_PREFIX,
-    ListQuery, Listed, now,
-};
+use switchboard_core::callback::BoxFuture;
+use switchboard_core::conversation::{Conversations, now};
 
-use crate::entry::{JournalEntry, Signal};
+use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
-use crate::record::{RunRecord, RunStatus, StoredRecord};
+use crate::events::POLL;
+use crate::executor::Executor;
+use crate::record::RunRecord;
+use crate::run_store::RunStore;
 
-/// The number of entries that are read at once.
-const PAGE: u64 = 512;
+/// The longest time after which a run that has paused is looked at again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The engine that needs no server: journals lie in the store of the conversations. Clones share it.
 ///
@@ -23,197 +24,149 @@ const PAGE: u64 = 512;
 /// It is made for one service with a few processes. They find runs of others by asking the store for those that are due.
 #[derive(Debug, Clone)]
 pub struct Embedded {
-    store: Conversations,
-    pub(crate) lease: Duration,
+    runs: RunStore,
+    lease: Duration,
 }
 
 impl Embedded {
     /// Creates an engine with the journals of a store. Use the same store for the conversations.
     pub fn new(store: Conversations) -> Self {
         Self {
-            store,
+            runs: RunStore::new(store),
             lease: Duration::from_secs(15),
         }
     }
 
     /// Sets the time after which another process may take a run of one that is gone. A process that works extends it.
-    /// The default is 15 seconds.
+    /// The default is 15 seconds. The clocks of the processes should differ by less.
     #[must_use]
     pub fn lease(mut self, time: Duration) -> Self {
         self.lease = time;
         self
     }
 
-    /// The store.
-    pub fn conversations(&self) -> &Conversations {
-        &self.store
+    /// The runs.
+    pub fn runs(&self) -> &RunStore {
+        &self.runs
     }
+}
 
-    /// Creates a run, unless there is one with this conversation and key. Returns `false` if there is.
-    pub(crate) async fn create(
-        &self,
-        id: &str,
-        conversation: &str,
-        key: &str,
-        start: &JournalEntry,
-    ) -> Result<bool, DurableError> {
-        let record = StoredRecord {
-            conversation: conversation.to_owned(),
-            key: key.to_owned(),
-            status: RunStatus::Pending { reason: None },
-            failures: 0,
+impl IntoEngine for Embedded {
+    fn into_engine(self, executor: Executor) -> Arc<dyn Engine> {
+        Arc::new(EmbeddedEngine(Arc::new(Inner {
+            settings: self,
+            executor,
+        })))
+    }
+}
+
+/// The embedded engine of a process.
+#[derive(Clone)]
+struct EmbeddedEngine(Arc<Inner>);
+
+struct Inner {
+    settings: Embedded,
+    executor: Executor,
+}
+
+impl EmbeddedEngine {
+    /// Begins to execute a run in this process. Returns `false` if it does already, or takes no more runs.
+    fn take_up(&self, id: &str) -> bool {
+        let Some(active) = self.0.executor.active().add(id) else {
+            return false;
         };
-        let mut commit = Commit::new(Expected::New, vec![stored(id, start)?]);
-        commit.details = Some(details(id, &record)?);
-        commit.expires = Some(Some(now()));
-        let committed = self.commit(id, commit).await?;
-        Ok(matches!(committed, Committed::At(_)))
+        let (this, id) = (self.clone(), id.to_owned());
+        drop(tokio::spawn(async move {
+            let Inner { settings, executor } = &*this.0;
+            let executed = executor.execute_stored(&settings.runs, settings.lease, active);
+            if let Err(error) = executed.await
+                && !matches!(
+                    error.kind(),
+                    DurableErrorKind::Taken | DurableErrorKind::NotWaiting
+                )
+            {
+                tracing::warn!(run = id, %error, "a run cannot be executed; it is taken up again later");
+            }
+            this.take_up_later(&id).await;
+        }));
+        true
     }
 
-    pub(crate) async fn commit(&self, id: &str, commit: Commit) -> Result<Committed, DurableError> {
-        let committed = self.store.commit(&journal_name(id), commit).await;
-        committed.map_err(|error| DurableError::store(id, error))
-    }
-
-    /// The head of a journal, and the state of the run.
-    pub(crate) async fn head(&self, id: &str) -> Result<(Head, StoredRecord), DurableError> {
-        let head = self.store.head(&journal_name(id)).await;
-        let head = head.map_err(|error| DurableError::store(id, error))?;
-        let head = head.ok_or_else(|| DurableError::not_found(id))?;
-        let record = parse(id, &head)?;
-        Ok((head, record))
-    }
-
-    /// The entries from a position on, up to another.
-    pub(crate) async fn read(
-        &self,
-        id: &str,
-        from: u64,
-        to: u64,
-    ) -> Result<Vec<(u64, JournalEntry)>, DurableError> {
-        let name = journal_name(id);
-        let mut entries = Vec::new();
-        let mut next = from;
-        while next < to {
-            let end = to.min(next + PAGE);
-            let page = self.store.read(&name, next..end).await;
-            for entry in page.map_err(|error| DurableError::store(id, error))? {
-                let read = JournalEntry::from_stored(&entry).map_err(|error| {
-                    let at = entry.position;
-                    let message =
-                        format!("entry {at} of the journal of run \"{id}\" is damaged: {error}");
-                    DurableError::new(DurableErrorKind::Damaged, message)
-                })?;
-                entries.push((entry.position, read));
-            }
-            next = end;
-        }
-        Ok(entries)
-    }
-
-    /// Adds a signal, and makes a run that waits due. The revision is that of the state that was read, so that a run
-    /// that begins to wait at the same time does not miss it.
-    pub(crate) async fn signal(&self, id: &str, signal: Signal) -> Result<(), DurableError> {
-        let entry = JournalEntry::Signal(signal);
-        loop {
-            let (head, record) = self.head(id).await?;
-            let record = to_record(id, &head, record);
-            if record.is_ended() {
-                let message = format!("the run \"{id}\" is {} already", record.status.name());
-                return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
-            }
-            let mut commit = Commit::new(Expected::At(head.revision), vec![stored(id, &entry)?]);
-            if !matches!(record.status, RunStatus::Running { .. }) {
-                commit.expires = Some(Some(now()));
-            }
-            if let Committed::At(_) = self.commit(id, commit).await? {
-                return Ok(());
-            }
+    /// Takes a run that has paused up again, when it is due.
+    async fn take_up_later(&self, id: &str) {
+        while !self.0.executor.is_draining() {
+            let due = match self.0.settings.runs.record(id).await {
+                Ok(record) if record.is_ended() => return,
+                Ok(record) => match record.due {
+                    Some(due) => due,
+                    None => return,
+                },
+                Err(error) if error.kind() == DurableErrorKind::Store => {
+                    tokio::time::sleep(POLL * 5).await;
+                    continue;
+                }
+                Err(_) => return,
+            };
+            let pause = due.duration_since(now()).unwrap_or_default();
+            // A clock that was set back does not keep the run for longer than a lease.
+            tokio::time::sleep(pause.min(self.0.settings.lease.max(LONGEST_PAUSE))).await;
+            self.take_up(id);
+            return;
         }
     }
+}
 
-    /// The state of a run.
-    pub(crate) async fn record(&self, id: &str) -> Result<RunRecord, DurableError> {
-        let (head, record) = self.head(id).await?;
-        Ok(to_record(id, &head, record))
+impl Engine for EmbeddedEngine {
+    fn runs(&self) -> &RunStore {
+        &self.0.settings.runs
     }
 
-    /// The runs, the last changed first.
-    pub(crate) async fn list(&self, limit: Option<usize>) -> Result<Vec<RunRecord>, DurableError> {
-        let mut query = ListQuery::default();
-        query.limit = limit;
-        self.listed(query).await
+    fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
+        self.take_up(id);
+        Box::pin(async { Ok(()) })
     }
 
-    /// The runs that are due at a time.
-    pub(crate) async fn due(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
-        let mut query = ListQuery::default();
-        query.expired_before = Some(time);
-        self.listed(query).await
+    fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
+        if !self.0.executor.wake(&run.id) {
+            self.take_up(&run.id);
+        }
+        Box::pin(async { Ok(()) })
     }
 
-    async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
-        query.listed = Listed::Journals;
-        let heads = ConversationStore::list(&self.store, &query).await;
-        let heads = heads.map_err(|error| DurableError::store("", error))?;
-        let records = heads.iter().map(|head| {
-            let id = head.id.strip_prefix(JOURNAL_PREFIX).unwrap_or(&head.id);
-            Ok(to_record(id, head, parse(id, head)?))
-        });
-        records.collect()
+    fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
+        Box::pin(async {
+            let due = self.0.settings.runs.due(now()).await?;
+            let taken = due.iter().filter(|run| self.take_up(&run.id));
+            Ok(taken.count())
+        })
     }
 
-    /// Deletes a run that has ended. Its conversation stays.
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), DurableError> {
-        let deleted = self.store.delete(&journal_name(id)).await;
-        deleted
-            .map(drop)
-            .map_err(|error| DurableError::store(id, error))
+    fn work(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let executor = &self.0.executor;
+            while !executor.is_draining() {
+                if let Err(error) = self.recover().await {
+                    tracing::warn!(%error, "the runs that are due cannot be listed");
+                }
+                let mut looks = 0;
+                while looks < 5 && !executor.is_draining() {
+                    tokio::time::sleep(POLL).await;
+                    looks += 1;
+                }
+            }
+        })
     }
-}
 
-/// The identifier of a run: its conversation, in which slashes are escaped, and its key.
-pub(crate) fn run_id(conversation: &str, key: &str) -> String {
-    let conversation = conversation.replace('%', "%25").replace('/', "%2F");
-    format!("{conversation}/{key}")
-}
-
-pub(crate) fn journal_name(id: &str) -> Arc<str> {
-    format!("{JOURNAL_PREFIX}{id}").into()
-}
-
-pub(crate) fn stored(id: &str, entry: &JournalEntry) -> Result<Entry, DurableError> {
-    entry.to_stored().map_err(|error| {
-        let message = format!("an entry of the journal of run \"{id}\" cannot be written: {error}");
-        DurableError::new(DurableErrorKind::Store, message)
-    })
-}
-
-pub(crate) fn details(id: &str, record: &StoredRecord) -> Result<Arc<str>, DurableError> {
-    let json = serde_json::to_string(record).map_err(|error| {
-        let message = format!("the state of run \"{id}\" cannot be written: {error}");
-        DurableError::new(DurableErrorKind::Store, message)
-    })?;
-    Ok(json.into())
-}
-
-fn parse(id: &str, head: &Head) -> Result<StoredRecord, DurableError> {
-    let details = head.details.as_deref().unwrap_or("null");
-    serde_json::from_str(details).map_err(|error| {
-        let message = format!("the state of run \"{id}\" cannot be read: {error}");
-        DurableError::new(DurableErrorKind::Damaged, message)
-    })
-}
-
-pub(crate) fn to_record(id: &str, head: &Head, stored: StoredRecord) -> RunRecord {
-    RunRecord {
-        id: id.to_owned(),
-        conversation: stored.conversation,
-        key: stored.key,
-        status: stored.status,
-        failures: stored.failures,
-        created: head.created,
-        changed: head.changed,
-        due: head.expires,
+    fn drain(&self, time: Duration) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let executor = &self.0.executor;
+            executor.drain();
+            let ended = async {
+                while !executor.is_idle() {
+                    let _ = tokio::time::timeout(POLL, executor.changed()).await;
+                }
+            };
+            tokio::time::timeout(time, ended).await.is_ok()
+        })
     }
 }

@@ -21,6 +21,10 @@ pub(crate) enum JournalEntry {
     Step(StepKey, Box<RawValue>),
     /// An event of the run's stream.
     Event(Box<RawValue>),
+    /// A tool waits for a person, in a run inside it.
+    Waits(StepKey),
+    /// A step that may take place once was interrupted, and the run has gone on without its outcome.
+    Unknown(StepKey),
     /// The events at these positions, of a model call that was interrupted, do not count.
     Retracted { from: u64, to: u64 },
     /// A decision, an answer, or the wish to cancel.
@@ -48,6 +52,9 @@ pub(crate) enum Signal {
     Decide(Box<Interruption>, Decision),
     Answer(Box<Interruption>, PersonAnswer),
     Cancel,
-    /// Goes on with a run that has stopped.
-    Resume,
+    /// Goes on with a run that has stopped, with another version of the team where one is named.
+    Resume {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+    },
 }

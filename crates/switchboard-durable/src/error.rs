@@ -29,15 +29,29 @@ pub enum DurableErrorKind {
     Damaged,
     /// The runner is shutting down.
     Closed,
+    /// The run began with a version of the team that this process has not.
+    Version,
+    /// The engine's server could not be reached, or refused a request.
+    Engine,
+    /// The engine does not support this.
+    Unsupported,
 }
 
 impl DurableError {
-    pub(crate) fn new(kind: DurableErrorKind, message: impl Into<String>) -> Self {
+    /// Creates an error, for an engine.
+    pub fn new(kind: DurableErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
             source: None,
         }
+    }
+
+    /// Adds the cause. Its text should be part of the message.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
     }
 
     pub(crate) fn store(id: &str, error: BoxError) -> Self {

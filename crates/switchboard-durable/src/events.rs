@@ -6,9 +6,9 @@ use std::time::Duration;
 use switchboard_core::StreamEvent;
 
 use crate::active_runs::ActiveRuns;
-use crate::embedded::{Embedded, to_record};
 use crate::entry::JournalEntry;
 use crate::error::{DurableError, DurableErrorKind};
+use crate::run_store::{RunStore, to_record};
 
 /// The pause between two looks at a run that another process may have.
 pub(crate) const POLL: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ impl RunEvent {
 
 /// Reads the events of a run, also one that another process has or had.
 pub struct RunEvents {
-    engine: Embedded,
+    runs: RunStore,
     active: ActiveRuns,
     id: String,
     /// The position to read from.
@@ -59,9 +59,9 @@ pub struct RunEvents {
 }
 
 impl RunEvents {
-    pub(crate) fn new(engine: Embedded, active: ActiveRuns, id: String, next: u64) -> Self {
+    pub(crate) fn new(runs: RunStore, active: ActiveRuns, id: String, next: u64) -> Self {
         Self {
-            engine,
+            runs,
             active,
             id,
             next,
@@ -94,10 +94,10 @@ impl RunEvents {
 
     /// Reads new events. Returns `false` if there are none.
     async fn read(&mut self) -> Result<bool, DurableError> {
-        let (head, record) = self.engine.head(&self.id).await?;
+        let (head, record) = self.runs.head(&self.id).await?;
         let record = to_record(&self.id, &head, record);
         let end = head.revision.next;
-        let entries = self.engine.read(&self.id, self.next, end).await?;
+        let entries = self.runs.read(&self.id, self.next, end).await?;
         self.next = self.next.max(end);
         for (position, entry) in entries {
             match entry {

@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use switchboard_core::callback::BoxFuture;
 use switchboard_core::journal::JournalHandle;
 use switchboard_core::run::RunStatus as Status;
 use switchboard_core::{Error, ErrorKind, FinalOutput, Run, RunResult, RunStream, Runner};
 use tokio::time::{Instant, sleep_until};
 
 use crate::active_runs::{ActiveRun, ActiveRuns};
-use crate::embedded::Embedded;
+use crate::engine::StepLog;
 use crate::entry::Signal;
-use crate::error::DurableError;
+use crate::error::{DurableError, DurableErrorKind};
+use crate::executor::{Execute, Execution};
 use crate::journal::{End, Recorded, RunJournal};
 use crate::record::RunStatus;
+use crate::run_store::RunStore;
+use crate::teams::Teams;
 
 /// The time that events wait for others to be written with.
 const EVENT_PAUSE: Duration = Duration::from_millis(50);
@@ -25,155 +29,273 @@ const BUSY_PAUSE: Duration = Duration::from_millis(200);
 /// The pauses after failures that may pass: the first, which doubles, and the longest.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
-/// Drives runs of one runner.
-pub(crate) struct Executor<C> {
-    pub(crate) engine: Embedded,
-    pub(crate) runner: Runner<C, Arc<C>>,
+/// The time in which runs on an engine with a log show that they are executed.
+const LOGGED_LEASE: Duration = Duration::from_secs(30);
+
+/// Drives runs of teams.
+pub(crate) struct TeamExecutor<C> {
+    pub(crate) teams: Teams<C>,
     pub(crate) active: ActiveRuns,
-    pub(crate) max_failures: u32,
 }
 
-impl<C: Send + Sync + 'static> Executor<C> {
-    /// Takes a run and drives it until it ends, waits, or has to pause.
-    pub(crate) async fn execute(&self, run: ActiveRun, id: &str) -> Result<(), DurableError> {
-        let (journal, start) = RunJournal::take(&self.engine, id).await?;
-        if let Some(End::Cancelled) = journal.end() {
-            journal.release(RunStatus::Cancelled, 0, None).await?;
-            return Ok(());
-        }
-        let driven = self.drive(&journal, &start, &run).await;
-        let released = match (journal.end(), driven) {
-            (Some(End::Taken), _) => {
-                tracing::warn!(run = id, "another process has taken the run");
-                Ok(true)
-            }
-            (Some(End::Broken(reason)), _) => {
-                tracing::warn!(
-                    run = id,
+/// The outcome of driving a run.
+enum Driven<C> {
+    Done(FinalOutput),
+    Waiting(RunResult<C>),
+    Failed(Error),
+}
+
+/// The consequence of the end of a drive.
+enum After {
+    /// The run has this status.
+    Status(RunStatus),
+    /// The run pauses, after this number of failures.
+    Pause {
+        reason: Option<String>,
+        failures: u32,
+        time: Duration,
+    },
+    /// Nothing may be written any more.
+    Nothing,
+}
+
+impl<C: Send + Sync + 'static> Execute for TeamExecutor<C> {
+    fn execute_stored<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        lease: Duration,
+        run: ActiveRun,
+    ) -> BoxFuture<'a, Result<(), DurableError>> {
+        Box::pin(async move {
+            let (journal, start) = RunJournal::take(runs, &run, lease).await?;
+            let after = self.drive_stored(runs, &journal, &start, &run).await?;
+            match after {
+                After::Status(status) => journal.release(status, 0, None).await?,
+                After::Pause {
                     reason,
-                    "the journal of a run cannot be used; the run is taken up again later"
-                );
-                Ok(true)
-            }
-            (Some(End::Cancelled), _) => journal.release(RunStatus::Cancelled, 0, None).await,
-            (Some(End::Diverged(reason)), _) => {
-                tracing::warn!(
-                    run = id,
-                    reason,
-                    "a run cannot go on with the code of today"
-                );
-                journal
-                    .release(RunStatus::Stopped { reason }, 0, None)
-                    .await
-            }
-            (Some(End::Draining), _) => {
-                let reason = Some("its process shut down".to_owned());
-                let pending = RunStatus::Pending { reason };
-                journal
-                    .release(pending, journal.failures(), Some(Duration::ZERO))
-                    .await
-            }
-            (None, Driven::Waiting) => Ok(true),
-            (None, Driven::Done(output)) => {
-                let output = output.to_value();
-                journal.release(RunStatus::Done { output }, 0, None).await
-            }
-            (None, Driven::Failed(error)) => self.fail(&journal, &error).await,
-        };
-        released.map(drop)
+                    failures,
+                    time,
+                } => {
+                    let pending = RunStatus::Pending { reason };
+                    journal.release(pending, failures, Some(time)).await?
+                }
+                After::Nothing => true,
+            };
+            Ok(())
+        })
     }
 
-    async fn drive(&self, journal: &RunJournal, start: &RawValue, active: &ActiveRun) -> Driven {
-        match self.drive_to_end(journal, start, active).await {
-            Ok(driven) => driven,
-            Err(error) => Driven::Failed(error),
-        }
+    fn execute_logged<'a>(
+        &'a self,
+        runs: &'a RunStore,
+        run: ActiveRun,
+        log: &'a mut dyn StepLog,
+    ) -> BoxFuture<'a, Result<Execution, DurableError>> {
+        Box::pin(self.drive_logged(runs, run, log))
     }
+}
 
-    async fn drive_to_end(
+impl<C: Send + Sync + 'static> TeamExecutor<C> {
+    /// Drives a run whose steps lie in the store until it ends, waits or pauses.
+    async fn drive_stored(
         &self,
+        runs: &RunStore,
         journal: &RunJournal,
         start: &RawValue,
         active: &ActiveRun,
-    ) -> Result<Driven, Error> {
-        let runner = self.runner_of(&journal.conversation());
-        let runner = runner.journal(JournalHandle::new(journal.clone()));
-        let mut run = read_start(start)?;
+    ) -> Result<After, DurableError> {
+        if journal.end().is_some() {
+            return Ok(self.after(journal, None));
+        }
+        let mut run = match self.begin(journal, start) {
+            Ok(run) => run,
+            Err(after) => return Ok(after),
+        };
+        let runner = match self.runner_with(runs, journal) {
+            Ok(runner) => runner,
+            Err(after) => return Ok(after),
+        };
         let mut waits = 0;
         loop {
-            let stream = runner.resume_stream(run)?;
-            let result = self.follow(journal, stream, active).await?;
-            if journal.end().is_some() || result.status() != Status::Interrupted {
-                let output = result.final_output().cloned();
-                return Ok(output.map_or(Driven::Waiting, Driven::Done));
-            }
-            run = result.into_run();
+            let waiting = match self.drive(&runner, journal, run, active).await {
+                Driven::Waiting(result) if journal.end().is_none() => result,
+                driven => return Ok(self.after(journal, Some(driven))),
+            };
+            run = waiting.into_run();
             loop {
-                let Ok(signals) = journal.signals(waits).await else {
-                    return Ok(Driven::Waiting);
-                };
-                if let Some(signals) = signals {
-                    apply(&mut run, signals);
-                    waits += 1;
-                    // Signals that fit nothing that waits leave the run waiting.
-                    if is_decided(&run) {
-                        break;
+                let Some(signals) = journal.signals(waits).await? else {
+                    let interruptions = run.interruptions();
+                    let waiting = RunStatus::Waiting { interruptions };
+                    if journal.release(waiting, 0, None).await? {
+                        return Ok(After::Nothing);
+                    }
+                    if journal.end().is_some() {
+                        return Ok(self.after(journal, None));
                     }
                     continue;
-                }
-                let interruptions = run.interruptions();
-                let waiting = RunStatus::Waiting { interruptions };
-                match journal.release(waiting, 0, None).await {
-                    Ok(false) => {}
-                    Ok(true) | Err(_) => return Ok(Driven::Waiting),
+                };
+                apply(&mut run, signals);
+                waits += 1;
+                // Signals that fit nothing that waits leave the run waiting.
+                if is_decided(&run) {
+                    break;
                 }
             }
         }
     }
 
-    /// The runner, with the conversation of the run. A session of the application, and a conversation that the provider
-    /// keeps, take its place.
-    fn runner_of(&self, conversation: &str) -> Runner<C, Arc<C>> {
-        let config = self.runner.config();
-        let runner = self.runner.clone();
-        if config.session.is_some() || config.server_history.is_some() {
-            return runner;
-        }
-        let is_exclusive = config.exclusive.is_some();
-        let conversation = self.engine.conversations().get(conversation);
-        let runner = runner.session(&conversation);
-        if is_exclusive {
-            runner
-        } else {
-            runner.exclusive(Duration::ZERO)
+    /// Drives a run whose steps lie in the log of an engine until it ends.
+    async fn drive_logged(
+        &self,
+        runs: &RunStore,
+        active: ActiveRun,
+        log: &mut dyn StepLog,
+    ) -> Result<Execution, DurableError> {
+        let taken = RunJournal::take_logged(runs, &active, LOGGED_LEASE).await;
+        let (journal, start) = match taken {
+            // Its last step was to store how it has ended.
+            Err(error) if error.kind() == DurableErrorKind::NotWaiting => {
+                return Ok(Execution::Ended);
+            }
+            taken => taken?,
+        };
+        loop {
+            let after = self
+                .drive_with_log(runs, &journal, &start, &active, log)
+                .await?;
+            match after {
+                After::Status(status) => {
+                    let execution = match &status {
+                        RunStatus::Stopped { reason } => Execution::Stopped {
+                            reason: reason.clone(),
+                        },
+                        _ => Execution::Ended,
+                    };
+                    journal.release(status, 0, None).await?;
+                    return Ok(execution);
+                }
+                After::Nothing => return Ok(Execution::Taken),
+                After::Pause { .. } if matches!(journal.end(), Some(End::Draining)) => {
+                    return Ok(Execution::Draining);
+                }
+                After::Pause {
+                    reason,
+                    failures,
+                    time,
+                } => {
+                    tracing::info!(run = active.id, reason, "a run pauses");
+                    journal.set_failures(failures);
+                    tokio::time::sleep(time).await;
+                }
+            }
         }
     }
 
-    /// Makes a run again from its journal, as far as it got. Nothing takes place.
+    async fn drive_with_log(
+        &self,
+        runs: &RunStore,
+        journal: &RunJournal,
+        start: &RawValue,
+        active: &ActiveRun,
+        log: &mut dyn StepLog,
+    ) -> Result<After, DurableError> {
+        let mut run = match self.begin(journal, start) {
+            Ok(run) => run,
+            Err(after) => return Ok(after),
+        };
+        let runner = match self.runner_with(runs, journal) {
+            Ok(runner) => runner,
+            Err(after) => return Ok(after),
+        };
+        let mut waits = 0;
+        loop {
+            let drive = self.drive(&runner, journal, run, active);
+            let waiting = match journal.with_log(log, drive).await {
+                Driven::Waiting(result) if journal.end().is_none() => result,
+                driven => return Ok(self.after(journal, Some(driven))),
+            };
+            run = waiting.into_run();
+            while !is_decided(&run) {
+                let interruptions = run.interruptions();
+                let signals = journal.wait_in_log(log, waits, interruptions).await?;
+                waits += 1;
+                if signals.is_empty() {
+                    return Ok(self.after(journal, None));
+                }
+                apply(&mut run, signals);
+            }
+        }
+    }
+
+    /// The run as it began.
+    fn begin(&self, journal: &RunJournal, start: &RawValue) -> Result<Run, After> {
+        read_start(start).map_err(|error| self.after_failure(journal, &error))
+    }
+
+    /// The runner of a run, with its conversation and its journal.
+    fn runner_with(
+        &self,
+        runs: &RunStore,
+        journal: &RunJournal,
+    ) -> Result<Runner<C, Arc<C>>, After> {
+        let team = self.teams.of_version(journal.version().as_deref());
+        let team = team.map_err(|reason| After::Status(RunStatus::Stopped { reason }))?;
+        let runner = with_conversation(team, runs, &journal.record().conversation);
+        Ok(runner.journal(JournalHandle::new(journal.clone())))
+    }
+
+    /// Makes a run again, in which nothing takes place.
     pub(crate) async fn replay(
         &self,
+        runs: &RunStore,
         id: &str,
     ) -> Result<Result<RunResult<C>, Error>, DurableError> {
-        let recorded = Recorded::read(&self.engine, id).await?;
-        let runner = self.runner_of(&recorded.conversation);
+        let recorded = Recorded::read(runs, id).await?;
+        let team = self.teams.of_version(recorded.version.as_deref());
+        let team = team.map_err(|reason| DurableError::new(DurableErrorKind::Version, reason))?;
+        let runner = with_conversation(team, runs, &recorded.record.conversation);
         let runner = runner.journal(JournalHandle::new(recorded.steps));
         let mut run = match read_start(&recorded.start) {
             Ok(run) => run,
             Err(error) => return Ok(Err(error)),
         };
         let mut waits = recorded.waits.into_iter();
-        Ok(loop {
-            match runner.resume(run).await {
-                Ok(result) if result.status() == Status::Interrupted => match waits.next() {
-                    None => break Ok(result),
-                    Some(signals) => {
-                        run = result.into_run();
-                        apply(&mut run, signals);
-                    }
-                },
-                ended => break ended,
+        loop {
+            let result = match runner.resume(run).await {
+                Ok(result) if result.status() == Status::Interrupted => result,
+                ended => return Ok(ended),
+            };
+            if waits.len() == 0 {
+                return Ok(Ok(result));
             }
-        })
+            run = result.into_run();
+            for signals in waits.by_ref() {
+                apply(&mut run, signals);
+                if is_decided(&run) {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn drive(
+        &self,
+        runner: &Runner<C, Arc<C>>,
+        journal: &RunJournal,
+        run: Run,
+        active: &ActiveRun,
+    ) -> Driven<C> {
+        let followed = match runner.resume_stream(run) {
+            Ok(stream) => self.follow(journal, stream, active).await,
+            Err(error) => Err(error),
+        };
+        match followed {
+            Err(error) => Driven::Failed(error),
+            Ok(result) => match result.final_output() {
+                Some(output) => Driven::Done(output.clone()),
+                None => Driven::Waiting(result),
+            },
+        }
     }
 
     /// Stores the events of a run until it ends or waits. Stops if the journal cannot be written any more.
@@ -183,9 +305,10 @@ impl<C: Send + Sync + 'static> Executor<C> {
         mut stream: RunStream<C>,
         active: &ActiveRun,
     ) -> Result<RunResult<C>, Error> {
-        let renewal = self.engine.lease / 3;
+        let renewal = journal.lease() / 3;
         let mut renew_at = Instant::now() + renewal;
         let mut flush_at: Option<Instant> = None;
+        let mut over = std::pin::pin!(journal.over());
         loop {
             let at = flush_at.map_or(renew_at, |flush_at| flush_at.min(renew_at));
             let event = tokio::select! {
@@ -194,27 +317,22 @@ impl<C: Send + Sync + 'static> Executor<C> {
                     if self.active.is_draining() {
                         journal.drain();
                     }
-                    let _ = journal.extend().await;
-                    if let Some(End::Taken | End::Cancelled | End::Broken(_)) = journal.end() {
-                        return self.stop(stream).await;
-                    }
+                    journal.extend_soon();
                     continue;
+                }
+                () = over.as_mut() => {
+                    stream.stop();
+                    return stream.finish().await;
                 }
                 event = stream.next() => event,
                 () = sleep_until(at) => {
-                    // A failure is noted in the journal, and ends the run here.
-                    let _ = journal.extend().await;
-                    self.active.notify();
+                    journal.extend_soon();
                     flush_at = None;
                     renew_at = Instant::now() + renewal;
-                    if let Some(End::Taken | End::Cancelled | End::Broken(_)) = journal.end() {
-                        return self.stop(stream).await;
-                    }
                     continue;
                 }
             };
             let Some(event) = event else {
-                self.active.notify();
                 return stream.finish().await;
             };
             if let Err(error) = journal.send(&event) {
@@ -226,29 +344,63 @@ impl<C: Send + Sync + 'static> Executor<C> {
         }
     }
 
-    /// Cancels what a run does. The caller acts on the end of the journal.
-    async fn stop(&self, stream: RunStream<C>) -> Result<RunResult<C>, Error> {
-        stream.stop();
-        stream.finish().await
+    /// The consequence of the end of a drive; `None` if the run was not driven.
+    fn after(&self, journal: &RunJournal, driven: Option<Driven<C>>) -> After {
+        let id = journal.id();
+        match (journal.end(), driven) {
+            (Some(End::Taken), _) => {
+                tracing::warn!(run = id, "another process has taken the run");
+                After::Nothing
+            }
+            (Some(End::Broken(reason)), _) => {
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "the journal of a run cannot be used; the run is taken up again later"
+                );
+                After::Nothing
+            }
+            (Some(End::Cancelled), _) => After::Status(RunStatus::Cancelled),
+            (Some(End::Diverged(reason)), _) => {
+                tracing::warn!(
+                    run = id,
+                    reason,
+                    "a run cannot go on with the code of today"
+                );
+                After::Status(RunStatus::Stopped { reason })
+            }
+            (Some(End::Draining), _) => After::Pause {
+                reason: Some("its process shut down".to_owned()),
+                failures: journal.failures(),
+                time: Duration::ZERO,
+            },
+            (None, Some(Driven::Done(output))) => {
+                let output = output.to_value();
+                After::Status(RunStatus::Done { output })
+            }
+            (None, Some(Driven::Failed(error))) => self.after_failure(journal, &error),
+            (None, Some(Driven::Waiting(_)) | None) => After::Nothing,
+        }
     }
 
-    async fn fail(&self, journal: &RunJournal, error: &Error) -> Result<bool, DurableError> {
-        let id = journal.id();
+    fn after_failure(&self, journal: &RunJournal, error: &Error) -> After {
         if error.is_transient() {
             let is_busy = error.cause().is_some_and(is_leased);
             let failures = journal.failures() + u32::from(!is_busy);
-            if failures <= self.max_failures {
+            if failures <= self.teams.max_failures {
                 let (first, longest) = RETRY_PAUSES;
                 let doubled = first.saturating_mul(1 << failures.saturating_sub(1).min(16));
-                let pause = if is_busy {
+                let time = if is_busy {
                     BUSY_PAUSE
                 } else {
                     doubled.min(longest)
                 };
                 let reason = Some(error.to_string());
-                return journal
-                    .release(RunStatus::Pending { reason }, failures, Some(pause))
-                    .await;
+                return After::Pause {
+                    reason,
+                    failures,
+                    time,
+                };
             }
         }
         let ahead = journal.steps_ahead();
@@ -262,27 +414,37 @@ impl<C: Send + Sync + 'static> Executor<C> {
                  The failure: {error}"
             );
             tracing::warn!(
-                run = id,
+                run = journal.id(),
                 reason,
                 "a run cannot go on with the code of today"
             );
-            return journal
-                .release(RunStatus::Stopped { reason }, 0, None)
-                .await;
+            return After::Status(RunStatus::Stopped { reason });
         }
         let (kind, message) = (error.kind(), error.to_string());
-        journal
-            .release(RunStatus::Failed { kind, message }, 0, None)
-            .await
+        After::Status(RunStatus::Failed { kind, message })
     }
 }
 
-/// The outcome of driving a run.
-enum Driven {
-    Done(FinalOutput),
-    /// It waits, or the journal says why it cannot go on.
-    Waiting,
-    Failed(Error),
+/// The runner, with the conversation of the run. A session of the application, and a conversation that the provider
+/// keeps, take its place.
+fn with_conversation<C: Send + Sync + 'static>(
+    team: &Runner<C, Arc<C>>,
+    runs: &RunStore,
+    conversation: &str,
+) -> Runner<C, Arc<C>> {
+    let config = team.config();
+    if config.session.is_some() || config.server_history.is_some() {
+        return team.clone();
+    }
+    let is_exclusive = config.exclusive.is_some();
+    let runner = team
+        .clone()
+        .session(&runs.conversations().get(conversation));
+    if is_exclusive {
+        runner
+    } else {
+        runner.exclusive(Duration::ZERO)
+    }
 }
 
 fn read_start(start: &RawValue) -> Result<Run, Error> {
@@ -298,7 +460,7 @@ fn apply(run: &mut Run, signals: Vec<Signal>) {
         let applied = match signal {
             Signal::Decide(waiting, decision) => run.decide(&waiting, decision),
             Signal::Answer(waiting, answer) => run.answer(&waiting, answer),
-            Signal::Cancel | Signal::Resume => Ok(()),
+            Signal::Cancel | Signal::Resume { .. } => Ok(()),
         };
         if let Err(error) = applied {
             tracing::warn!(%error, "a decision does not fit the run, and is dropped");
@@ -315,9 +477,4 @@ fn is_leased(cause: &switchboard_core::callback::DynError) -> bool {
     use switchboard_core::conversation::{ConversationError, ConversationErrorKind};
     let error = cause.downcast_ref::<ConversationError>();
     error.is_some_and(|error| error.kind() == ConversationErrorKind::Leased)
-}
-
-/// Runs a future in the background.
-pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
-    drop(tokio::spawn(work));
 }

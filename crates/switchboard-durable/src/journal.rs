@@ -1,57 +1,52 @@
 //! The journal of a run that this process has.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod answer_parts;
+mod log;
+mod recorded;
+mod state;
+mod steps;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
 use serde_json::value::RawValue;
 use switchboard_core::StreamEvent;
-use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{Commit, Committed, Entry, Expected, Revision, now};
-use switchboard_core::journal::{Effect, Journal, Repeat, StepKey, StepKind, Stepped};
+use switchboard_core::journal::StepKey;
+use tokio::sync::Notify;
 
-use crate::embedded::{Embedded, details, stored};
+pub(crate) use self::recorded::Recorded;
+use self::state::{State, StepsIn};
+use crate::active_runs::{ActiveRun, ActiveRuns};
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::record::{RunStatus, StoredRecord};
+use crate::run_store::{RunStore, details, stored};
 
 /// The number of times that an entry is added beside signals of others.
 const ATTEMPTS: usize = 64;
+
+/// The first pause before a write that failed is tried again.
+const WRITE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The journal of a run that this process has. Clones share it.
 #[derive(Clone)]
 pub(crate) struct RunJournal(Arc<Inner>);
 
 struct Inner {
-    engine: Embedded,
+    runs: RunStore,
     id: String,
     /// The name of this process for this run, which no other time that it is taken has.
     owner: Arc<str>,
+    lease: Duration,
     state: Mutex<State>,
-    /// Held while entries are written: the writer takes all that wait.
+    /// Held while entries are written: the writer takes all that wait. Only tasks of their own hold it, so that it is not
+    /// held by a future that nobody polls.
     writing: tokio::sync::Mutex<()>,
-}
-
-struct State {
-    record: StoredRecord,
-    revision: Revision,
-    commits: u32,
-    /// The recorded outcomes.
-    outcomes: FxHashMap<StepKey, Arc<str>>,
-    /// The recorded steps that the replay has not come to.
-    ahead: FxHashSet<StepKey>,
-    begun: FxHashSet<StepKey>,
-    /// Set once a step has taken place in this process.
-    is_live: bool,
-    /// Entries that wait to be written, and the numbers of entries queued and written.
-    queue: Vec<Entry>,
-    queued: u64,
-    written: u64,
-    /// The number of times that each event was stored, until the replay sends it again.
-    sent: FxHashMap<String, u32>,
-    signals: Vec<(u64, Signal)>,
-    /// The signals of each wait that the run has left.
-    resumed: Vec<Vec<u64>>,
-    end: Option<End>,
+    /// Notified when the run cannot go on, or the state of the log has changed.
+    changed: Notify,
+    /// Notified when entries are written.
+    readers: ActiveRuns,
 }
 
 /// The reason for which the run cannot go on in this process.
@@ -79,58 +74,117 @@ impl End {
     }
 }
 
+/// The state in which a run is let go.
+struct Release {
+    status: RunStatus,
+    failures: u32,
+    due: Option<SystemTime>,
+    wake: Option<String>,
+}
+
+/// The condition under which a state is stored.
+#[derive(Clone, Copy)]
+enum Waits {
+    Never,
+    /// Not if a signal has come meanwhile.
+    UnlessSignalled,
+}
+
 impl RunJournal {
-    /// Takes a run. From now on a process that had it before cannot write.
+    /// Takes a run whose steps are in the store. From now on a process that had it before cannot write.
     ///
     /// # Errors
     /// [`DurableErrorKind::Taken`] if another process has it, and [`DurableErrorKind::NotWaiting`] if it has ended.
     pub(crate) async fn take(
-        engine: &Embedded,
-        id: &str,
+        runs: &RunStore,
+        run: &ActiveRun,
+        lease: Duration,
     ) -> Result<(Self, Box<RawValue>), DurableError> {
-        let (head, mut record) = engine.head(id).await?;
+        Self::take_as(runs, run, lease, StepsIn::Store).await
+    }
+
+    /// Takes a run whose steps are in the log of an engine, which has one execution of it only.
+    ///
+    /// # Errors
+    /// [`DurableErrorKind::NotWaiting`] if it has ended.
+    pub(crate) async fn take_logged(
+        runs: &RunStore,
+        run: &ActiveRun,
+        lease: Duration,
+    ) -> Result<(Self, Box<RawValue>), DurableError> {
+        Self::take_as(runs, run, lease, StepsIn::Log(Box::default())).await
+    }
+
+    async fn take_as(
+        runs: &RunStore,
+        run: &ActiveRun,
+        lease: Duration,
+        steps: StepsIn,
+    ) -> Result<(Self, Box<RawValue>), DurableError> {
+        let id = &*run.id;
+        let is_stored = matches!(steps, StepsIn::Store);
         let taken = || {
             let message = format!("another process has the run \"{id}\"");
             DurableError::new(DurableErrorKind::Taken, message)
         };
-        match &record.status {
-            RunStatus::Running { .. } if head.expires.is_some_and(|until| until > now()) => {
-                return Err(taken());
-            }
-            RunStatus::Done { .. } | RunStatus::Failed { .. } | RunStatus::Cancelled => {
-                let message = format!("the run \"{id}\" is {} already", record.status.name());
-                return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
-            }
-            RunStatus::Waiting { .. } | RunStatus::Stopped { .. } if head.expires.is_none() => {
+        let mut attempts = 0;
+        let (mut state, first, owner) = loop {
+            let (head, mut record) = runs.head(id).await?;
+            let not_waiting = || {
                 let message = format!("the run \"{id}\" is {}", record.status.name());
-                return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
+                DurableError::new(DurableErrorKind::NotWaiting, message)
+            };
+            match &record.status {
+                RunStatus::Done { .. } | RunStatus::Failed { .. } | RunStatus::Cancelled => {
+                    return Err(not_waiting());
+                }
+                RunStatus::Running {} if is_stored && head.expires.is_some_and(|at| at > now()) => {
+                    return Err(taken());
+                }
+                RunStatus::Waiting { .. } | RunStatus::Stopped { .. }
+                    if is_stored && head.expires.is_none() =>
+                {
+                    return Err(not_waiting());
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        let owner: Arc<str> = format!("{:032x}", fastrand::u128(..)).into();
-        record.status = RunStatus::Running {
-            owner: owner.to_string(),
+            let owner: Arc<str> = format!("{:032x}", fastrand::u128(..)).into();
+            // One that is made again from a log still waits until it has left the wait.
+            if is_stored || !matches!(record.status, RunStatus::Waiting { .. }) {
+                record.status = RunStatus::Running {};
+            }
+            record.owner = Some(owner.to_string());
+            let entry = JournalEntry::Taken {
+                owner: owner.to_string(),
+            };
+            let entry = stored(id, &entry)?.made_in(owner.clone(), 0, 1);
+            let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+            (commit.run, commit.number) = (owner.clone(), 1);
+            commit.details = Some(details(id, &record)?);
+            commit.expires = Some(Some(now() + lease));
+            match runs.commit(id, commit).await? {
+                Committed::At(revision) => {
+                    break (State::new(record, revision, steps), head.first, owner);
+                }
+                // A signal may have come meanwhile, or another process.
+                _ if !is_stored && attempts < ATTEMPTS => attempts += 1,
+                _ => return Err(taken()),
+            }
         };
-        let entry = JournalEntry::Taken {
-            owner: owner.to_string(),
-        };
-        let entry = stored(id, &entry)?.made_in(owner.clone(), 0, 1);
-        let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
-        (commit.run, commit.number) = (owner.clone(), 1);
-        commit.details = Some(details(id, &record)?);
-        commit.expires = Some(Some(now() + engine.lease));
-        let Committed::At(revision) = engine.commit(id, commit).await? else {
-            return Err(taken());
-        };
-        let mut state = State::new(record, revision);
-        let entries = engine.read(id, head.first, revision.next).await?;
+        let entries = runs.read(id, first, state.revision.next).await?;
         let start = state.read(id, entries)?;
+        if is_stored {
+            state.retract_parts(id)?;
+        }
         let journal = Self(Arc::new(Inner {
-            engine: engine.clone(),
+            runs: runs.clone(),
             id: id.to_owned(),
             owner,
+            lease,
             state: Mutex::new(state),
             writing: tokio::sync::Mutex::default(),
+            changed: Notify::new(),
+            readers: run.all().clone(),
         }));
         Ok((journal, start))
     }
@@ -143,13 +197,37 @@ impl RunJournal {
         &self.0.id
     }
 
-    /// The conversation of the run.
-    pub(crate) fn conversation(&self) -> String {
-        self.state().record.conversation.clone()
+    /// The state of the run as this process has stored it last.
+    pub(crate) fn record(&self) -> StoredRecord {
+        self.state().record.clone()
+    }
+
+    /// The version of the team that the run goes on with.
+    pub(crate) fn version(&self) -> Option<String> {
+        self.state().version.clone()
     }
 
     pub(crate) fn failures(&self) -> u32 {
         self.state().record.failures
+    }
+
+    pub(crate) fn set_failures(&self, failures: u32) {
+        self.state().record.failures = failures;
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        self.0.lease
+    }
+
+    /// Waits until work in progress is of no use any more.
+    pub(crate) async fn over(&self) {
+        self.until(|state| {
+            matches!(
+                state.end,
+                Some(End::Taken | End::Cancelled | End::Broken(_))
+            )
+        })
+        .await;
     }
 
     /// The reason for which the run cannot go on here.
@@ -157,9 +235,14 @@ impl RunJournal {
         self.state().end.clone()
     }
 
+    fn set_end(&self, end: End) {
+        self.state().end.get_or_insert(end);
+        self.0.changed.notify_waiters();
+    }
+
     /// Lets no further step begin in this process.
     pub(crate) fn drain(&self) {
-        self.state().end.get_or_insert(End::Draining);
+        self.set_end(End::Draining);
     }
 
     /// Returns `true` if a step has taken place in this process.
@@ -177,18 +260,11 @@ impl RunJournal {
     /// The signals of a wait, counted from 0: those of before, or all that no earlier wait has taken. `None` if there
     /// are none yet.
     pub(crate) async fn signals(&self, wait: usize) -> Result<Option<Vec<Signal>>, DurableError> {
-        let mut is_new = false;
-        let positions = {
+        let (positions, is_new) = {
             let state = self.state();
             match state.resumed.get(wait) {
-                Some(positions) => positions.clone(),
-                None => {
-                    is_new = true;
-                    let is_taken =
-                        |at: &u64| state.resumed.iter().flatten().any(|taken| taken == at);
-                    let open = state.signals.iter().map(|(at, _)| *at);
-                    open.filter(|at| !is_taken(at)).collect()
-                }
+                Some(positions) => (positions.clone(), false),
+                None => (state.open_signals(), true),
             }
         };
         if positions.is_empty() {
@@ -201,12 +277,7 @@ impl RunJournal {
             self.append([entry]).await?;
             self.state().resumed.push(positions.clone());
         }
-        let state = self.state();
-        let signals = state
-            .signals
-            .iter()
-            .filter(|(at, _)| positions.contains(at));
-        Ok(Some(signals.map(|(_, signal)| signal.clone()).collect()))
+        Ok(Some(self.state().signals_at(&positions)))
     }
 
     /// Stores an event of the stream, with the next entries that are written. One that was stored before the run was
@@ -231,10 +302,18 @@ impl RunJournal {
         !self.state().queue.is_empty()
     }
 
+    /// Writes entries of steps, to the store or to the log.
     async fn append(
         &self,
         entries: impl IntoIterator<Item = JournalEntry>,
     ) -> Result<(), DurableError> {
+        if self.state().is_logged() {
+            // Readers get what a step has shown before the step counts as done.
+            if self.has_unwritten() {
+                self.flush().await?;
+            }
+            return self.append_to_log(entries).await;
+        }
         {
             let mut state = self.state();
             for entry in entries {
@@ -248,16 +327,34 @@ impl RunJournal {
     /// Writes everything that waits. Writers that come while another one writes share the next write.
     pub(crate) async fn flush(&self) -> Result<(), DurableError> {
         let queued = self.state().queued;
-        let _writing = self.0.writing.lock().await;
-        if self.state().written >= queued {
-            return self.check();
-        }
-        self.write(None, Waits::Never).await.map(drop)
+        self.in_task(move |this| async move {
+            let _writing = this.0.writing.lock().await;
+            if this.state().written >= queued {
+                return this.check();
+            }
+            this.write(None, Waits::Never).await.map(drop)
+        })
+        .await
     }
 
     /// Extends the lease, which also notices signals and other owners.
-    pub(crate) async fn extend(&self) -> Result<(), DurableError> {
+    async fn extend(&self) -> Result<(), DurableError> {
+        self.in_task(|this| async move { this.extend_now().await })
+            .await
+    }
+
+    /// Begins to extend the lease. If that fails, the run cannot go on here.
+    pub(crate) fn extend_soon(&self) {
+        let this = self.clone();
+        drop(tokio::spawn(async move { this.extend_now().await }));
+    }
+
+    async fn extend_now(&self) -> Result<(), DurableError> {
         let _writing = self.0.writing.lock().await;
+        // A lease that is given back stays so.
+        if self.state().is_released {
+            return Ok(());
+        }
         self.write(None, Waits::Never).await.map(drop)
     }
 
@@ -266,20 +363,43 @@ impl RunJournal {
         &self,
         status: RunStatus,
         failures: u32,
-        pause: Option<std::time::Duration>,
+        pause: Option<Duration>,
     ) -> Result<bool, DurableError> {
-        let _writing = self.0.writing.lock().await;
-        let waits = match status {
+        let release = Release {
+            status,
+            failures,
+            due: pause.map(|pause| now() + pause),
+            wake: None,
+        };
+        self.store_state(release).await
+    }
+
+    async fn store_state(&self, release: Release) -> Result<bool, DurableError> {
+        let waits = match release.status {
             RunStatus::Waiting { .. } => Waits::UnlessSignalled,
             _ => Waits::Never,
         };
-        let record = StoredRecord {
-            status,
-            failures,
-            ..self.state().record.clone()
-        };
-        let due = pause.map(|pause| now() + pause);
-        self.write(Some((record, due)), waits).await
+        self.in_task(move |this| async move {
+            let _writing = this.0.writing.lock().await;
+            this.write(Some(release), waits).await
+        })
+        .await
+    }
+
+    /// Does something in a task of its own, which ends also if nobody waits for it any more: entries that were taken from
+    /// the queue are written.
+    async fn in_task<T, F>(&self, work: impl FnOnce(Self) -> F) -> Result<T, DurableError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, DurableError>> + Send + 'static,
+    {
+        match tokio::spawn(work(self.clone())).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let message = format!("the journal of run \"{}\" failed: {error}", self.0.id);
+                Err(DurableError::new(DurableErrorKind::Store, message))
+            }
+        }
     }
 
     fn check(&self) -> Result<(), DurableError> {
@@ -290,14 +410,10 @@ impl RunJournal {
     }
 
     /// Commits the queue, and the new state if there is one. The caller holds `writing`.
-    async fn write(
-        &self,
-        release: Option<(StoredRecord, Option<std::time::SystemTime>)>,
-        waits: Waits,
-    ) -> Result<bool, DurableError> {
+    async fn write(&self, release: Option<Release>, waits: Waits) -> Result<bool, DurableError> {
         self.check()?;
         let Inner {
-            engine, id, owner, ..
+            runs, id, owner, ..
         } = &*self.0;
         let (entries, queued, mut revision, number) = {
             let mut state = self.state();
@@ -309,29 +425,47 @@ impl RunJournal {
             .into_iter()
             .map(|entry| entry.made_in(owner.clone(), 0, number));
         let entries: Vec<Entry> = stamped.collect();
+        let record = release.as_ref().map(|release| StoredRecord {
+            status: release.status.clone(),
+            failures: release.failures,
+            wake: release.wake.clone(),
+            version: self.version(),
+            ..self.record()
+        });
+        let begun = Instant::now();
+        let mut pause = WRITE_PAUSE;
         for _ in 0..ATTEMPTS {
             let mut commit = Commit::new(Expected::At(revision), entries.clone());
             (commit.run, commit.number) = (owner.clone(), number);
-            match &release {
-                None => commit.expires = Some(Some(now() + engine.lease)),
-                Some((record, due)) => {
+            match (&release, &record) {
+                (Some(release), Some(record)) => {
                     commit.details = Some(details(id, record)?);
-                    commit.expires = Some(*due);
+                    commit.expires = Some(release.due);
                 }
+                _ => commit.expires = Some(Some(now() + self.0.lease)),
             }
-            match engine.commit(id, commit).await {
+            match runs.commit(id, commit).await {
+                // A commit that was made, and whose answer was lost, is found by its number.
+                Err(error) if begun.elapsed() < self.0.lease / 2 => {
+                    tracing::warn!(run = id, %error, "the journal cannot be written; it is tried again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(self.0.lease / 8);
+                    continue;
+                }
                 Err(error) => {
-                    let broken = End::Broken(error.to_string());
-                    self.state().end.get_or_insert(broken);
+                    self.set_end(End::Broken(error.to_string()));
                     return Err(error);
                 }
                 Ok(Committed::At(revision)) => {
                     let mut state = self.state();
                     state.revision = revision;
                     state.written = queued;
-                    if let Some((record, _)) = release {
+                    if let Some(record) = record {
+                        state.is_released = !matches!(record.status, RunStatus::Running {});
                         state.record = record;
                     }
+                    drop(state);
+                    self.0.readers.notify();
                     return Ok(true);
                 }
                 Ok(_) => {}
@@ -352,268 +486,28 @@ impl RunJournal {
     /// Reads what others have added since a revision. Returns the new one, unless another process has the run.
     async fn catch_up(&self, seen: Revision) -> Result<Revision, DurableError> {
         let Inner {
-            engine, id, owner, ..
+            runs, id, owner, ..
         } = &*self.0;
-        let (head, record) = engine.head(id).await?;
-        let is_mine = matches!(&record.status, RunStatus::Running { owner: by } if **by == **owner);
+        let (head, record) = runs.head(id).await?;
+        let is_mine = record.owner.as_deref() == Some(&**owner);
         if !is_mine || head.revision.epoch != seen.epoch {
             self.state().end = Some(End::Taken);
+            self.0.changed.notify_waiters();
             return Err(ended(id, &End::Taken));
         }
-        let entries = engine.read(id, seen.next, head.revision.next).await?;
-        let mut state = self.state();
-        for (position, entry) in entries {
-            if let JournalEntry::Signal(signal) = entry {
-                state.take_signal(position, signal);
+        let entries = runs.read(id, seen.next, head.revision.next).await?;
+        {
+            let mut state = self.state();
+            for (position, entry) in entries {
+                if let JournalEntry::Signal(signal) = entry {
+                    state.take_signal(position, signal);
+                }
             }
+            state.revision = head.revision;
         }
-        state.revision = head.revision;
+        self.0.changed.notify_waiters();
         Ok(head.revision)
     }
-
-    /// Checks that a step that is not recorded is one that the journal can go on with.
-    fn begin_live(&self, key: &StepKey) -> Result<(), DurableError> {
-        let mut state = self.state();
-        if let Some(end) = &state.end {
-            return Err(ended(&self.0.id, end));
-        }
-        // A tool in which calls waited has its outcome from a later time.
-        let is_repeated = state.outcomes.keys().any(|known| {
-            let is_same = (&known.path, known.turn, known.kind, &known.name)
-                == (&key.path, key.turn, key.kind, &key.name);
-            is_same && known.number > key.number
-        });
-        if is_repeated {
-            return Ok(());
-        }
-        let is_later = |ahead: &&StepKey| {
-            let follows =
-                ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
-            ahead.path == key.path && follows
-        };
-        let mut later: Vec<&StepKey> = state.ahead.iter().filter(is_later).collect();
-        later.sort_by_key(|ahead| (ahead.turn, ahead.to_string()));
-        if let Some(first) = later.first() {
-            let reason = format!(
-                "the code of today takes step \"{key}\", where the run took step \"{first}\" before it was \
-                 interrupted; a tool, an agent, a handoff or a filter has changed. Go on with the code from then, or cancel the run"
-            );
-            let end = End::Diverged(reason);
-            let error = ended(&self.0.id, &end);
-            state.end = Some(end);
-            return Err(error);
-        }
-        state.is_live = true;
-        Ok(())
-    }
-}
-
-/// What a journal holds, for a replay in which nothing takes place.
-pub(crate) struct Recorded {
-    pub(crate) conversation: String,
-    pub(crate) start: Box<RawValue>,
-    pub(crate) steps: RecordedSteps,
-    /// The signals of each wait that the run has left.
-    pub(crate) waits: Vec<Vec<Signal>>,
-}
-
-/// The recorded steps of a run.
-pub(crate) struct RecordedSteps {
-    outcomes: FxHashMap<StepKey, Arc<str>>,
-    begun: FxHashSet<StepKey>,
-}
-
-impl Recorded {
-    pub(crate) async fn read(engine: &Embedded, id: &str) -> Result<Self, DurableError> {
-        let (head, record) = engine.head(id).await?;
-        let conversation = record.conversation.clone();
-        let mut state = State::new(record, head.revision);
-        let entries = engine.read(id, head.first, head.revision.next).await?;
-        let start = state.read(id, entries)?;
-        let State {
-            outcomes,
-            begun,
-            signals,
-            resumed,
-            ..
-        } = state;
-        let waits = resumed.iter().map(|positions| {
-            let signals = signals.iter().filter(|(at, _)| positions.contains(at));
-            signals.map(|(_, signal)| signal.clone()).collect()
-        });
-        Ok(Self {
-            conversation,
-            start,
-            waits: waits.collect(),
-            steps: RecordedSteps { outcomes, begun },
-        })
-    }
-}
-
-impl Journal for RecordedSteps {
-    async fn step(
-        &self,
-        key: &StepKey,
-        repeat: Repeat,
-        _effect: Effect<'_>,
-    ) -> Result<Stepped, BoxError> {
-        match self.outcomes.get(key) {
-            Some(outcome) => Ok(Stepped::Recorded(outcome.clone())),
-            None if repeat == Repeat::AtMostOnce && self.begun.contains(key) => {
-                Ok(Stepped::Unknown)
-            }
-            None => Err(format!("the run did not get to step \"{key}\"").into()),
-        }
-    }
-}
-
-/// The condition under which a state is stored.
-#[derive(Clone, Copy)]
-enum Waits {
-    Never,
-    /// Not if a signal has come meanwhile.
-    UnlessSignalled,
-}
-
-impl Journal for RunJournal {
-    async fn step(
-        &self,
-        key: &StepKey,
-        repeat: Repeat,
-        effect: Effect<'_>,
-    ) -> Result<Stepped, BoxError> {
-        let is_begun = {
-            let mut state = self.state();
-            if let Some(outcome) = state.outcomes.get(key).cloned() {
-                state.ahead.remove(key);
-                return Ok(Stepped::Recorded(outcome));
-            }
-            state.begun.contains(key)
-        };
-        if repeat == Repeat::AtMostOnce {
-            if is_begun {
-                return Ok(Stepped::Unknown);
-            }
-            self.begin_live(key)?;
-            self.append([JournalEntry::Begun(key.clone())]).await?;
-        } else {
-            self.begin_live(key)?;
-        }
-        let outcome = effect.await;
-        // The outcome of what has taken place is recorded also if the run cannot go on.
-        if let Some(outcome) = outcome {
-            let outcome = RawValue::from_string(outcome.as_ref().to_owned())?;
-            self.append([JournalEntry::Step(key.clone(), outcome)])
-                .await?;
-            self.state().record.failures = 0;
-        }
-        Ok(Stepped::Ran)
-    }
-}
-
-impl State {
-    fn new(record: StoredRecord, revision: Revision) -> Self {
-        Self {
-            record,
-            revision,
-            commits: 1,
-            outcomes: FxHashMap::default(),
-            ahead: FxHashSet::default(),
-            begun: FxHashSet::default(),
-            is_live: false,
-            queue: Vec::new(),
-            queued: 0,
-            written: 0,
-            sent: FxHashMap::default(),
-            signals: Vec::new(),
-            resumed: Vec::new(),
-            end: None,
-        }
-    }
-
-    fn push(&mut self, entry: Entry) {
-        self.queue.push(entry);
-        self.queued += 1;
-    }
-
-    fn take_signal(&mut self, position: u64, signal: Signal) {
-        match signal {
-            Signal::Cancel => {
-                self.end.get_or_insert(End::Cancelled);
-            }
-            // Being due is all that it asks for.
-            Signal::Resume => {}
-            Signal::Decide(..) | Signal::Answer(..) => self.signals.push((position, signal)),
-        }
-    }
-
-    /// Reads the entries of a journal. Returns the run as it began.
-    fn read(
-        &mut self,
-        id: &str,
-        entries: Vec<(u64, JournalEntry)>,
-    ) -> Result<Box<RawValue>, DurableError> {
-        let mut start = None;
-        // The parts of model answers, by turn.
-        let mut parts: Vec<(u64, u32)> = Vec::new();
-        for (position, entry) in entries {
-            match entry {
-                JournalEntry::Start(run) => start = Some(run),
-                JournalEntry::Taken { .. } => {}
-                JournalEntry::Begun(key) => {
-                    self.begun.insert(key);
-                }
-                JournalEntry::Step(key, outcome) => {
-                    if key.kind == StepKind::Model && key.path.is_empty() {
-                        parts.retain(|(_, turn)| *turn != key.turn + 1);
-                    }
-                    self.ahead.insert(key.clone());
-                    self.outcomes.insert(key, outcome.get().into());
-                }
-                JournalEntry::Event(event) => match part_of_answer(&event) {
-                    Some(turn) => parts.push((position, turn)),
-                    None => *self.sent.entry(event.get().to_owned()).or_default() += 1,
-                },
-                JournalEntry::Retracted { from, to } => {
-                    parts.retain(|(position, _)| !(from..to).contains(position));
-                }
-                JournalEntry::Signal(signal) => self.take_signal(position, signal),
-                JournalEntry::Resumed { signals } => self.resumed.push(signals),
-            }
-        }
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (position, _) in parts {
-            match ranges.last_mut() {
-                Some((_, to)) if *to == position => *to += 1,
-                _ => ranges.push((position, position + 1)),
-            }
-        }
-        for (from, to) in ranges {
-            self.push(stored(id, &JournalEntry::Retracted { from, to })?);
-        }
-        start.ok_or_else(|| {
-            let message = format!("the journal of run \"{id}\" has no start");
-            DurableError::new(DurableErrorKind::Damaged, message)
-        })
-    }
-}
-
-/// The turn of an event that is a part of a model's answer.
-fn part_of_answer(event: &RawValue) -> Option<u32> {
-    #[derive(serde::Deserialize)]
-    struct Part<'a> {
-        #[serde(rename = "type", borrow)]
-        kind: std::borrow::Cow<'a, str>,
-        #[serde(default)]
-        turn: u32,
-    }
-    let part: Part<'_> = serde_json::from_str(event.get()).ok()?;
-    is_part(&part.kind).then_some(part.turn)
-}
-
-/// Returns `true` for kinds of events that are emitted while a model answers.
-fn is_part(kind: &str) -> bool {
-    kind.ends_with("_delta") || matches!(kind, "model_retry" | "raw")
 }
 
 fn damaged(id: &str, error: &serde_json::Error) -> DurableError {

@@ -38,22 +38,32 @@
 //! processes.
 
 mod active_runs;
+mod durable_run;
 mod embedded;
+mod engine;
 mod entry;
 mod error;
 mod events;
 mod execution;
+mod executor;
 mod journal;
 mod record;
+mod run_store;
 mod runner;
+mod teams;
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/durable.md")]
 struct Guide;
 
+pub use durable_run::DurableRun;
 pub use embedded::Embedded;
+pub use engine::{BeginWait, Engine, IntoEngine, NewBatch, StepLog, is_empty_batch};
 pub use error::{DurableError, DurableErrorKind};
 pub use events::{RunEvent, RunEvents};
+pub use executor::{Execution, Executor};
 pub use record::{RunRecord, RunStatus};
-pub use runner::{DurableRun, DurableRunner, IntoRunner};
+pub use run_store::RunStore;
+pub use runner::DurableRunner;
+pub use teams::{IntoTeams, Teams};

@@ -18,6 +18,8 @@ pub struct RunRecord {
     pub conversation: String,
     /// The idempotency key of its message.
     pub key: String,
+    /// The version of the team that it began with; see [`Teams::version`](crate::Teams::version).
+    pub version: Option<String>,
     /// The status.
     pub status: RunStatus,
     /// The number of times in a row that the run has failed for a reason that may pass.
@@ -29,6 +31,8 @@ pub struct RunRecord {
     /// The time at which it goes on by itself: after a pause, or in another process if the one that has it is
     /// gone.
     pub due: Option<SystemTime>,
+    /// The name by which the engine wakes the run, while it waits; see [`StepLog::wait`](crate::StepLog::wait).
+    pub wake: Option<String>,
 }
 
 impl RunRecord {
@@ -74,16 +78,13 @@ pub enum RunStatus {
         reason: Option<String>,
     },
     /// A process has it, until [`RunRecord::due`] at least.
-    Running {
-        /// The process, by a name of its own for each time that it takes a run.
-        owner: String,
-    },
+    Running {},
     /// It waits for decisions or answers of people.
     Waiting {
         /// The calls and people that it waits for.
         interruptions: Vec<Interruption>,
     },
-    /// It cannot go on with the team of today; see [`DurableRunner::resume`](crate::DurableRunner::resume).
+    /// It cannot go on with the team of today; see [`DurableRun::resume`](crate::DurableRun::resume).
     Stopped {
         /// The difference.
         reason: String,
@@ -124,7 +125,14 @@ impl RunStatus {
 pub(crate) struct StoredRecord {
     pub(crate) conversation: String,
     pub(crate) key: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
     pub(crate) status: RunStatus,
     #[serde(default)]
     pub(crate) failures: u32,
+    /// The process that took the run last, by a name of its own for each time: the fencing token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) wake: Option<String>,
 }

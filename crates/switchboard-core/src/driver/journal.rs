@@ -16,7 +16,7 @@ use crate::condition::{Enabled, enabled_at};
 use crate::error::{Error, ErrorKind, StoredFailure};
 use crate::handoff::HandoffInputData;
 use crate::items::Item;
-use crate::journal::{Carried, Failure, JournalScope, Repeat, StepKind};
+use crate::journal::{Carried, Failure, JournalScope, Repeat, StepKind, ToolWaits};
 use crate::model::{
     AddedUsage, ModelHandle, ModelRequest, ModelResponse, RequestUsage, RetryAdvice, TextHash,
 };
@@ -154,8 +154,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }),
                 InvokedTool::Waits(inner) => {
                     waits = Some(inner);
-                    // Not recorded: the run inside is made again, from its own steps.
-                    Err(Error::new(ErrorKind::Tool, "the tool waits").transient())
+                    // The run inside is made again from its own steps.
+                    Err(Error::new(ErrorKind::Tool, "the tool waits").caused_by(ToolWaits))
                 }
             }
         };
@@ -240,11 +240,8 @@ impl<C: Send + Sync + 'static> Driver<C> {
         if let (Some(group), Some(key)) = (cache_group, step.cache_key) {
             group.set_run_key(key);
         }
-        self.added_usage.add_request(RequestUsage {
-            agent: Some(self.agent.name_arc().clone()),
-            model: Some(model.shared_name()),
-            usage: step.response.usage,
-        });
+        let usage = self.request_usage(model.shared_name(), step.response.usage);
+        self.added_usage.add_request(usage);
         Ok(step.response)
     }
 }

@@ -7,7 +7,7 @@ use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::handoff::HandoffContext;
 use switchboard_core::journal::{
-    Effect, Journal, JournalHandle, Repeat, StepKey, StepKind, Stepped, Transient,
+    Effect, Journal, JournalHandle, Outcome, Repeat, StepKey, StepKind, Stepped, Transient,
 };
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, ErrorKind, Runner, Session as _, Tool, filters, handoff, tool};
@@ -59,7 +59,7 @@ impl Journal for MemoryJournal {
                 return Ok(Stepped::Unknown);
             }
         }
-        if let Some(outcome) = effect.await {
+        if let Outcome::Value(outcome) = effect.await {
             let mut steps = self.0.lock().unwrap();
             steps.order.push(key.to_string());
             steps.outcomes.insert(key.clone(), outcome);
