@@ -38,6 +38,8 @@
 //! processes.
 
 mod active_runs;
+#[cfg(feature = "dbos")]
+mod dbos;
 mod durable_run;
 mod embedded;
 mod engine;
@@ -48,6 +50,8 @@ mod execution;
 mod executor;
 mod journal;
 mod record;
+#[cfg(feature = "restate")]
+mod restate;
 mod run_store;
 mod runner;
 mod teams;
@@ -57,6 +61,8 @@ mod teams;
 #[doc = include_str!("../../../docs/durable.md")]
 struct Guide;
 
+#[cfg(feature = "dbos")]
+pub use dbos::Dbos;
 pub use durable_run::DurableRun;
 pub use embedded::Embedded;
 pub use engine::{BeginWait, Engine, IntoEngine, NewBatch, StepLog, is_empty_batch};
@@ -64,6 +70,8 @@ pub use error::{DurableError, DurableErrorKind};
 pub use events::{RunEvent, RunEvents};
 pub use executor::{Execution, Executor};
 pub use record::{RunRecord, RunStatus};
+#[cfg(feature = "restate")]
+pub use restate::Restate;
 pub use run_store::RunStore;
 pub use runner::DurableRunner;
 pub use teams::{IntoTeams, Teams};

@@ -1,8 +1,10 @@
-//! Durable runs, on the embedded engine.
+//! Durable runs.
 
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
 mod child_process;
+#[cfg(all(feature = "restate", feature = "dbos"))]
+mod engines;
 mod fault_store;
 mod killed;
 mod replays;
