@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dbos::sysdb::SystemDatabase as _;
+use dbos::sysdb::postgres::{Config as DatabaseConfig, PostgresSystemDatabase};
 use dbos::{
     Client, ClientConfig, Config, DBOS, EngineOnly, EnqueueOptions, QueueConflict, QueueOptions,
     SendOptions, StartOptions, WorkflowRef,
@@ -27,9 +29,8 @@ mod workflow;
 use takeover::Takeover;
 use workflow::{LocalRuns, TOPIC};
 
-/// The name of the workflow, and of the queue for runs that no process has.
+/// The name of the workflow.
 const WORKFLOW: &str = "switchboard_run";
-const QUEUE: &str = "switchboard";
 
 /// The pause between two looks at the queue.
 const QUEUE_POLL: Duration = Duration::from_millis(100);
@@ -57,6 +58,18 @@ struct Settings {
     executor: String,
     lease: Duration,
     connections: u32,
+}
+
+/// Names of versions and queues must differ between the applications in a database.
+impl Settings {
+    fn version_name(&self) -> String {
+        format!("{}/{}", self.application, self.version)
+    }
+
+    /// The queue for runs that no process has.
+    fn queue(&self) -> String {
+        format!("{}/runs", self.application)
+    }
 }
 
 impl Dbos {
@@ -169,6 +182,14 @@ impl DbosEngine {
 
     async fn client(&self) -> Result<&Client, DurableError> {
         let connect = || async {
+            // A client makes no tables, and this process may be the first one.
+            let database = DatabaseConfig {
+                max_connections: 1,
+                ..DatabaseConfig::new(&self.settings.url)
+            };
+            let database = PostgresSystemDatabase::connect(&database).await;
+            let database = database.map_err(|error| failed(&dbos::Error::SystemDatabase(error)))?;
+            database.close().await;
             let config = ClientConfig {
                 app_name: Some(self.settings.application.clone()),
                 max_connections: self.settings.connections.min(5),
@@ -194,10 +215,11 @@ impl DbosEngine {
             let started = launched.workflow.start_with(id.to_owned(), options).await;
             return started.map(drop).map_err(|error| failed(&error));
         }
+        let (queue, version) = (self.settings.queue(), self.settings.version_name());
         let options = EnqueueOptions {
             workflow_id: Some(id),
-            app_version: Some(&self.settings.version),
-            ..EnqueueOptions::new(QUEUE)
+            app_version: Some(&version),
+            ..EnqueueOptions::new(&queue)
         };
         let client = self.client().await?;
         let queued = client.enqueue_with::<_, (), EngineOnly>(WORKFLOW, id.to_owned(), options);
@@ -205,10 +227,10 @@ impl DbosEngine {
     }
 
     async fn launch(&self) -> Result<Launched, DurableError> {
+        let (queue, version) = (self.settings.queue(), self.settings.version_name());
         let Settings {
             url,
             application,
-            version,
             executor,
             connections,
             ..
@@ -234,7 +256,7 @@ impl DbosEngine {
             polling_interval: QUEUE_POLL,
             ..QueueOptions::default()
         };
-        let queue = dbos.register_queue(QUEUE, options, QueueConflict::AlwaysUpdate);
+        let queue = dbos.register_queue(&queue, options, QueueConflict::AlwaysUpdate);
         queue.await.map_err(|error| failed(&error))?;
         Ok(Launched { dbos, workflow })
     }
@@ -245,6 +267,9 @@ impl DbosEngine {
         takeover.beat().await?;
         let launched = self.launch().await?;
         *self.launched() = Some(launched.clone());
+        if let Err(error) = self.recover().await {
+            tracing::warn!(%error, "the runs that DBOS does not know cannot be submitted");
+        }
         let client = self.client().await?;
         let mut stop = self.stop.subscribe();
         loop {

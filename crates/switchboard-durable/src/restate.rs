@@ -182,6 +182,9 @@ impl RestateEngine {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             tracing::info!(uri, "runs of the Restate server are executed here");
+            if let Err(error) = self.recover().await {
+                tracing::warn!(%error, "the runs that the server does not know cannot be submitted");
+            }
             std::future::pending::<()>().await;
         };
         tokio::select! {

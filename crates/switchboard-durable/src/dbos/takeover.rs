@@ -14,7 +14,7 @@ use dbos::{Client, EngineOnly, ResumeOptions};
 use sqlx::postgres::{PgPool, PgPoolOptions};
 
 use super::workflow::LocalRuns;
-use super::{QUEUE, Settings, WORKFLOW};
+use super::{Settings, WORKFLOW};
 use crate::error::{DurableError, DurableErrorKind};
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS switchboard_executors (\
@@ -39,6 +39,7 @@ pub(super) struct Takeover {
     application: String,
     executor: String,
     version: String,
+    queue: String,
     lease: Duration,
     local: LocalRuns,
     /// The number of each process, and the time at which it was seen first.
@@ -75,7 +76,8 @@ impl Takeover {
             system,
             application: settings.application.clone(),
             executor: settings.executor.clone(),
-            version: settings.version.clone(),
+            version: settings.version_name(),
+            queue: settings.queue(),
             lease: settings.lease,
             local,
             seen: HashMap::new(),
@@ -145,7 +147,7 @@ impl Takeover {
     async fn give_to_queue(&self, executor: &str) -> Result<usize, DurableError> {
         let executors = [executor];
         let system = &self.system;
-        let taken = system.reenqueue_for_recovery(&executors, &self.version, QUEUE);
+        let taken = system.reenqueue_for_recovery(&executors, &self.version, &self.queue);
         let taken = taken.await.map_err(|error| failed(&error))?;
         let forget = sqlx::query(FORGET).bind(executor).execute(&self.pool);
         forget.await.map_err(|error| failed(&error))?;
@@ -165,7 +167,9 @@ impl Takeover {
             .filter(|id| !self.local.contains(id))
             .collect();
         for id in idle.intersection(&self.idle) {
-            let options = ResumeOptions { queue: Some(QUEUE) };
+            let options = ResumeOptions {
+                queue: Some(&self.queue),
+            };
             let resumed = client.resume_with::<(), EngineOnly>(id, options).await;
             resumed.map_err(|error| super::failed(&error))?;
         }

@@ -14,7 +14,7 @@ use super::service::{HANDLER, OBJECT};
 use crate::error::{DurableError, DurableErrorKind};
 
 /// The number of times that a request is tried, and the pause after the first.
-const ATTEMPTS: u32 = 6;
+const ATTEMPTS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A client of the ingress and of the admin address.

@@ -57,7 +57,7 @@ impl Place {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         Self {
             engine,
-            name: format!("{test}_{}", std::process::id()),
+            name: format!("{}_{test}_{}", engine.server(), std::process::id()),
             folder: folder.to_owned(),
             port: listener.local_addr().unwrap().port(),
         }
@@ -176,6 +176,11 @@ async fn work() {
         port: variable(PORT).parse().unwrap(),
         folder,
     };
+    if env::var_os("SWITCHBOARD_TEST_SHOW").is_some() {
+        tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .init();
+    }
     let kill: Option<usize> = env::var(KILL).ok().map(|number| number.parse().unwrap());
     let mut file = OpenOptions::new();
     let file = file.create(true).append(true);
