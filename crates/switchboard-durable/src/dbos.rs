@@ -215,6 +215,11 @@ impl DbosEngine {
             let started = launched.workflow.start_with(id.to_owned(), options).await;
             return started.map(drop).map_err(|error| failed(&error));
         }
+        self.enqueue(id).await
+    }
+
+    /// Leaves a run on the queue, unless DBOS has it.
+    async fn enqueue(&self, id: &str) -> Result<(), DurableError> {
         let (queue, version) = (self.settings.queue(), self.settings.version_name());
         let options = EnqueueOptions {
             workflow_id: Some(id),
@@ -314,7 +319,7 @@ impl Engine for DbosEngine {
         Box::pin(async {
             let due = self.runs.due(now()).await?;
             for run in &due {
-                self.start(&run.id).await?;
+                self.enqueue(&run.id).await?;
             }
             Ok(due.len())
         })

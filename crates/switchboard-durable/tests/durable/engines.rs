@@ -22,7 +22,7 @@ use crate::world::{Note, check_effects, decide_until_ended, outcome, runner};
 use worker::{Engine, Place};
 
 /// The time that a test may take at most.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(40);
 
 fn silent() -> Note {
     Arc::new(|_| {})
@@ -91,9 +91,12 @@ async fn start_and_decide(durable: &DurableRunner, runs: usize) -> Vec<RunRecord
         };
         decide_with_patience(&run).await
     });
-    tokio::time::timeout(LONG, join_all(all))
-        .await
-        .unwrap_or_else(|_| panic!("not all runs have ended"))
+    let Ok(records) = tokio::time::timeout(LONG, join_all(all)).await else {
+        let records = durable.list(None).await.unwrap();
+        let left: Vec<_> = records.iter().filter(|run| !run.is_ended()).collect();
+        panic!("not all runs have ended: {left:#?}");
+    };
+    records
 }
 
 /// Decides what a run waits for until it ends, also while servers are restarted.
