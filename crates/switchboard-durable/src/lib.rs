@@ -57,7 +57,7 @@ mod teams;
 #[doc = include_str!("../../../docs/durable.md")]
 struct Guide;
 
-pub use durable_run::DurableRun;
+pub use durable_run::{DurableRun, Reply};
 pub use embedded::Embedded;
 pub use engine::{BeginWait, Engine, IntoEngine, NewBatch, StepLog, is_empty_batch};
 pub use error::{DurableError, DurableErrorKind};
