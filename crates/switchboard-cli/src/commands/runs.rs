@@ -16,7 +16,7 @@ use crate::conversation::Conversation;
 use crate::conversation_store::{self, ConversationStore};
 use crate::durable::{self, failure};
 use crate::event_line::{EventLine, is_raw};
-use crate::event_sink::{Answers, EventSink, JsonLines};
+use crate::event_sink::{Answers, EventSink};
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 use crate::screen::Screen;
@@ -165,9 +165,7 @@ async fn attach(
     look: Look,
 ) -> Result<Exit, Failure> {
     runs.record(id).await.map_err(failure)?;
-    let mut sink: Box<dyn EventSink> = if output.json {
-        Box::new(JsonLines(std::io::stdout()))
-    } else if output.quiet {
+    let mut sink: Box<dyn EventSink> = if output.quiet {
         Box::new(Answers::new(std::io::stdout()))
     } else {
         Box::new(Screen::of_stdout(look, std::iter::empty()))
@@ -181,13 +179,15 @@ async fn attach(
             event = events.next() => event.map_err(failure)?,
         };
         let Some(event) = event else { break };
+        // The events of the provider would double the output.
+        if matches!(&event, RunEvent::Event { event, .. } if is_raw(event)) {
+            continue;
+        }
         if output.json {
             println!("{}", positioned(&event)?);
             continue;
         }
-        if let RunEvent::Event { event, .. } = event
-            && !is_raw(&event)
-        {
+        if let RunEvent::Event { event, .. } = event {
             sink.write(&EventLine {
                 event: *event,
                 at: 0.0,

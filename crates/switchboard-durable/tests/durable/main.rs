@@ -4,7 +4,9 @@
 
 mod child_process;
 mod fault_store;
+mod inner_runs;
 mod killed;
+mod logged;
 mod replays;
 mod runs;
 mod sizes;
