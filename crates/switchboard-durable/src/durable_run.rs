@@ -12,6 +12,18 @@ use crate::events::{POLL, RunEvents};
 use crate::record::{RunRecord, RunStatus};
 use crate::runner::DurableRunner;
 
+/// A message to a run that waits.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Reply {
+    /// The decision on a call.
+    Decision(Interruption, Decision),
+    /// The answer of a person.
+    Answer(Interruption, PersonAnswer),
+    /// Words of the user for the agent, beside decisions.
+    Input(String),
+}
+
 /// A durable run, which this process or another one has. Clones share it.
 pub struct DurableRun<C = ()> {
     pub(crate) runner: DurableRunner<C>,
@@ -64,12 +76,11 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
 
     /// Reads the events of the run, from its start (`None`) or after one whose position is known.
     pub fn events(&self, after: impl Into<Option<u64>>) -> RunEvents {
-        let next = after.into().map_or(0, |position| position + 1);
         RunEvents::new(
             self.runner.engine.runs().clone(),
             self.runner.team.active.clone(),
             self.id.clone(),
-            next,
+            after.into(),
         )
     }
 
@@ -82,8 +93,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         waiting: &Interruption,
         decision: Decision,
     ) -> Result<(), DurableError> {
-        self.check_waiting(waiting).await?;
-        self.signal(Signal::Decide(Box::new(waiting.clone()), decision))
+        self.reply([Reply::Decision(waiting.clone(), decision)])
             .await
     }
 
@@ -96,9 +106,41 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         waiting: &Interruption,
         answer: PersonAnswer,
     ) -> Result<(), DurableError> {
-        self.check_waiting(waiting).await?;
-        self.signal(Signal::Answer(Box::new(waiting.clone()), answer))
-            .await
+        self.reply([Reply::Answer(waiting.clone(), answer)]).await
+    }
+
+    /// Gives the run several decisions and answers at once, so that it goes on with all of them.
+    ///
+    /// # Errors
+    /// An error if the run does not wait for one of them, or the store cannot be written. Then nothing is stored.
+    pub async fn reply(
+        &self,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Result<(), DurableError> {
+        let record = self.record().await?;
+        let waits_for = |waiting: &Interruption| match &record.status {
+            RunStatus::Waiting { interruptions } => interruptions.contains(waiting),
+            _ => false,
+        };
+        let mut signals = Vec::new();
+        for reply in replies {
+            signals.push(match reply {
+                Reply::Decision(waiting, decision) if waits_for(&waiting) => {
+                    Signal::Decide(Box::new(waiting), decision)
+                }
+                Reply::Answer(waiting, answer) if waits_for(&waiting) => {
+                    Signal::Answer(Box::new(waiting), answer)
+                }
+                Reply::Input(words) if matches!(record.status, RunStatus::Waiting { .. }) => {
+                    Signal::Input(words)
+                }
+                _ => {
+                    let message = format!("the run \"{}\" does not wait for this", self.id);
+                    return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
+                }
+            });
+        }
+        self.signal(&signals).await
     }
 
     /// Cancels the run. What it has committed to the conversation stays.
@@ -106,7 +148,9 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// An error if the run has ended, or the store cannot be written.
     pub async fn cancel(&self) -> Result<(), DurableError> {
-        self.signal(Signal::Cancel).await
+        let engine = &self.runner.engine;
+        let run = engine.runs().cancel(&self.id).await?;
+        engine.wake(&run).await
     }
 
     /// Goes on with a run that has stopped because the team had changed, or takes one up that is due later.
@@ -114,7 +158,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// # Errors
     /// An error if the run has ended, or the store cannot be written.
     pub async fn resume(&self) -> Result<(), DurableError> {
-        self.signal(Signal::Resume { version: None }).await
+        self.signal(&[Signal::Resume { version: None }]).await
     }
 
     /// Goes on with a run that has stopped, with another version of the team than it began with. The steps that it has taken
@@ -124,7 +168,7 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
     /// An error if the run has ended, or the store cannot be written.
     pub async fn resume_as(&self, version: impl Into<String>) -> Result<(), DurableError> {
         let version = Some(version.into());
-        self.signal(Signal::Resume { version }).await
+        self.signal(&[Signal::Resume { version }]).await
     }
 
     /// Deletes the journal of a run that has ended. The conversation stays. The key of its message is free again.
@@ -144,20 +188,9 @@ impl<C: Send + Sync + 'static> DurableRun<C> {
         self.runner.engine.runs().delete(&self.id).await
     }
 
-    async fn check_waiting(&self, waiting: &Interruption) -> Result<(), DurableError> {
-        let record = self.record().await?;
-        if let RunStatus::Waiting { interruptions } = &record.status
-            && interruptions.contains(waiting)
-        {
-            return Ok(());
-        }
-        let message = format!("the run \"{}\" does not wait for this", self.id);
-        Err(DurableError::new(DurableErrorKind::NotWaiting, message))
-    }
-
-    async fn signal(&self, signal: Signal) -> Result<(), DurableError> {
+    async fn signal(&self, signals: &[Signal]) -> Result<(), DurableError> {
         let engine = &self.runner.engine;
-        let run = engine.runs().signal(&self.id, signal).await?;
+        let run = engine.runs().signal(&self.id, signals).await?;
         engine.wake(&run).await
     }
 }

@@ -51,6 +51,8 @@ impl JournalEntry {
 pub(crate) enum Signal {
     Decide(Box<Interruption>, Decision),
     Answer(Box<Interruption>, PersonAnswer),
+    /// Words of the user for the agent, beside decisions.
+    Input(String),
     Cancel,
     /// Goes on with a run that has stopped, with another version of the team where one is named.
     Resume {

@@ -59,12 +59,12 @@ pub struct RunEvents {
 }
 
 impl RunEvents {
-    pub(crate) fn new(runs: RunStore, active: ActiveRuns, id: String, next: u64) -> Self {
+    pub(crate) fn new(runs: RunStore, active: ActiveRuns, id: String, after: Option<u64>) -> Self {
         Self {
             runs,
             active,
             id,
-            next,
+            next: after.map_or(0, |position| position + 1),
             ready: VecDeque::new(),
             is_over: false,
         }

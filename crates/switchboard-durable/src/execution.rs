@@ -460,6 +460,7 @@ fn apply(run: &mut Run, signals: Vec<Signal>) {
         let applied = match signal {
             Signal::Decide(waiting, decision) => run.decide(&waiting, decision),
             Signal::Answer(waiting, answer) => run.answer(&waiting, answer),
+            Signal::Input(words) => run.add_input(words),
             Signal::Cancel | Signal::Resume { .. } => Ok(()),
         };
         if let Err(error) = applied {

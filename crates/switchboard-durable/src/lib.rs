@@ -63,7 +63,7 @@ struct Guide;
 
 #[cfg(feature = "dbos")]
 pub use dbos::Dbos;
-pub use durable_run::DurableRun;
+pub use durable_run::{DurableRun, Reply};
 pub use embedded::Embedded;
 pub use engine::{BeginWait, Engine, IntoEngine, NewBatch, StepLog, is_empty_batch};
 pub use error::{DurableError, DurableErrorKind};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_core::ErrorKind;
 use switchboard_core::approval::Interruption;
+use switchboard_core::conversation::now;
 
 /// The state of a durable run.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +54,12 @@ impl RunRecord {
             self.status,
             RunStatus::Done { .. } | RunStatus::Failed { .. } | RunStatus::Cancelled
         )
+    }
+
+    /// Returns `true` if a process has the run.
+    pub fn is_executed(&self) -> bool {
+        let is_leased = self.due.is_some_and(|due| due > now());
+        matches!(self.status, RunStatus::Running {}) && is_leased
     }
 
     /// Returns `true` if nothing happens before somebody does something: the run has ended, waits for a person, or

@@ -8,8 +8,10 @@ use switchboard_core::conversation::{
     ListQuery, Listed, now,
 };
 
+use crate::active_runs::ActiveRuns;
 use crate::entry::{JournalEntry, Signal};
 use crate::error::{DurableError, DurableErrorKind};
+use crate::events::RunEvents;
 use crate::record::{RunRecord, RunStatus, StoredRecord};
 
 /// The number of entries that are read at once.
@@ -139,18 +141,57 @@ impl RunStore {
         Ok(entries)
     }
 
-    /// Adds a signal, and makes a run that waits due. Returns the state of the run before. The revision is that of the
-    /// state that was read, so that a run that begins to wait at the same time does not miss the signal.
-    pub(crate) async fn signal(&self, id: &str, signal: Signal) -> Result<RunRecord, DurableError> {
-        let entry = JournalEntry::Signal(signal);
+    /// Reads the events of a run, from its start (`None`) or after one whose position is known.
+    pub fn events(&self, id: &str, after: impl Into<Option<u64>>) -> RunEvents {
+        RunEvents::new(
+            self.clone(),
+            ActiveRuns::default(),
+            id.to_owned(),
+            after.into(),
+        )
+    }
+
+    /// Cancels a run. One that a process has ends as soon as the process learns of it; any other has ended when this
+    /// returns. Returns the state of the run before.
+    ///
+    /// # Errors
+    /// An error if the run has ended, or the store cannot be written.
+    pub async fn cancel(&self, id: &str) -> Result<RunRecord, DurableError> {
+        loop {
+            let (head, mut stored_record) = self.head(id).await?;
+            let record = to_record(id, &head, stored_record.clone());
+            not_ended(&record)?;
+            if record.is_executed() {
+                return self.signal(id, &[Signal::Cancel]).await;
+            }
+            stored_record.status = RunStatus::Cancelled;
+            stored_record.owner = None;
+            let entry = stored(id, &JournalEntry::Signal(Signal::Cancel))?;
+            let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
+            commit.details = Some(details(id, &stored_record)?);
+            commit.expires = Some(None);
+            if let Committed::At(_) = self.commit(id, commit).await? {
+                return Ok(record);
+            }
+        }
+    }
+
+    /// Adds signals, and makes a run that waits due. Returns the state of the run before. The revision is that of the
+    /// state that was read, so that a run that begins to wait at the same time does not miss them.
+    pub(crate) async fn signal(
+        &self,
+        id: &str,
+        signals: &[Signal],
+    ) -> Result<RunRecord, DurableError> {
+        let entries = signals
+            .iter()
+            .map(|signal| stored(id, &JournalEntry::Signal(signal.clone())));
+        let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
         loop {
             let (head, record) = self.head(id).await?;
             let record = to_record(id, &head, record);
-            if record.is_ended() {
-                let message = format!("the run \"{id}\" is {} already", record.status.name());
-                return Err(DurableError::new(DurableErrorKind::NotWaiting, message));
-            }
-            let mut commit = Commit::new(Expected::At(head.revision), vec![stored(id, &entry)?]);
+            not_ended(&record)?;
+            let mut commit = Commit::new(Expected::At(head.revision), entries.clone());
             if !matches!(record.status, RunStatus::Running { .. }) {
                 commit.expires = Some(Some(now()));
             }
@@ -167,6 +208,18 @@ impl RunStore {
             .map(drop)
             .map_err(|error| DurableError::store(id, error))
     }
+}
+
+fn not_ended(record: &RunRecord) -> Result<(), DurableError> {
+    if !record.is_ended() {
+        return Ok(());
+    }
+    let message = format!(
+        "the run \"{}\" is {} already",
+        record.id,
+        record.status.name()
+    );
+    Err(DurableError::new(DurableErrorKind::NotWaiting, message))
 }
 
 /// The identifier of a run: its conversation, in which slashes are escaped, and its key.

@@ -153,7 +153,7 @@ async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> 
     Ok(store.conversation().conversations().clone())
 }
 
-fn start_log(form: &str) -> Result<(), Failure> {
+pub(super) fn start_log(form: &str) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
         .with_writer(std::io::stderr)

@@ -104,7 +104,9 @@ impl State {
                     self.version = version;
                 }
             }
-            Signal::Decide(..) | Signal::Answer(..) => self.signals.push((position, signal)),
+            Signal::Decide(..) | Signal::Answer(..) | Signal::Input(_) => {
+                self.signals.push((position, signal));
+            }
         }
     }
 

@@ -89,10 +89,12 @@ impl RunJournal {
         if let Some(end) = &state.end {
             return Err(ended(&self.0.id, end));
         }
+        // Hooks watch a run, and may come and go while it is interrupted.
         let is_later = |ahead: &&StepKey| {
             let follows =
                 ahead.turn > key.turn || (key.kind == StepKind::Model && ahead.turn == key.turn);
-            ahead.path == key.path && follows
+            let is_watched = key.kind == StepKind::Hook || ahead.kind == StepKind::Hook;
+            ahead.path == key.path && follows && !is_watched
         };
         let later = state.ahead.iter().filter(is_later);
         let first = later.min_by_key(|ahead| (ahead.turn, ahead.to_string()));

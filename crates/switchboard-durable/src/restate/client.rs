@@ -113,10 +113,14 @@ impl Client {
                     let text = response.text().await.unwrap_or_default();
                     let mut reason = status.to_string();
                     let _ = write!(reason, " {}", text.chars().take(400).collect::<String>());
-                    (
-                        reason,
-                        status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS,
-                    )
+                    {
+                        // The service is not found as long as no process has registered it.
+                        let passing = [StatusCode::NOT_FOUND, StatusCode::TOO_MANY_REQUESTS];
+                        (
+                            reason,
+                            status.is_server_error() || passing.contains(&status),
+                        )
+                    }
                 }
                 Err(error) => (describe(&error), true),
             };

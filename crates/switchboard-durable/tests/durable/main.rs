@@ -6,7 +6,9 @@ mod child_process;
 #[cfg(all(feature = "restate", feature = "dbos"))]
 mod engines;
 mod fault_store;
+mod inner_runs;
 mod killed;
+mod logged;
 mod replays;
 mod runs;
 mod sizes;
