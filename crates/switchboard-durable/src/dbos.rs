@@ -60,10 +60,15 @@ struct Settings {
     connections: u32,
 }
 
-/// Names of versions and queues must differ between the applications in a database.
+/// Names of versions, queues and workflows must differ between the applications in a database.
 impl Settings {
     fn version_name(&self) -> String {
         format!("{}/{}", self.application, self.version)
+    }
+
+    /// The workflow of a run.
+    fn workflow_id(&self, run: &str) -> String {
+        format!("{}/{run}", self.application)
     }
 
     /// The queue for runs that no process has.
@@ -208,8 +213,9 @@ impl DbosEngine {
         if let Some(launched) = launched
             && !self.executor.is_draining()
         {
+            let workflow_id = self.settings.workflow_id(id);
             let options = StartOptions {
-                workflow_id: Some(id),
+                workflow_id: Some(&workflow_id),
                 ..StartOptions::default()
             };
             let started = launched.workflow.start_with(id.to_owned(), options).await;
@@ -221,8 +227,9 @@ impl DbosEngine {
     /// Leaves a run on the queue, unless DBOS has it.
     async fn enqueue(&self, id: &str) -> Result<(), DurableError> {
         let (queue, version) = (self.settings.queue(), self.settings.version_name());
+        let workflow_id = self.settings.workflow_id(id);
         let options = EnqueueOptions {
-            workflow_id: Some(id),
+            workflow_id: Some(&workflow_id),
             app_version: Some(&version),
             ..EnqueueOptions::new(&queue)
         };
@@ -309,7 +316,8 @@ impl Engine for DbosEngine {
                 ..SendOptions::default()
             };
             let client = self.client().await?;
-            let sent = client.send_with(&run.id, &(), options).await;
+            let workflow = self.settings.workflow_id(&run.id);
+            let sent = client.send_with(&workflow, &(), options).await;
             sent.map_err(|error| failed(&error))
         })
     }

@@ -41,6 +41,7 @@ pub struct Restate {
 
 #[derive(Clone)]
 struct Settings {
+    application: Option<String>,
     ingress: String,
     admin: Option<String>,
     token: Option<String>,
@@ -56,6 +57,7 @@ impl Restate {
         Self {
             runs: RunStore::new(store),
             settings: Settings {
+                application: None,
                 ingress: ingress.into().trim_end_matches('/').to_owned(),
                 admin: None,
                 token: None,
@@ -90,6 +92,14 @@ impl Restate {
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.settings.uri = Some(uri.into());
+        self
+    }
+
+    /// Sets the name of the application, for several that share a Restate server. Without one,
+    /// conversations of the same name are the same virtual object.
+    #[must_use]
+    pub fn application(mut self, name: impl Into<String>) -> Self {
+        self.settings.application = Some(name.into());
         self
     }
 

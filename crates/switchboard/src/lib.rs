@@ -21,6 +21,9 @@ pub use switchboard_models as models;
 #[cfg(feature = "realtime")]
 #[doc(inline)]
 pub use switchboard_realtime as realtime;
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use switchboard_durable as durable;
 #[cfg(feature = "server")]
 #[doc(inline)]
 pub use switchboard_server as server;

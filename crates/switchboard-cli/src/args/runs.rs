@@ -114,6 +114,26 @@ pub(crate) struct Worker {
 
     #[command(flatten)]
     pub(crate) lease: Lease,
+
+    /// The ingress of the Restate server
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) restate: String,
+
+    /// The admin address of the Restate server, with which the worker registers itself
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9070")]
+    pub(crate) restate_admin: String,
+
+    /// The address at which the Restate server reaches the worker. Workers of one machine can share it
+    #[cfg(feature = "restate")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+    pub(crate) listen: std::net::SocketAddr,
+
+    /// The PostgreSQL database of DBOS. Without it, the one of the store
+    #[cfg(feature = "dbos")]
+    #[arg(long, value_name = "URL")]
+    pub(crate) dbos: Option<String>,
 }
 
 /// The engines.
@@ -122,4 +142,10 @@ pub(crate) enum EngineName {
     /// Journals in the store of the sessions; no server
     #[default]
     Embedded,
+    /// A Restate server; see --restate
+    #[cfg(feature = "restate")]
+    Restate,
+    /// DBOS, in the PostgreSQL database of the store, or that of --dbos
+    #[cfg(feature = "dbos")]
+    Dbos,
 }

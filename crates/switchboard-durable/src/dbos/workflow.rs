@@ -28,7 +28,7 @@ pub(super) struct Parts {
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// The runs that this process executes. Clones share them.
+/// The workflows that this process executes. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct LocalRuns(Arc<Mutex<HashSet<String>>>);
 
@@ -53,8 +53,9 @@ impl Drop for LocalRun<'_> {
 
 /// Executes a run until it ends.
 pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
-    parts.local.runs().insert(id.clone());
-    let _local = LocalRun(&parts.local, &id);
+    let workflow = dbos::workflow_id().unwrap_or_else(|| id.clone());
+    parts.local.runs().insert(workflow.clone());
+    let _local = LocalRun(&parts.local, &workflow);
     let mut log = WorkflowLog {
         id: &id,
         stop: parts.stop.clone(),

@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A client of the ingress and of the admin address.
 pub(super) struct Client {
     http: Result<reqwest::Client, String>,
+    /// The start of names in the server.
+    prefix: String,
     ingress: String,
     admin: Option<String>,
     token: Option<String>,
@@ -29,6 +31,10 @@ impl Client {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
             http: http_client(),
+            prefix: match &settings.application {
+                Some(application) => format!("{application}/"),
+                None => String::new(),
+            },
             ingress: settings.ingress.clone(),
             admin: settings.admin.clone(),
             token: settings.token.clone(),
@@ -37,17 +43,17 @@ impl Client {
 
     /// Invokes a run, unless it was invoked before.
     pub(super) async fn invoke(&self, conversation: &str, id: &str) -> Result<(), DurableError> {
-        let key = utf8_percent_encode(conversation, NON_ALPHANUMERIC);
+        let key = format!("{}{conversation}", self.prefix);
+        let key = utf8_percent_encode(&key, NON_ALPHANUMERIC);
+        let name = format!("{}{id}", self.prefix);
+        // Header values are limited to visible ASCII.
+        let name = utf8_percent_encode(&name, NON_ALPHANUMERIC).to_string();
         let url = format!("{}/{OBJECT}/{key}/{HANDLER}/send", self.ingress);
         let body = serde_json::json!({ "run": id }).to_string();
         let request = |http: &reqwest::Client| {
             http.post(&url)
                 .header("content-type", "application/json")
-                // Header values are limited to visible ASCII.
-                .header(
-                    "idempotency-key",
-                    utf8_percent_encode(id, NON_ALPHANUMERIC).to_string(),
-                )
+                .header("idempotency-key", &name)
                 .body(body.clone())
         };
         self.send(id, &request, &[]).await

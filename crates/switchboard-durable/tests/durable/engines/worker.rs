@@ -78,6 +78,7 @@ impl Place {
         match self.engine {
             Engine::Restate => {
                 let restate = Restate::new(store, variable("SWITCHBOARD_TEST_RESTATE"))
+                    .application(&self.name)
                     .admin(variable("SWITCHBOARD_TEST_RESTATE_ADMIN"))
                     .listen(([127, 0, 0, 1], self.port).into());
                 DurableRunner::new(restate, team)
