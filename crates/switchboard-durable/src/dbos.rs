@@ -32,6 +32,9 @@ use workflow::{LocalRuns, TOPIC};
 /// The name of the workflow.
 const WORKFLOW: &str = "switchboard_run";
 
+/// The number of times that making the tables of DBOS is tried.
+const MIGRATIONS: u32 = 5;
+
 /// The pause between two looks at the queue.
 const QUEUE_POLL: Duration = Duration::from_millis(100);
 
@@ -192,8 +195,18 @@ impl DbosEngine {
                 max_connections: 1,
                 ..DatabaseConfig::new(&self.settings.url)
             };
-            let database = PostgresSystemDatabase::connect(&database).await;
-            let database = database.map_err(|error| failed(&dbos::Error::SystemDatabase(error)))?;
+            // Processes that make the tables at the same moment get in each other's way.
+            let mut attempts = 0;
+            let database = loop {
+                attempts += 1;
+                match PostgresSystemDatabase::connect(&database).await {
+                    Ok(database) => break database,
+                    Err(error) if attempts == MIGRATIONS => {
+                        return Err(failed(&dbos::Error::SystemDatabase(error)));
+                    }
+                    Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
+                }
+            };
             database.close().await;
             let config = ClientConfig {
                 app_name: Some(self.settings.application.clone()),

@@ -22,7 +22,7 @@ use crate::world::{Note, check_effects, decide_until_ended, outcome, runner};
 use worker::{Engine, Place};
 
 /// The time that a test may take at most.
-const LONG: Duration = Duration::from_secs(40);
+const LONG: Duration = Duration::from_secs(60);
 
 fn silent() -> Note {
     Arc::new(|_| {})
