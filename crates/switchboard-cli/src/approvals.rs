@@ -158,7 +158,11 @@ impl Approvals {
 
     /// Decides the calls of a run as the command line says. Returns `false` if calls still wait that a person
     /// would have to decide.
-    pub(crate) fn decide_alone(&self, run: &mut WaitingRun, context: &Context) -> Result<bool, Failure> {
+    pub(crate) fn decide_alone(
+        &self,
+        run: &mut WaitingRun,
+        context: &Context,
+    ) -> Result<bool, Failure> {
         let before = run.interruptions().len();
         match &self.by {
             DecidedBy::Nobody | DecidedBy::Person => return Ok(false),

@@ -14,7 +14,9 @@ use crate::screen::style::{Color, Language};
 pub(crate) use commands::{
     Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, Test, Voice,
 };
-pub(crate) use options::{Answer, Approve, ApproveBy, Lease, OutputOptions, TalkOptions, TeamOptions};
+pub(crate) use options::{
+    Answer, Approve, ApproveBy, Lease, OutputOptions, TalkOptions, TeamOptions,
+};
 pub(crate) use parsers::AgentVoice;
 pub(crate) use runs::{EngineName, ResumeRun, Runs, RunsCommand, Worker};
 pub(crate) use serve::{Key, Serve};

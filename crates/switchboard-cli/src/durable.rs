@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_core::Runner;
 use switchboard_core::conversation::Conversations;
 use switchboard_core::stream::StreamEvent;
-use switchboard_core::Runner;
 use switchboard_durable::{DurableError, DurableErrorKind, DurableRunner, Embedded};
 use switchboard_teamfile::Context;
 
@@ -41,7 +41,9 @@ pub(crate) fn retraction(agent: &str, from: u64, to: u64) -> io::Result<StreamEv
 pub(crate) fn failure(error: DurableError) -> Failure {
     let (exit, help) = match error.kind() {
         DurableErrorKind::NotFound => (Exit::Usage, Some("`switchboard runs list` has the names")),
-        DurableErrorKind::NotWaiting => (Exit::Usage, Some("`switchboard runs show` has its state")),
+        DurableErrorKind::NotWaiting => {
+            (Exit::Usage, Some("`switchboard runs show` has its state"))
+        }
         _ => (Exit::Failed, None),
     };
     Failure::Message {

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::callback::{BoxError, BoxFuture};
 use crate::error::{Error, ErrorKind, StoredFailure};
 use crate::lock::lock;
+use crate::model::TextHash;
 
 /// Records the outcomes of a run's steps.
 ///
@@ -274,6 +275,17 @@ impl JournalScope {
             shared: self.shared.clone(),
             path: format!("{}{turn}.{call_id}/", self.path).into(),
         }
+    }
+
+    /// The identifier of the next run inside the call with this idempotency key.
+    pub(crate) fn run_id(&self, call: &str) -> u64 {
+        let key = self.key((0, StepKind::Code, "run inside"));
+        let mut hash = TextHash::new();
+        hash.text(call);
+        hash.text(&key.to_string());
+        let hash = hash.to_string();
+        let digits = hash.get(..16).unwrap_or(&hash);
+        u64::from_str_radix(digits, 16).unwrap_or_default()
     }
 
     /// The key of the next step of this turn, kind and name.

@@ -59,12 +59,7 @@ pub struct RunEvents {
 }
 
 impl RunEvents {
-    pub(crate) fn new(
-        runs: RunStore,
-        active: ActiveRuns,
-        id: String,
-        after: Option<u64>,
-    ) -> Self {
+    pub(crate) fn new(runs: RunStore, active: ActiveRuns, id: String, after: Option<u64>) -> Self {
         Self {
             runs,
             active,

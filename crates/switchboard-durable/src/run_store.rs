@@ -143,7 +143,12 @@ impl RunStore {
 
     /// Reads the events of a run, from its start (`None`) or after one whose position is known.
     pub fn events(&self, id: &str, after: impl Into<Option<u64>>) -> RunEvents {
-        RunEvents::new(self.clone(), ActiveRuns::default(), id.to_owned(), after.into())
+        RunEvents::new(
+            self.clone(),
+            ActiveRuns::default(),
+            id.to_owned(),
+            after.into(),
+        )
     }
 
     /// Cancels a run. One that a process has ends as soon as the process learns of it; any other has ended when this
@@ -209,7 +214,11 @@ fn not_ended(record: &RunRecord) -> Result<(), DurableError> {
     if !record.is_ended() {
         return Ok(());
     }
-    let message = format!("the run \"{}\" is {} already", record.id, record.status.name());
+    let message = format!(
+        "the run \"{}\" is {} already",
+        record.id,
+        record.status.name()
+    );
     Err(DurableError::new(DurableErrorKind::NotWaiting, message))
 }
 

@@ -46,7 +46,12 @@ pub(crate) struct Run {
     pub(crate) input: Option<PathBuf>,
 
     /// Names the message, with --durable: the same key again is the same message, and answered once
-    #[arg(long, value_name = "KEY", requires = "durable", conflicts_with = "input")]
+    #[arg(
+        long,
+        value_name = "KEY",
+        requires = "durable",
+        conflicts_with = "input"
+    )]
     pub(crate) key: Option<String>,
 
     #[command(flatten)]

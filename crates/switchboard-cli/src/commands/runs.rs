@@ -74,7 +74,9 @@ fn list(
         return Ok(());
     }
     if records.is_empty() {
-        let none = look.language.choose("there are no durable runs", "没有持久运行");
+        let none = look
+            .language
+            .choose("there are no durable runs", "没有持久运行");
         writeln!(out, "{none}")?;
         return Ok(());
     }
@@ -101,7 +103,12 @@ fn show(
         return Ok(());
     }
     let mut line = |name: &str, text: &str| {
-        writeln!(out, "{}{}", look.paint(DIM, &padded(name, 14)), one_line(text))
+        writeln!(
+            out,
+            "{}{}",
+            look.paint(DIM, &padded(name, 14)),
+            one_line(text)
+        )
     };
     line("run", &record.id)?;
     line("session", &record.conversation)?;
@@ -116,7 +123,11 @@ fn show(
         } => line("reason", reason)?,
         RunStatus::Waiting { interruptions } => {
             for waiting in interruptions {
-                let call = format!("{}: {}", waiting.agent, crate::screen::waiting_name(waiting));
+                let call = format!(
+                    "{}: {}",
+                    waiting.agent,
+                    crate::screen::waiting_name(waiting)
+                );
                 line("waits for", &call)?;
             }
         }
@@ -227,7 +238,11 @@ async fn resume(
     let record = runs.record(&args.id).await.map_err(failure)?;
     if record.is_ended() {
         return Err(Failure::usage(
-            format!("the run \"{}\" is {} already", args.id, record.status.name()),
+            format!(
+                "the run \"{}\" is {} already",
+                args.id,
+                record.status.name()
+            ),
             "`switchboard runs attach` shows what it did",
         ));
     }

@@ -108,7 +108,10 @@ impl Conversation {
         sink: &mut dyn EventSink,
         signals: &mut Signals,
     ) -> Result<RunOutcome, Failure> {
-        let Some((run, shown)) = self.durable.as_ref().and_then(|durable| durable.run.clone())
+        let Some((run, shown)) = self
+            .durable
+            .as_ref()
+            .and_then(|durable| durable.run.clone())
         else {
             return Ok(RunOutcome::Finished);
         };

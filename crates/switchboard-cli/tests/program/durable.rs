@@ -10,7 +10,14 @@ use serde_json::Value;
 use crate::approvals::Desk;
 use crate::support::Ran;
 
-const DURABLE: [&str; 6] = ["--session", "tuesday", "--durable", "--lease", "1s", "--json"];
+const DURABLE: [&str; 6] = [
+    "--session",
+    "tuesday",
+    "--durable",
+    "--lease",
+    "1s",
+    "--json",
+];
 
 /// A large refund, which needs approval.
 fn refund() -> Reply {
@@ -35,7 +42,8 @@ fn send_signal(name: &str, child: &Child) {
 
 /// Sends a message, and kills the program once it has written a part of the answer.
 fn killed_in_answer(desk: &Desk) {
-    let mut child = desk.start(&[&["run", "team.toml", "Hi", "--key", "m1"][..], &DURABLE].concat());
+    let mut child =
+        desk.start(&[&["run", "team.toml", "Hi", "--key", "m1"][..], &DURABLE].concat());
     let mut stdout = child.stdout.take().unwrap();
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while !String::from_utf8_lossy(&seen).contains("text_delta") {
@@ -54,7 +62,10 @@ fn run_of(desk: &Desk) -> Value {
 
 fn outputs(ran: &Ran) -> Vec<Value> {
     let finished = ran.events_of("run_finished");
-    finished.iter().map(|event| event["output"].clone()).collect()
+    finished
+        .iter()
+        .map(|event| event["output"].clone())
+        .collect()
 }
 
 #[test]
@@ -62,9 +73,20 @@ fn a_run_whose_program_was_killed_goes_on_in_another_and_its_message_is_answered
     let desk = Desk::new([small_refund(), slow(), Reply::text("It is paid back.")]);
     killed_in_answer(&desk);
     let run = run_of(&desk);
-    assert_eq!((&run["run"], &run["status"]), (&"tuesday/m1".into(), &"running".into()));
+    assert_eq!(
+        (&run["run"], &run["status"]),
+        (&"tuesday/m1".into(), &"running".into())
+    );
 
-    let resume = ["runs", "resume", "tuesday/m1", "team.toml", "--lease", "1s", "--json"];
+    let resume = [
+        "runs",
+        "resume",
+        "tuesday/m1",
+        "team.toml",
+        "--lease",
+        "1s",
+        "--json",
+    ];
     let resumed = desk.program(&resume, "");
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(outputs(&resumed), ["It is paid back."]);
@@ -105,7 +127,9 @@ fn a_worker_goes_on_with_the_run_of_a_program_that_was_killed() {
     assert!(positions.is_sorted_by(|one, next| one < next));
     // A reader that comes again gets what follows, and nothing twice.
     let half = positions[positions.len() / 2].to_string();
-    let rest = desk.folder.run(&["runs", "attach", "tuesday/m1", "--json", "--after", &half]);
+    let rest = desk
+        .folder
+        .run(&["runs", "attach", "tuesday/m1", "--json", "--after", &half]);
     let (all, rest) = (attached.events(), rest.events());
     assert_eq!(all[positions.len() / 2 + 1..], rest[..]);
 
@@ -126,8 +150,19 @@ fn a_run_that_waits_is_decided_or_cancelled_by_other_programs() {
         "{waiting:?}"
     );
     let shown = desk.folder.run(&["runs", "show", "tuesday/m1"]);
-    assert!(shown.stdout.contains("waits for     Desk: refund"), "{shown:?}");
-    let resume = ["runs", "resume", "tuesday/m1", "team.toml", "--approve", "all", "--quiet"];
+    assert!(
+        shown.stdout.contains("waits for     Desk: refund"),
+        "{shown:?}"
+    );
+    let resume = [
+        "runs",
+        "resume",
+        "tuesday/m1",
+        "team.toml",
+        "--approve",
+        "all",
+        "--quiet",
+    ];
     let resumed = desk.program(&resume, "");
     assert_eq!(
         (resumed.code, resumed.stdout.as_str()),
@@ -149,7 +184,14 @@ fn a_run_that_waits_is_decided_or_cancelled_by_other_programs() {
 #[test]
 fn a_chat_with_durable_answers_goes_on_with_the_agent_that_has_the_conversation() {
     let desk = Desk::new([Reply::text("One."), Reply::text("Two.")]);
-    let args = ["chat", "team.toml", "--session", "tuesday", "--durable", "--json"];
+    let args = [
+        "chat",
+        "team.toml",
+        "--session",
+        "tuesday",
+        "--durable",
+        "--json",
+    ];
     let chat = desk.program(&args, "First\nSecond\n");
     assert_eq!(outputs(&chat), ["One.", "Two."], "{chat:?}");
     let listed = desk.folder.run(&["runs", "list"]);

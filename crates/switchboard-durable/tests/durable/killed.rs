@@ -30,7 +30,10 @@ async fn check_killed(address: Option<&str>) {
             break;
         }
         kills += 1;
-        assert!(kills <= max_kills(runs) + 1, "a process that nobody kills fails");
+        assert!(
+            kills <= max_kills(runs) + 1,
+            "a process that nobody kills fails"
+        );
     }
     assert!(kills > runs / 5, "only {kills} processes were killed");
 

@@ -66,11 +66,8 @@ impl Engine for LoggedEngine {
     }
 
     fn submit<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), DurableError>> {
-        let (settings, executor, id) = (
-            self.settings.clone(),
-            self.executor.clone(),
-            id.to_owned(),
-        );
+        let (settings, executor, id) =
+            (self.settings.clone(), self.executor.clone(), id.to_owned());
         drop(tokio::spawn(async move {
             let mut log = LogOfExecution {
                 log: settings.log(&id),
