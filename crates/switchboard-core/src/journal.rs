@@ -378,7 +378,7 @@ impl JournalScope {
                 Ok(value) => to_outcome(&RecordedRef::Ok(value)),
                 Err(error) if error.is_wait() => Outcome::Waits,
                 Err(error) => match error.stored() {
-                    Some(stored) => to_outcome(&RecordedRef::<()>::Err(stored)),
+                    Some(stored) => to_outcome(&RecordedRef::<()>::Err(Box::new(stored))),
                     None => Outcome::Failed,
                 },
             }
@@ -388,7 +388,7 @@ impl JournalScope {
         match stepped.map_err(E::of_journal)? {
             Stepped::Recorded(json) => match serde_json::from_str(&json) {
                 Ok(Recorded::Ok(value)) => Ok(Carried::Recorded(value)),
-                Ok(Recorded::Err(stored)) => Err(E::from_stored(stored)),
+                Ok(Recorded::Err(stored)) => Err(E::from_stored(*stored)),
                 Err(error) => Err(E::of_journal(
                     format!("the recorded outcome of step \"{key}\" cannot be read: {error}")
                         .into(),
@@ -429,14 +429,14 @@ impl<T> Carried<T> {
 #[serde(rename_all = "snake_case")]
 enum Recorded<T> {
     Ok(T),
-    Err(StoredFailure),
+    Err(Box<StoredFailure>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedRef<'a, T> {
     Ok(&'a T),
-    Err(StoredFailure),
+    Err(Box<StoredFailure>),
 }
 
 /// The outcome as it is recorded. A value that has no JSON (a map with keys that are no strings) is not recorded, so
