@@ -38,6 +38,20 @@ pub enum RunAs {
     Durable,
 }
 
+/// Cases that a durable run differs in: its input is part of a stored conversation, which is a list of items, and the
+/// verdict of a guardrail is recorded before it counts, while the model is asked beside it.
+const NOT_DURABLE: [(&str, &str); 6] = [
+    ("tool_turn_before_handoff", STORED_INPUT),
+    ("fuzz_36", STORED_INPUT),
+    ("fuzz_108", STORED_INPUT),
+    ("fuzz_130", STORED_INPUT),
+    ("input_guardrail_beside_the_model_trips", RECORDED_VERDICT),
+    ("input_guardrail_beside_the_model_fails", RECORDED_VERDICT),
+];
+
+const STORED_INPUT: &str = "the input of a stored conversation is a list of items";
+const RECORDED_VERDICT: &str = "the verdict is recorded while the model is asked";
+
 /// The counts of passed, failed and skipped checks.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -263,6 +277,12 @@ impl Corpus<'_> {
             && let Some(reason) = wire.skip_reason(&case, &json["expect"])
         {
             self.skip(name, reason);
+            return Ok(());
+        }
+        if self.run_as == RunAs::Durable
+            && let Some((_, reason)) = NOT_DURABLE.iter().find(|(case, _)| *case == name)
+        {
+            self.skip(name, *reason);
             return Ok(());
         }
         let expected = compared_fields(json);

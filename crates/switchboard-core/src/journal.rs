@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::callback::{BoxError, BoxFuture};
 use crate::error::{Error, ErrorKind, StoredFailure};
 use crate::lock::lock;
+use crate::model::TextHash;
 
 /// Records the outcomes of a run's steps.
 ///
@@ -276,6 +277,17 @@ impl JournalScope {
         }
     }
 
+    /// The identifier of the next run inside the call with this idempotency key.
+    pub(crate) fn run_id(&self, call: &str) -> u64 {
+        let key = self.key((0, StepKind::Code, "run inside"));
+        let mut hash = TextHash::new();
+        hash.text(call);
+        hash.text(&key.to_string());
+        let hash = hash.to_string();
+        let digits = hash.get(..16).unwrap_or(&hash);
+        u64::from_str_radix(digits, 16).unwrap_or_default()
+    }
+
     /// The key of the next step of this turn, kind and name.
     fn key(&self, (turn, kind, name): Place<'_>) -> StepKey {
         let mut key = StepKey {
@@ -366,7 +378,7 @@ impl JournalScope {
                 Ok(value) => to_outcome(&RecordedRef::Ok(value)),
                 Err(error) if error.is_wait() => Outcome::Waits,
                 Err(error) => match error.stored() {
-                    Some(stored) => to_outcome(&RecordedRef::<()>::Err(stored)),
+                    Some(stored) => to_outcome(&RecordedRef::<()>::Err(Box::new(stored))),
                     None => Outcome::Failed,
                 },
             }
@@ -376,7 +388,7 @@ impl JournalScope {
         match stepped.map_err(E::of_journal)? {
             Stepped::Recorded(json) => match serde_json::from_str(&json) {
                 Ok(Recorded::Ok(value)) => Ok(Carried::Recorded(value)),
-                Ok(Recorded::Err(stored)) => Err(E::from_stored(stored)),
+                Ok(Recorded::Err(stored)) => Err(E::from_stored(*stored)),
                 Err(error) => Err(E::of_journal(
                     format!("the recorded outcome of step \"{key}\" cannot be read: {error}")
                         .into(),
@@ -417,14 +429,14 @@ impl<T> Carried<T> {
 #[serde(rename_all = "snake_case")]
 enum Recorded<T> {
     Ok(T),
-    Err(StoredFailure),
+    Err(Box<StoredFailure>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedRef<'a, T> {
     Ok(&'a T),
-    Err(StoredFailure),
+    Err(Box<StoredFailure>),
 }
 
 /// The outcome as it is recorded. A value that has no JSON (a map with keys that are no strings) is not recorded, so

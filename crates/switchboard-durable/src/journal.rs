@@ -161,10 +161,13 @@ impl RunJournal {
             let mut commit = Commit::new(Expected::At(head.revision), vec![entry]);
             (commit.run, commit.number) = (owner.clone(), 1);
             commit.details = Some(details(id, &record)?);
-            commit.expires = Some(Some(now() + lease));
+            let waits = matches!(record.status, RunStatus::Waiting { .. });
+            commit.expires = Some((!waits).then(|| now() + lease));
             match runs.commit(id, commit).await? {
                 Committed::At(revision) => {
-                    break (State::new(record, revision, steps), head.first, owner);
+                    let mut state = State::new(record, revision, steps);
+                    state.is_released = waits;
+                    break (state, head.first, owner);
                 }
                 // A signal may have come meanwhile, or another process.
                 _ if !is_stored && attempts < ATTEMPTS => attempts += 1,
@@ -337,13 +340,7 @@ impl RunJournal {
         .await
     }
 
-    /// Extends the lease, which also notices signals and other owners.
-    async fn extend(&self) -> Result<(), DurableError> {
-        self.in_task(|this| async move { this.extend_now().await })
-            .await
-    }
-
-    /// Begins to extend the lease. If that fails, the run cannot go on here.
+    /// Begins to extend the lease, which also notices signals and other owners. If that fails, the run cannot go on here.
     pub(crate) fn extend_soon(&self) {
         let this = self.clone();
         drop(tokio::spawn(async move { this.extend_now().await }));

@@ -414,6 +414,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             budgets: self.budgets_inside.clone(),
             events: self.events_of_branch(call, policy),
             journal: self.journal_inside(&call.call),
+            call_key: None,
         };
         let (start, context) = (self.start.clone(), self.context.clone());
         let mut driver = Self::new(run, start, agent, Arc::new(config), context, &surroundings);

@@ -259,7 +259,6 @@ impl RunJournal {
         interruptions: Vec<Interruption>,
     ) -> Result<String, DurableError> {
         loop {
-            self.extend().await?;
             let (signals, is_cancelled) = {
                 let mut state = self.state();
                 if let Some(log) = state.log() {

@@ -18,20 +18,34 @@ use crate::killed::max_kills;
 use crate::world::{LEASE, Note, decide_until_ended, runner};
 
 const FOLDER: &str = "SWITCHBOARD_TEST_FOLDER";
+const STORE: &str = "SWITCHBOARD_TEST_STORE";
 const RUNS: &str = "SWITCHBOARD_TEST_RUNS";
 const KILL: &str = "SWITCHBOARD_TEST_KILL";
 
 /// A command that runs conversations and kills itself at a moment that the number of earlier kills determines.
-pub(crate) fn child(folder: &Path, runs: u64, kills: u64) -> Command {
+pub(crate) fn child(folder: &Path, store: Option<&str>, runs: u64, kills: u64) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command
         .args(["--exact", "child_process::run_until_killed", "--ignored"])
         .env(FOLDER, folder)
+        .env(STORE, store.unwrap_or_default())
         .env(RUNS, runs.to_string())
         .env(KILL, kills.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command
+}
+
+/// The store at this address, or else a database in the folder.
+pub(crate) async fn open(folder: &Path, address: Option<&str>) -> Conversations {
+    match address.filter(|address| !address.is_empty()) {
+        Some(address) => switchboard_sessions::open(address).await.unwrap(),
+        None => {
+            let options = SqliteStore::options().durability(Durability::Normal);
+            let path = folder.join("conversations.db");
+            Conversations::new(options.open(path).await.unwrap())
+        }
+    }
 }
 
 /// The side effects of all processes, each after the seed of its run.
@@ -58,7 +72,7 @@ async fn run_until_killed() {
     let number = |name: &str| -> u64 { env::var(name).unwrap().parse().unwrap() };
     let (runs, kill) = (number(RUNS), number(KILL));
     let mut random = fastrand::Rng::with_seed(kill);
-    let is_killed = kill < max_kills();
+    let is_killed = kill < max_kills(runs);
     // A kill in an effect is one before its outcome is known to anybody.
     let in_effect = (is_killed && random.usize(..3) == 0).then(|| random.usize(1..40));
     let moment = if random.bool() {
@@ -68,9 +82,8 @@ async fn run_until_killed() {
     };
     let at_write = (is_killed && in_effect.is_none()).then(|| (random.usize(1..80), moment));
 
-    let options = SqliteStore::options().durability(Durability::Normal);
-    let store = options.open(folder.join("conversations.db")).await.unwrap();
-    let store = FaultStore::new(Conversations::new(store), at_write, Some(kill_this_process));
+    let store = open(&folder, env::var(STORE).ok().as_deref()).await;
+    let store = FaultStore::new(store, at_write, Some(kill_this_process));
     let engine = Embedded::new(Conversations::new(store)).lease(LEASE);
     let effects = Arc::new(AtomicUsize::new(0));
     let all = (0..runs).map(|seed| {

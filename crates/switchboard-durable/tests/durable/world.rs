@@ -1,7 +1,7 @@
 //! Random teams whose models decide by what they are shown, so that a process that begins anew decides alike.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use switchboard_core::approval::Decision;
@@ -200,14 +200,40 @@ pub(crate) async fn outcome(store: &Conversations, record: &RunRecord) -> Vec<St
 
 /// The outcome of a run that nothing interrupts, with the number of its writes.
 pub(crate) async fn undisturbed(seed: u64) -> (Vec<String>, usize) {
+    let (lines, writes, _) = noted(seed).await;
+    (lines, writes)
+}
+
+/// The outcome of a run that nothing interrupts, with the number of its writes and its side effects.
+pub(crate) async fn noted(seed: u64) -> (Vec<String>, usize, Vec<String>) {
     let store = Conversations::in_memory();
     let counted = crate::fault_store::FaultStore::new(store.clone(), None, None);
     let engine = Embedded::new(Conversations::new(counted.clone()));
-    let note: Note = Arc::new(|_| {});
+    let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let note: Note = {
+        let notes = notes.clone();
+        Arc::new(move |effect: &str| notes.lock().unwrap().push(effect.to_owned()))
+    };
     let durable = DurableRunner::new(engine, runner(seed, &note));
     let run = durable.start("talk", "m1", "Hello").await.unwrap();
     let record = decide_until_ended(&run).await;
-    (outcome(&store, &record).await, counted.writes())
+    let lines = outcome(&store, &record).await;
+    let notes = notes.lock().unwrap().clone();
+    (lines, counted.writes(), notes)
+}
+
+/// Checks the side effects of a run that was interrupted against those of one that was not: tools that may be repeated
+/// ran at least once for each call, and those that may not at most once.
+pub(crate) fn check_against(notes: &[String], undisturbed: &[String]) {
+    check_effects(notes);
+    let calls = |notes: &[String], tool: &str| {
+        let of_tool = notes.iter().filter_map(|note| note.strip_prefix(tool));
+        of_tool.map(str::to_owned).collect::<BTreeSet<_>>().len()
+    };
+    for tool in ["read ", "send ", "sometimes ", "to B "] {
+        assert_eq!(calls(notes, tool), calls(undisturbed, tool), "{tool}");
+    }
+    assert!(calls(notes, "pay ") <= calls(undisturbed, "pay "));
 }
 
 /// Checks the side effects of a run that may have been interrupted: those that may happen once did at most once.
