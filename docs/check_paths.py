@@ -9,7 +9,7 @@ root = Path(__file__).resolve().parent.parent
 base = root
 missing = []
 for line in (root / "ARCHITECTURE.md").read_text().splitlines():
-    if within := re.match(r"Within `([\w-]+/src)`", line):
+    if within := re.match(r"Within `([\w/-]+/src)`", line):
         base = root / "crates" / within.group(1)
     elif line.startswith("## "):
         base = root / "crates/switchboard-core/src"

@@ -15,6 +15,7 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 SCRATCH = TARGET / "bench-peers"
 
 PYTHON_PACKAGE = "openai-agents==0.24.0"
+FASTAPI_PACKAGES = ["fastapi==0.162.7", "uvicorn[standard]==0.54.0"]
 NODE_PACKAGE = "@openai/agents@0.20.0"
 
 # As tables name them, with the versions that are installed.
@@ -85,6 +86,15 @@ def install_python():
         say(f"installing {PYTHON_PACKAGE}")
         subprocess.run([sys.executable, "-m", "venv", SCRATCH / "python"], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", PYTHON_PACKAGE], check=True)
+
+
+def install_fastapi():
+    """What the reference needs to be a service."""
+    python = SCRATCH / "python/bin/python"
+    found = subprocess.run([python, "-c", "import fastapi, uvicorn"], stderr=subprocess.DEVNULL)
+    if found.returncode != 0:
+        say("installing FastAPI")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *FASTAPI_PACKAGES], check=True)
 
 
 def install_node():

@@ -4,6 +4,7 @@
 //! The program `bench` runs one case and prints its cost. `bench/run` compares that with the cost in
 //! other libraries. See `bench/README.md`.
 
+mod ages;
 mod baseline;
 mod concurrent;
 mod conversations;
@@ -11,6 +12,7 @@ mod history;
 mod measure;
 mod models;
 mod realtime;
+mod service;
 mod wire;
 mod work;
 
@@ -20,5 +22,6 @@ pub use conversations::SessionCase;
 pub use history::{LONG, SHORT, history};
 pub use measure::{Measurement, measure, resident_bytes, runs_in};
 pub use realtime::{Load, RealtimeClient, RealtimeLoadServer};
+pub use service::{Pace, ServiceLoad, TeamServer};
 pub use wire::{WireCase, provider};
 pub use work::Work;

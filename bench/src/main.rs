@@ -7,6 +7,9 @@
 //! - `bench talk_server FRAME_MS SECONDS` runs a server of realtime sessions whose agents speak for so long: it
 //!   prints its URL, stops when its input ends, and prints what it has heard and sent.
 //! - `bench talk CLIENT SESSIONS FRAME_MS URL` talks to it, with the client `switchboard` or `bare`.
+//! - `bench team_server PIECES PAUSE_MS FAILURES STORE` runs a team as a service whose model answers in so many pieces, with
+//!   a pause before each; a share of the model's answers fails. It prints its URL and stops when its input ends.
+//! - `bench team_callers PIECES PAUSE_MS CONVERSATIONS SECONDS URL` sends messages to it and reads the answers.
 //! - `bench history ITEMS` prints the input history of runs, for the programs of the peers.
 
 use std::error::Error;
@@ -15,8 +18,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bench::{
-    Baseline, HistoryOwner, Load, ParkedRuns, RealtimeClient, RealtimeLoadServer, SessionCase,
-    WireCase, Work, history, measure, measure_spawned, provider,
+    Baseline, HistoryOwner, Load, Pace, ParkedRuns, RealtimeClient, RealtimeLoadServer,
+    ServiceLoad, SessionCase, TeamServer, WireCase, Work, history, measure, measure_spawned,
+    provider,
 };
 use serde_json::Value;
 
@@ -32,6 +36,18 @@ fn main() -> ExitCode {
         ["serve"] => serve(),
         ["talk_server", frame_ms, seconds] => serve_talk(frame_ms, seconds),
         ["talk", client, sessions, frame_ms, url] => talk(client, sessions, frame_ms, url),
+        ["team_server", pieces, pause_ms, failures, store] => {
+            pace(pieces, pause_ms, failures).and_then(|pace| serve_team(pace, store))
+        }
+        [
+            "team_callers",
+            pieces,
+            pause_ms,
+            conversations,
+            seconds,
+            url,
+        ] => pace(pieces, pause_ms, "0")
+            .and_then(|pace| call_team(pace, conversations, seconds, url)),
         ["history", items] => print_history(items),
         ["once", case, runs] => once(case, runs, None),
         ["once", case, runs, url] => once(case, runs, Some(url)),
@@ -51,7 +67,8 @@ fn main() -> ExitCode {
 fn usage() -> Failed {
     format!(
         "usage: bench CASE SECONDS [URL] | once CASE RUNS [URL] | serve | history ITEMS | \
-         talk_server FRAME_MS SECONDS | talk (switchboard|bare) SESSIONS FRAME_MS URL; CASE is one of {}, {}, \
+         talk_server FRAME_MS SECONDS | talk (switchboard|bare) SESSIONS FRAME_MS URL | \
+         team_server PIECES PAUSE_MS FAILURES STORE | team_callers PIECES PAUSE_MS CONVERSATIONS SECONDS URL; CASE is one of {}, {}, \
          one_at_a_time, at_once_RUNS, parked_shared, parked_own, session_(open|message)_ITEMS, or over HTTP \
          [bare_|reading_](responses|chat)_(plain|streamed)_ITEMS_xRUNS",
         Work::NAMES.join(", "),
@@ -126,6 +143,32 @@ fn talk(client: &str, sessions: &str, frame_ms: &str, url: &str) -> Result<(), F
         frame: Duration::from_millis(frame_ms.parse()?),
     };
     println!("{}", client.measure(url, load)?);
+    Ok(())
+}
+
+fn pace(pieces: &str, pause_ms: &str, failures: &str) -> Result<Pace, Failed> {
+    Ok(Pace {
+        pieces: pieces.parse()?,
+        pause: Duration::from_millis(pause_ms.parse()?),
+        failures: failures.parse()?,
+    })
+}
+
+fn serve_team(pace: Pace, store: &str) -> Result<(), Failed> {
+    let server = TeamServer::start(pace, store)?;
+    println!("{}", server.url());
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    server.stop();
+    Ok(())
+}
+
+fn call_team(pace: Pace, conversations: &str, seconds: &str, url: &str) -> Result<(), Failed> {
+    let load = ServiceLoad {
+        conversations: conversations.parse()?,
+        seconds: seconds.parse()?,
+        pace,
+    };
+    println!("{}", load.run(url)?);
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use super::Failed;
 use super::load::{Call, Caller};
+use super::stamp::note_frame;
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -109,7 +110,7 @@ impl Caller for BareCaller {
             match &*event.kind {
                 "response.output_audio.delta" => {
                     let audio = STANDARD.decode(event.delta.unwrap_or_default().as_bytes())?;
-                    call.counts.heard.note(&audio);
+                    note_frame(&call.counts.heard, &audio);
                 }
                 "response.output_item.done" => {
                     let Some(call_id) = event.item.and_then(|item| item.call_id) else {

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::Failed;
-use super::stamp::{Ages, stamped_frame};
+use super::stamp::stamped_frame;
+use crate::ages::Ages;
 use crate::measure::resident_bytes;
 
 /// The connections that are made at a time.

@@ -23,7 +23,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Failed;
-use super::stamp::{Ages, stamped_frame};
+use super::stamp::{note_base64_frame, stamped_frame};
+use crate::ages::Ages;
 
 /// The frames of audio for each piece of the transcript.
 const FRAMES_PER_WORD: u64 = 10;
@@ -188,9 +189,7 @@ impl Call<'_> {
         let event: ClientEvent<'_> = serde_json::from_str(text)?;
         match &*event.kind {
             "input_audio_buffer.append" => {
-                self.shared
-                    .heard
-                    .note_base64(&event.audio.unwrap_or_default());
+                note_base64_frame(&self.shared.heard, &event.audio.unwrap_or_default());
                 Ok(())
             }
             "session.update" => {

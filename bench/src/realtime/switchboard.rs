@@ -7,6 +7,7 @@ use switchboard_realtime::{RealtimeAgent, RealtimeEvent, RealtimeRunner, Realtim
 
 use super::Failed;
 use super::load::{Call, Caller};
+use super::stamp::note_frame;
 
 /// The agent that takes calls, and hands them on to billing.
 pub(super) fn desk() -> RealtimeAgent {
@@ -38,7 +39,7 @@ impl Caller for SwitchboardCaller {
         }));
         while let Some(event) = session.next().await {
             match event? {
-                RealtimeEvent::Audio { data, .. } => call.counts.heard.note(&data),
+                RealtimeEvent::Audio { data, .. } => note_frame(&call.counts.heard, &data),
                 RealtimeEvent::Handoff { .. } => {
                     call.counts.handoffs.fetch_add(1, Ordering::Relaxed);
                 }

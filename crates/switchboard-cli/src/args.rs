@@ -12,14 +12,15 @@ use clap::{Parser, Subcommand};
 use crate::screen::style::{Color, Language};
 
 pub(crate) use commands::{
-    Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, Test, Voice,
+    Chat, Check, Completions, Demo, Graph, GraphFormat, Init, Replay, Resume, Run, SPEECH_MODEL,
+    TRANSCRIPTION_MODEL, Test, Voice,
 };
 pub(crate) use options::{
     Answer, Approve, ApproveBy, Lease, OutputOptions, TalkOptions, TeamOptions,
 };
-pub(crate) use parsers::AgentVoice;
+pub(crate) use parsers::{AgentVoice, voice};
 pub(crate) use runs::{EngineName, ResumeRun, Runs, RunsCommand, Worker};
-pub(crate) use serve::{Key, Serve};
+pub(crate) use serve::{Key, Serve, Studio};
 pub(crate) use sessions::{Sessions, SessionsCommand};
 
 /// Talk to teams of agents described in a file, and watch them hand the conversation over.
@@ -32,7 +33,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// When to use colours; NO_COLOR and CLICOLOR_FORCE count as well
+    /// The use of colours; NO_COLOR and CLICOLOR_FORCE count as well
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: Color,
 
@@ -121,7 +122,7 @@ Examples:
 
     /// Talk to a team with your voice
     ///
-    /// What is said is written down, answered by the team, and the answer is spoken. Speech is that of OpenAI, or
+    /// Speech is written down, answered by the team, and the answer is spoken. It is that of OpenAI, or
     /// with --offline that of programs on this machine: flite, and the Python package pocketsphinx.
     #[command(after_help = "\
 Examples:
@@ -183,7 +184,7 @@ Examples:
     /// Serve teams over HTTP, for clients of OpenAI's protocols and for programs of your own
     ///
     /// Settings come from --config, then from variables such as SWITCHBOARD_SERVE_PORT, then from the command line.
-    /// docs/service.md lists them all. SIGTERM ends the server in order; SIGHUP reads the keys again.
+    /// docs/service.md lists them all. SIGTERM ends the server in order; SIGHUP reads the keys and the teams again.
     #[command(after_help = "\
 Examples:
   switchboard serve team.toml --port 8080
@@ -191,6 +192,18 @@ Examples:
   switchboard serve team.toml --host 0.0.0.0 --keys keys.toml --set runs=200
   switchboard serve team.toml --config serve.toml")]
     Serve(Serve),
+
+    /// Talk to a team in the browser, and see what happens in it and why
+    ///
+    /// Without a team file, the team of `switchboard demo` is there. A team whose models cannot be used here answers with
+    /// the offline model. The page is part of the program; nothing leaves this machine but what models and tools are sent.
+    #[command(after_help = "\
+Examples:
+  switchboard studio                               the team of the demo
+  switchboard studio team.toml
+  switchboard studio team.toml --port 7000 --no-open
+  switchboard studio team.toml --read-only         the file cannot be changed in the page")]
+    Studio(Studio),
 
     /// Make a key for a client of `serve`, and add its hash to a file of keys
     #[command(after_help = "\

@@ -8,8 +8,21 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 
 /// Writes files, replacing existing ones. If one cannot be written, none is replaced. All are written
-/// under temporary names and then renamed one by one.
+/// under temporary names and then renamed one by one. A link stays one: the file that it leads to is replaced.
+/// What is no plain file, as a device or a pipe, is written to and never replaced.
 pub(crate) fn write(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
+    let is_special =
+        |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    for (path, bytes) in files.iter().filter(|(path, _)| is_special(path)) {
+        fs::write(path, bytes).map_err(|error| Failure::unwritable(path, &error))?;
+    }
+    let plain = files.iter().filter(|(path, _)| !is_special(path));
+    let files: Vec<(PathBuf, &[u8])> = plain
+        .map(|(path, bytes)| {
+            let target = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            (target, *bytes)
+        })
+        .collect();
     let temporary: Vec<PathBuf> = files.iter().map(|(path, _)| temporary_path(path)).collect();
     let written = files
         .iter()
@@ -68,5 +81,30 @@ mod tests {
         write(&[(at("first"), b"new"), (at("second"), b"also")]).unwrap();
         assert_eq!(fs::read(at("first")).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_pipes_and_devices_are_not_replaced() {
+        use std::os::unix::fs::FileTypeExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "as before").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        write(&[(at("link"), b"new")]).unwrap();
+        assert!(at("link").is_symlink());
+        assert_eq!(fs::read(at("file")).unwrap(), b"new");
+
+        let pipe = at("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        write(&[(pipe.clone(), b"new")]).unwrap();
+        assert_eq!(reader.join().unwrap(), b"new");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
     }
 }

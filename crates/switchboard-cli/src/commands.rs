@@ -13,6 +13,8 @@ mod runs;
 mod schema;
 mod serve;
 mod sessions;
+mod speech;
+mod studio;
 mod talk;
 mod test;
 mod worker;
@@ -45,6 +47,7 @@ pub(crate) fn run(cli: Cli, language: Language) -> Result<Exit, Failure> {
         Some(Command::Runs(args)) => block_on(runs::run(args, look, out)),
         Some(Command::Worker(args)) => worker::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Studio(args)) => studio::run(&args, look),
         Some(Command::Key(args)) => serve::add_key(&args, out),
         Some(Command::Check(args)) => check::run(&args, look, out),
         Some(Command::Graph(args)) => graph::run(&args, look, out),
@@ -76,7 +79,7 @@ fn sink(output: &args::OutputOptions, look: Look, team: &LoadedTeam) -> Box<dyn 
     if output.json {
         Box::new(JsonLines(io::stdout()))
     } else if output.quiet {
-        Box::new(Answers::new(io::stdout()))
+        Box::new(Answers::new(io::stdout(), look.language))
     } else {
         Box::new(Screen::of_stdout(look, team.names()))
     }

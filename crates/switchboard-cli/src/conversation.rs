@@ -480,7 +480,7 @@ mod tests {
 
     use switchboard_core::callback::BoxError;
     use switchboard_core::conversation::{
-        Commit, Committed, Conversations, Entry, Found, Head, ListQuery, MemoryStore,
+        Commit, Committed, Conversations, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
     };
     use switchboard_core::testing::ScriptedModel;
     use switchboard_teamfile::TeamFile;
@@ -584,7 +584,7 @@ mod tests {
         async fn list(&self, _: &ListQuery) -> Result<Vec<Head>, BoxError> {
             self.call()
         }
-        async fn search(&self, _: &str, _: usize) -> Result<Vec<Found>, BoxError> {
+        async fn search(&self, _: &SearchQuery) -> Result<Vec<Found>, BoxError> {
             self.call()
         }
         async fn lease(&self, _: &str, _: &str, _: Duration) -> Result<bool, BoxError> {

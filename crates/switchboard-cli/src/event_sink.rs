@@ -7,8 +7,10 @@ use switchboard_core::EventKind;
 use switchboard_core::approval::InterruptionKind;
 
 use crate::event_line::EventLine;
+use crate::screen::style::Language;
 use crate::screen::waiting_name;
 use crate::screen::wrap::one_line;
+use crate::translate::translate;
 
 /// Receives the events of a conversation as they happen.
 pub(crate) trait EventSink {
@@ -48,12 +50,13 @@ impl<W: Write> EventSink for JsonLines<W> {
 /// Writes the final outputs alone, and failures to standard error.
 pub(crate) struct Answers<W> {
     out: W,
+    language: Language,
 }
 
 impl<W: Write> Answers<W> {
     /// Writes the outputs to `out`.
-    pub(crate) fn new(out: W) -> Self {
-        Self { out }
+    pub(crate) fn new(out: W, language: Language) -> Self {
+        Self { out, language }
     }
 }
 
@@ -70,7 +73,8 @@ impl<W: Write> EventSink for Answers<W> {
             }
             EventKind::RunFailed { message, .. } => {
                 // A closed standard error is no reason to fail.
-                let _ = writeln!(anstream::stderr(), "error: {message}");
+                let message = translate(message, self.language);
+                let _ = writeln!(anstream::stderr(), "{} {message}", self.language.error());
                 Ok(())
             }
             EventKind::RunInterrupted { interruptions, .. } => {
@@ -80,6 +84,7 @@ impl<W: Write> EventSink for Answers<W> {
                         InterruptionKind::Person { .. } => "is asked for an answer".to_owned(),
                         _ => format!("waits for a decision: {name}"),
                     };
+                    let text = translate(&text, self.language);
                     let _ = writeln!(anstream::stderr(), "{agent} {text}");
                 }
                 Ok(())
@@ -89,7 +94,8 @@ impl<W: Write> EventSink for Answers<W> {
     }
 
     fn write_help(&mut self, help: &str) -> io::Result<()> {
-        let _ = writeln!(anstream::stderr(), "  help: {help}");
+        let help = translate(help, self.language);
+        let _ = writeln!(anstream::stderr(), "  {} {help}", self.language.help());
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 mod inner_events;
 mod labels;
 mod markdown;
+mod messages;
 pub(crate) mod spinner;
 pub(crate) mod style;
 pub(crate) mod wrap;
@@ -24,10 +25,10 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::event_line::EventLine;
 use crate::event_sink::EventSink;
 use crate::translate::translate;
-use markdown::MarkdownWrapper;
+use messages::StreamedMessage;
 use spinner::Spinner;
-use style::{BAD, BOLD, Colours, DIM, Look, NOTICE, USER};
-use wrap::{LineWrapper, one_line, wrapped};
+use style::{BAD, BOLD, DIM, Look, NOTICE};
+use wrap::{one_line, wrapped};
 
 /// The name of the offline model in events.
 const OFFLINE_MODEL: &str = "offline";
@@ -77,49 +78,6 @@ pub(crate) enum UserMessages {
     Drawn,
     /// They are on the screen already: the user typed them.
     Typed,
-}
-
-/// A message that is drawn as its text arrives.
-struct StreamedMessage {
-    id: Arc<str>,
-    wrapper: TextWrapper,
-    text: String,
-}
-
-/// Wraps the text of a message: as Markdown where it can be styled, and otherwise as it is.
-enum TextWrapper {
-    Plain(LineWrapper),
-    Markdown(MarkdownWrapper),
-}
-
-impl TextWrapper {
-    fn new(look: Look, indent: usize) -> Self {
-        match look.colours {
-            Colours::On => Self::Markdown(MarkdownWrapper::new(look.width, indent, indent)),
-            Colours::Off => Self::Plain(LineWrapper::new(look.width, indent, indent)),
-        }
-    }
-
-    fn push(&mut self, text: &str) -> String {
-        match self {
-            Self::Plain(wrapper) => wrapper.push(text),
-            Self::Markdown(wrapper) => wrapper.push(text),
-        }
-    }
-
-    fn finish(&mut self) -> String {
-        match self {
-            Self::Plain(wrapper) => wrapper.finish(),
-            Self::Markdown(wrapper) => wrapper.finish(),
-        }
-    }
-
-    fn resize(&mut self, width: Option<usize>) {
-        match self {
-            Self::Plain(wrapper) => wrapper.resize(width),
-            Self::Markdown(wrapper) => wrapper.resize(width),
-        }
-    }
 }
 
 impl Screen {
@@ -256,80 +214,6 @@ impl Screen {
         }
         self.agent = agent.clone();
         self.drawn_messages.clear();
-    }
-
-    /// Draws a message of the user, unless it is on the screen already.
-    fn user_message(&mut self, input: Option<&str>) -> io::Result<()> {
-        let Some(input) = input.filter(|_| self.user_messages == UserMessages::Drawn) else {
-            return Ok(());
-        };
-        if std::mem::replace(&mut self.has_content, true) {
-            writeln!(self.out)?;
-        }
-        self.name(self.look.language.user(), USER)?;
-        self.rest_of_entry(Style::new(), input)
-    }
-
-    fn text_delta(&mut self, agent: &str, id: &Arc<str>, mut text: &str) -> io::Result<()> {
-        if self
-            .message
-            .as_ref()
-            .is_none_or(|message| message.id != *id)
-        {
-            text = text.trim_start();
-            if text.is_empty() {
-                return Ok(());
-            }
-            self.name(agent, self.style_of(agent))?;
-            let indent = self.indent();
-            self.message = Some(StreamedMessage {
-                id: id.clone(),
-                wrapper: TextWrapper::new(self.look, indent),
-                text: String::new(),
-            });
-        }
-        let Some(message) = &mut self.message else {
-            return Ok(());
-        };
-        message.text.push_str(text);
-        let shown = message.wrapper.push(text);
-        self.out.write_all(shown.as_bytes())
-    }
-
-    /// Draws a complete message, unless its text was drawn as it arrived.
-    fn message(&mut self, agent: &str, text: &str) -> io::Result<()> {
-        self.end_message()?;
-        let text = text.trim();
-        if text.is_empty() || self.is_drawn(text) {
-            return Ok(());
-        }
-        self.drawn_messages.push(text.to_owned());
-        self.name(agent, self.style_of(agent))?;
-        let mut wrapper = TextWrapper::new(self.look, self.indent());
-        let shown = wrapper.push(&format!("{text}{}", self.signature())) + &wrapper.finish();
-        writeln!(self.out, "{shown}")
-    }
-
-    /// Returns the mark below a message that no language model wrote.
-    fn signature(&self) -> String {
-        if self.is_offline {
-            format!("\n\n{}", self.look.language.offline())
-        } else {
-            String::new()
-        }
-    }
-
-    fn is_drawn(&self, message: &str) -> bool {
-        self.drawn_messages.iter().any(|drawn| drawn == message)
-    }
-
-    fn end_message(&mut self) -> io::Result<()> {
-        let Some(mut message) = self.message.take() else {
-            return Ok(());
-        };
-        self.drawn_messages.push(message.text.trim().to_owned());
-        let signature = message.wrapper.push(&self.signature());
-        writeln!(self.out, "{signature}{}", message.wrapper.finish())
     }
 
     /// Notes the name of a call's tool.

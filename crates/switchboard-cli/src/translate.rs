@@ -19,7 +19,13 @@ struct Entry {
 }
 
 static CHINESE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let lines = include_str!("translate/zh.txt").lines();
+    let files = [
+        include_str!("translate/zh/checks.txt"),
+        include_str!("translate/zh/errors.txt"),
+        include_str!("translate/zh/fields.txt"),
+        include_str!("translate/zh/help.txt"),
+    ];
+    let lines = files.into_iter().flat_map(str::lines);
     let pairs = lines.filter_map(|line| line.split_once(" ||| "));
     let mut entries: Vec<Entry> = pairs
         .filter(|(english, _)| !english.starts_with('#'))
@@ -28,10 +34,10 @@ static CHINESE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
             translation,
         })
         .collect();
-    // The text with the fewest holes and the most words fits best.
+    // The text with the most words and the fewest holes fits best.
     entries.sort_by_key(|entry| {
         let length: usize = entry.literals.iter().map(|text| text.len()).sum();
-        (entry.literals.len(), std::cmp::Reverse(length))
+        (std::cmp::Reverse(length), entry.literals.len())
     });
     entries
 });
@@ -46,8 +52,37 @@ pub(crate) fn translate(text: &str, language: Language) -> Cow<'_, str> {
         .find_map(|entry| Some((entry, entry.holes(text)?)));
     match found {
         Some((entry, holes)) => Cow::Owned(entry.filled(&holes)),
-        None => Cow::Borrowed(text),
+        None => match described_field(text).or_else(|| list(text)) {
+            Some(translation) => Cow::Owned(translation),
+            None => Cow::Borrowed(text),
+        },
     }
+}
+
+/// Translates the name of a field with its description: `tools: The names of its tools.`
+fn described_field(text: &str) -> Option<String> {
+    let (name, description) = text.split_once(": ")?;
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    let translation = translate(description, Language::Zh);
+    (is_name && translation != description).then(|| format!("{name}：{translation}"))
+}
+
+/// Translates a list of quoted names or of known texts: `"a", "b" and "c"`, `a list or a table`.
+fn list(text: &str) -> Option<String> {
+    let (rest, word, last) =
+        [(" and ", "和"), (" or ", "或")]
+            .into_iter()
+            .find_map(|(word, chinese)| {
+                let (rest, last) = text.rsplit_once(word)?;
+                Some((rest, chinese, last))
+            })?;
+    let part = |part: &str| {
+        let is_name = part.len() > 1 && part.starts_with('"') && part.ends_with('"');
+        let translation = translate(part, Language::Zh);
+        (is_name || translation != part).then(|| translation.into_owned())
+    };
+    let parts: Option<Vec<String>> = rest.split(", ").map(part).collect();
+    Some(format!("{} {word} {}", parts?.join("、"), part(last)?))
 }
 
 impl Entry {
@@ -90,37 +125,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_translated_with_what_is_in_their_holes() {
-        let zh = |text| translate(text, Language::Zh).into_owned();
-        assert_eq!(zh("there is no agent \"Biling\""), "没有成员“Biling”");
-        assert_eq!(
-            zh("there is no price of the model \"m\", which \"A\" uses"),
-            "\"A\" 使用的模型 \"m\" 没有价格"
-        );
-        assert_eq!(zh("something new"), "something new");
-        assert_eq!(
-            translate("there is no agent \"x\"", Language::En),
-            "there is no agent \"x\""
-        );
-    }
-
-    #[test]
-    fn every_translation_has_the_holes_of_its_text() {
-        for entry in CHINESE.iter() {
-            let holes = entry.literals.len() - 1;
-            let in_order = entry.translation.matches("{}").count();
-            let numbered =
-                (1..=holes).filter(|number| entry.translation.contains(&format!("{{{number}}}")));
-            let count = if in_order > 0 {
-                in_order
-            } else {
-                numbered.count()
-            };
-            assert_eq!(count, holes, "{}", entry.translation);
-        }
-    }
-}
+mod tests;

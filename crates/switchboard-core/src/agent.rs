@@ -1,5 +1,6 @@
 //! Agents.
 
+mod inspection;
 pub(crate) mod knowledge;
 mod person;
 mod tool_use_behavior;

@@ -174,6 +174,19 @@ pub struct DecisionError(pub(crate) String);
 
 impl_error!(DecisionError, |error| "{}", error.0);
 
+/// Tells if the calls of a tool, or a handoff, need approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ApprovalMode {
+    /// None does.
+    Never,
+    /// All do.
+    Always,
+    /// Code decides for each.
+    Sometimes,
+}
+
 /// The rule by which calls need approval. `X` is the context of the call.
 pub(crate) enum ApprovalRule<X> {
     Never,
@@ -192,6 +205,14 @@ impl<X> ApprovalRule<X> {
         Self::When(Arc::new(move |ctx, arguments| {
             predicate(ctx, arguments).into_outcome()
         }))
+    }
+
+    pub(crate) const fn mode(&self) -> ApprovalMode {
+        match self {
+            Self::Never => ApprovalMode::Never,
+            Self::Always => ApprovalMode::Always,
+            Self::When(_) => ApprovalMode::Sometimes,
+        }
     }
 
     pub(crate) const fn is_never(&self) -> bool {

@@ -58,7 +58,10 @@ pub use error::{ConversationError, ConversationErrorKind};
 pub use export::Exported;
 pub use memory::MemoryStore;
 pub(crate) use open::{OpenConversation, Refusal, TurnCommit, TurnCommitted};
-pub use store::{ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed};
+pub use store::{
+    ConversationStore, Conversations, Found, JOURNAL_PREFIX, ListQuery, Listed, SearchQuery,
+    folder_of,
+};
 
 use self::store::DynStore;
 use self::view::State;
@@ -71,7 +74,7 @@ use crate::session::Session;
 /// The number of times that a time of expiry is set beside other writers.
 const EXPIRY_ATTEMPTS: usize = 64;
 
-/// The number of entries that are looked through for refusals at once.
+/// The least number of entries that are looked through at once.
 const REFUSALS: u64 = 64;
 
 /// A handle to one conversation of a store, for [`Runner::session`](crate::Runner::session). It is
@@ -211,14 +214,48 @@ impl Conversation {
     /// # Errors
     /// The store's error.
     pub async fn record(&self, limit: impl Into<Option<usize>>) -> Result<Vec<Entry>, BoxError> {
+        self.record_before(u64::MAX, limit).await
+    }
+
+    /// Returns the latest entries of the record before a position, as [`Conversation::record`] does: the page
+    /// before one that begins there.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn record_before(
+        &self,
+        position: u64,
+        limit: impl Into<Option<usize>>,
+    ) -> Result<Vec<Entry>, BoxError> {
         let Some((_, current)) = self.current_state().await? else {
             return Ok(Vec::new());
         };
-        let is_recorded = |content: &EntryContent| {
-            matches!(content, EntryContent::Item(_) | EntryContent::Refused(_))
-        };
-        self.read_ranges(&current.record, limit.into(), is_recorded)
+        let ranges = current.record.until(position);
+        self.read_ranges(&ranges, limit.into(), EntryContent::is_recorded)
             .await
+    }
+
+    /// Returns the earliest entries of the record from a position on, oldest first, as [`Conversation::record`] does.
+    ///
+    /// # Errors
+    /// The store's error.
+    pub async fn record_from(&self, position: u64, limit: usize) -> Result<Vec<Entry>, BoxError> {
+        let Some((_, current)) = self.current_state().await? else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for range in current.record.since(position).iter() {
+            let mut start = range.start;
+            while start < range.end && found.len() < limit {
+                let missing = u64::try_from(limit - found.len()).unwrap_or(u64::MAX);
+                let end = range.end.min(start.saturating_add(missing.max(REFUSALS)));
+                let entries = self.entries(start..end).await?.into_iter();
+                found.extend(entries.filter(|entry| entry.content.is_recorded()));
+                start = end;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
     }
 
     /// Returns the entries at these positions, of all branches and kinds.

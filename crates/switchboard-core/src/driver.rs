@@ -93,6 +93,7 @@ use crate::runner::{
     OuterBudgets, RequestInProgress, RunConfig, RunProblem, RunResult, SharedTurns, Surroundings,
     blocked_output_text,
 };
+use crate::session::SessionHandle;
 use crate::stream::event_sink::EventSink;
 use crate::tool::OuterToolCall;
 use crate::trace::trace_handle::{OpenSpan, TraceEnd, TraceHandle};
@@ -149,6 +150,8 @@ pub(super) struct Driver<C> {
 /// The call that a run lies inside of.
 struct OuterCall {
     call: Arc<OuterToolCall>,
+    /// The session of the run around this one.
+    session: Option<SessionHandle>,
     /// The turns that the run shares with those beside it.
     turns: Option<Arc<SharedTurns>>,
     /// The budgets of the runs around this one.
@@ -203,6 +206,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             outer: outer.call.clone().map(|call| {
                 Box::new(OuterCall {
                     call,
+                    session: outer.session.clone(),
                     turns: outer.turns.clone(),
                     budgets: outer.budgets.clone(),
                     request: Mutex::default(),
@@ -414,8 +418,10 @@ impl<C: Send + Sync + 'static> Driver<C> {
 
     /// The place of the calls of the current turn.
     fn call_key(&self) -> CallKey {
+        let own = self.config.session.as_ref();
+        let around = self.outer.as_ref().and_then(|outer| outer.session.as_ref());
         CallKey {
-            session: self.config.session.clone(),
+            session: own.or(around).cloned(),
             run: self.run.id,
             turn: self.run.turns(),
         }

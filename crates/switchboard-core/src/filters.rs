@@ -42,10 +42,18 @@ pub use trim::{
 };
 
 use crate::callback::{BoxError, ByValue, IntoOutcome, Outcome, call};
-use crate::handoff::{HandoffInputData, HistoryMarkers, Orphans, nest_handoff_history};
+use crate::handoff::{
+    AppliedFilter, HandoffInputData, HistoryMarkers, Orphans, nest_handoff_history,
+};
 
 /// A function that changes what the next agent sees.
-pub struct Filter<C = ()>(Arc<Apply<C>>);
+pub struct Filter<C = ()> {
+    apply: Arc<Apply<C>>,
+    /// The names of the filters that it consists of.
+    names: Arc<[Arc<str>]>,
+    /// Set if the filters that it consists of log their work themselves.
+    is_composed: bool,
+}
 
 type Apply<C> = dyn Fn(HandoffInputData<C>) -> Outcome<HandoffInputData<C>> + Send + Sync;
 
@@ -56,7 +64,77 @@ impl<C> Filter<C> {
         F: Fn(HandoffInputData<C>) -> R + Send + Sync + 'static,
         R: IntoOutcome<HandoffInputData<C>, M>,
     {
-        Self(Arc::new(move |data| filter(data).into_outcome()))
+        Self::of(Arc::new(move |data| filter(data).into_outcome()))
+    }
+
+    fn of(apply: Arc<Apply<C>>) -> Self {
+        Self {
+            apply,
+            names: Arc::new([UNNAMED.into()]),
+            is_composed: false,
+        }
+    }
+
+    /// A filter that leads to others.
+    fn composed(names: impl IntoIterator<Item = Arc<str>>, apply: Arc<Apply<C>>) -> Self {
+        Self {
+            apply,
+            names: names.into_iter().collect(),
+            is_composed: true,
+        }
+    }
+
+    /// Sets the name by which traces and drawings show the filter, or a whole chain of filters.
+    ///
+    /// ```
+    /// use switchboard_core::filters::{self, Filter};
+    ///
+    /// let filter: Filter = filters::keep_last(3).then(filters::redact_pii());
+    /// assert_eq!(filter.names(), ["keep_last(3)".into(), "redact_pii".into()]);
+    /// assert_eq!(filter.named("recent and redacted").names(), ["recent and redacted".into()]);
+    /// ```
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            names: Arc::new([name.into()]),
+            is_composed: false,
+            ..self
+        }
+    }
+
+    /// The names of the filters that it consists of, in their order. A function of the application without
+    /// a name is `filter`.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    fn run(&self, mut data: HandoffInputData<C>) -> Outcome<HandoffInputData<C>>
+    where
+        C: 'static,
+    {
+        if self.is_composed {
+            return (self.apply)(data);
+        }
+        let Some(log) = data.filter_log.take() else {
+            return (self.apply)(data);
+        };
+        let before = data.visible_items();
+        let name = self.names.first().cloned().unwrap_or_default();
+        let finish = move |mut data: HandoffInputData<C>| {
+            log.add(AppliedFilter {
+                name,
+                before,
+                after: data.visible_items(),
+            });
+            data.filter_log = Some(log);
+            data
+        };
+        match (self.apply)(data) {
+            Outcome::Ready(result) => Outcome::Ready(result.map(finish)),
+            Outcome::Pending(result) => {
+                Outcome::Pending(Box::pin(async move { result.await.map(finish) }))
+            }
+        }
     }
 
     /// Applies another filter to the result of this one.
@@ -66,14 +144,16 @@ impl<C> Filter<C> {
         C: Send + Sync + 'static,
     {
         let next = next.into_filter();
-        Self(Arc::new(move |data| match (self.0)(data) {
-            Outcome::Ready(Ok(data)) => (next.0)(data),
+        let names: Vec<Arc<str>> = self.names.iter().chain(&*next.names).cloned().collect();
+        let apply = move |data| match self.run(data) {
+            Outcome::Ready(Ok(data)) => next.run(data),
             Outcome::Ready(Err(error)) => Outcome::Ready(Err(error)),
             Outcome::Pending(first) => {
                 let next = next.clone();
                 Outcome::Pending(Box::pin(async move { next.apply(first.await?).await }))
             }
-        }))
+        };
+        Self::composed(names, Arc::new(apply))
     }
 
     /// Lets this filter leave orphans: a call without its output, an output without its call, or
@@ -108,28 +188,36 @@ impl<C> Filter<C> {
     where
         C: Send + Sync + 'static,
     {
-        Self(Arc::new(move |data| {
+        let names = self.names.to_vec();
+        let apply = move |data: HandoffInputData<C>| {
             let previous = data.orphans;
             let restore = move |data: HandoffInputData<C>| data.with_orphans(previous);
-            match (self.0)(data.with_orphans(Orphans::Keep)) {
+            match self.run(data.with_orphans(Orphans::Keep)) {
                 Outcome::Ready(result) => Outcome::Ready(result.map(restore)),
                 Outcome::Pending(result) => {
                     Outcome::Pending(Box::pin(async move { result.await.map(restore) }))
                 }
             }
-        }))
+        };
+        Self::composed(names, Arc::new(apply))
     }
 
     /// Applies the filter.
     ///
     /// # Errors
     /// Returns the error of the filter's own code.
-    pub async fn apply(&self, data: HandoffInputData<C>) -> Result<HandoffInputData<C>, BoxError> {
-        call(|| (self.0)(data)).await
+    pub async fn apply(&self, data: HandoffInputData<C>) -> Result<HandoffInputData<C>, BoxError>
+    where
+        C: 'static,
+    {
+        call(|| self.run(data)).await
     }
 }
 
-impl_clone! { struct Filter<C> { 0 } }
+impl_clone! { struct Filter<C> { apply, names, is_composed } }
+
+/// The name of a filter that is a function of the application.
+const UNNAMED: &str = "filter";
 
 impl_debug!(Filter<C>);
 
@@ -166,13 +254,15 @@ where
     C: Send + Sync + 'static,
 {
     let filter = filter.into_filter();
-    Filter(Arc::new(move |data| {
+    let names = filter.names.to_vec();
+    let apply = move |data| {
         if condition(&data) {
-            (filter.0)(data)
+            filter.run(data)
         } else {
             Outcome::Ready(Ok(data))
         }
-    }))
+    };
+    Filter::composed(names, Arc::new(apply))
 }
 
 /// Puts the conversation into a nested summary, as [`nest_handoff_history`] does, with the
@@ -184,4 +274,5 @@ pub fn nest_history<C: 'static>() -> Filter<C> {
 /// Like [`nest_history`], with markers of your own.
 pub fn nest_history_between<C: 'static>(markers: HistoryMarkers) -> Filter<C> {
     Filter::new(move |data: HandoffInputData<C>| nest_handoff_history(data, None, &markers))
+        .named("nest_history")
 }

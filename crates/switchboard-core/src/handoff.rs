@@ -25,8 +25,8 @@ pub use builder::{
 pub use context::HandoffContext;
 pub use edge::EdgeDecision;
 pub(crate) use filter_check::{FilterInput, InvalidResult};
-pub use input_data::HandoffInputData;
-pub(crate) use input_data::{Orphans, Parts};
+pub use input_data::{AppliedFilter, HandoffInputData};
+pub(crate) use input_data::{FilterLog, Orphans, Parts};
 pub use nested_history::{
     HistoryMapper, HistoryMarkers, default_history_mapper, nest_handoff_history,
 };

@@ -86,8 +86,9 @@ pub use tool::{Json, Tool, ToolContext, tool};
 #[doc(hidden)]
 pub mod __agent_parts {
     pub use crate::driver::agent_parts::{
-        AgentParts, PartCall, PartFailure, PartResult, error, handoff_parts_of_runs,
-        handoff_target, is_same_guardrail, output_guardrails, parts_of_runs, tool_is_conditional,
+        AgentParts, MODEL, MODEL_SETTINGS, PartCall, PartFailure, PartResult, error,
+        handoff_parts_of_runs, handoff_target, is_same_guardrail, output_guardrails, parts_of_runs,
+        tool_is_conditional,
     };
 }
 

@@ -49,6 +49,7 @@ use crate::error::Error;
 use crate::items::Input;
 use crate::journal::{JournalHandle, JournalScope};
 use crate::model::AddedUsage;
+use crate::session::SessionHandle;
 use crate::stream::event_sink::EventSink;
 use crate::tool::{OuterToolCall, ToolContext};
 use crate::trace::TraceParent;
@@ -95,6 +96,8 @@ pub(crate) struct Surroundings {
     pub(crate) trace: TraceParent,
     /// That tool call.
     pub(crate) call: Option<Arc<OuterToolCall>>,
+    /// The session of the run whose tool started this one.
+    pub(crate) session: Option<SessionHandle>,
     /// Standing decisions of the run whose tool started this one.
     pub(crate) standing: Vec<StandingDecision>,
     /// The turns that the run shares with those beside it.
@@ -184,6 +187,7 @@ impl<C, S> Runner<C, S> {
             usage: Some(call.run_context().added().clone()),
             trace: call.trace().clone(),
             call: Some(Arc::new(call.as_outer())),
+            session: call.session().cloned(),
             standing: call.standing().to_vec(),
             turns: None,
             budgets: call.budgets().cloned(),

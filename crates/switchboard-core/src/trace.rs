@@ -35,6 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use self::subscriber_tracer::SubscriberTracer;
 pub use batch_tracer::{BatchSettings, BatchTracer, ExportTimeout, TraceExporter, TraceRecord};
 pub use custom_span::{CustomSpan, Trace, TraceBuilder};
 pub use id::{InvalidSpanId, SpanId, TraceId};
@@ -49,8 +50,9 @@ pub use trace_info::{TraceInfo, TraceSettings};
 pub use tracers::{TracerKey, Tracers};
 
 use crate::guardrail::GuardrailOutcome;
+use crate::handoff::AppliedFilter;
 use crate::items::{Item, Items};
-use crate::model::Usage;
+use crate::model::{ModelRequest, Usage};
 use crate::run::HandoffTrigger;
 use crate::stream::HandoffStatus;
 
@@ -63,6 +65,13 @@ pub trait Tracer: Send + Sync + 'static {
     /// is added, to a runner, a trace or [`Tracers`].
     fn identity(&self) -> Option<TracerKey> {
         None
+    }
+
+    /// Returns `true` if spans are to have details that cost memory: the request of a model call
+    /// ([`SentRequest`]), and both sides of a handoff ([`HandoffViews`]). No tracer of this library asks for them.
+    /// Where sensitive data is excluded they are left out all the same.
+    fn wants_details(&self) -> bool {
+        false
     }
 
     /// Called when a trace begins, before its spans. A resumed run goes on in its trace, which begins
@@ -104,12 +113,27 @@ impl Tracing {
         Self::To(Tracers::new().with(tracer))
     }
 
-    /// Adds a tracer to those there are.
+    /// Adds a tracer to those there are; it takes the place of the `tracing` crate.
     pub(crate) fn add(&mut self, tracer: impl Tracer) {
         *self = match self {
             Self::Subscriber | Self::Off => Self::to(tracer),
             Self::To(others) => Self::To(others.with(tracer)),
         };
+    }
+
+    /// Returns the destination with one more tracer beside those there are. The `tracing` crate still gets the
+    /// spans if it did before, but code does not run within them.
+    #[must_use]
+    pub fn and(&self, tracer: impl Tracer) -> Self {
+        let tracers = match self {
+            Self::Off => Tracers::new(),
+            Self::Subscriber => match SubscriberTracer::if_enabled() {
+                Some(subscriber) => Tracers::new().with(subscriber),
+                None => Tracers::new(),
+            },
+            Self::To(others) => others.clone(),
+        };
+        Self::To(tracers.with(tracer))
     }
 }
 
@@ -214,6 +238,9 @@ pub enum SpanData {
         usage: Usage,
         /// Its response, unless sensitive data is excluded.
         output: Option<Vec<Item>>,
+        /// The request, where a tracer [wants details](Tracer::wants_details).
+        #[serde(skip)]
+        request: Option<SentRequest>,
     },
     /// A tool call.
     #[non_exhaustive]
@@ -259,8 +286,42 @@ pub enum SpanData {
     },
 }
 
+/// The request of a model call. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SentRequest(Arc<ModelRequest>);
+
+impl SentRequest {
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        Self(Arc::new(request.clone()))
+    }
+
+    /// The request.
+    pub fn request(&self) -> &ModelRequest {
+        &self.0
+    }
+}
+
+/// Two are equal if they are the request of one call.
+impl PartialEq for SentRequest {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Both sides of a handoff: the conversation as it is, and as the next agent sees it.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct HandoffViews {
+    /// The items of the conversation.
+    pub record: Vec<Item>,
+    /// The items that the next agent sees, or would see.
+    pub seen: Vec<Item>,
+    /// What each filter did, in their order.
+    pub filters: Vec<AppliedFilter>,
+}
+
 /// The decision on a handoff, and what it was made of.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HandoffDetails {
     /// The number of items the next agent would get without a filter; those that it does not get were
@@ -286,6 +347,9 @@ pub struct HandoffDetails {
     /// The number of tokens that the next agent gets, by the estimate of
     /// [`filters::estimated_tokens`](crate::filters::estimated_tokens).
     pub carried_tokens: Option<usize>,
+    /// Both sides of the handoff, where a tracer [wants details](Tracer::wants_details).
+    #[serde(skip)]
+    pub views: Option<Box<HandoffViews>>,
 }
 
 /// The part of a team or a policy that decided against a handoff as the model asked for it.

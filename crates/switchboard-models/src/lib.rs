@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`ResponsesModel`] | the Responses API of OpenAI or a compatible server |
 //! | [`ChatModel`] | Chat Completions: OpenAI, Ollama, vLLM, llama.cpp, gateways |
+//! | [`RemoteAgent`] | an agent of another server, over A2A 1.0 |
 //! | [`OfflineModel`] | none: it is part of the program |
 //!
 //! An [`Endpoint`] holds the address and settings of a server. Connecting it makes a [`Client`], which
@@ -47,6 +48,8 @@
 mod default_settings;
 #[cfg(feature = "http")]
 mod hosted_tools;
+#[cfg(feature = "http")]
+mod http_client;
 mod providers;
 #[cfg(feature = "http")]
 mod wire;
@@ -61,13 +64,17 @@ pub use switchboard_offline::OfflineModel;
 pub use wire::fuzzing;
 #[cfg(feature = "http")]
 pub use wire::{
-    ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, ResponsesModel,
-    SpeechModel, TranscriptionModel,
+    AgentCard, ChatModel, Client, Endpoint, ModelError, ModelErrorKind, RateLimits, RemoteAgent,
+    ResponsesModel, SpeechModel, TranscriptionModel,
 };
 
 /// Items for the workspace's other crates. Not part of the public API.
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::wire::http_client_builder;
+    pub use crate::http_client::{
+        HttpClient, HttpError, HttpResponse, HttpSettings, Proxies, RequestBody, TimeLimits,
+        USER_AGENT, body, bytes_body, causes,
+    };
+    pub use crate::wire::direct_http_settings;
 }

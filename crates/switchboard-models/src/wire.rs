@@ -1,5 +1,6 @@
 //! Models over HTTP.
 
+mod a2a;
 mod answer_stream;
 mod audio;
 mod chat;
@@ -19,18 +20,18 @@ mod server_errors;
 mod sse;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
+pub use a2a::{AgentCard, RemoteAgent};
 use answer_stream::{EventReader, answer_stream};
 pub use audio::{SpeechModel, TranscriptionModel};
 pub use chat::ChatModel;
 use client::Call;
-pub use client::{Client, http_client_builder};
+pub use client::{Client, direct_http_settings};
 pub use endpoint::Endpoint;
 use futures_core::Stream;
+use http::Uri;
 pub use model_error::{ModelError, ModelErrorKind, RateLimits};
 use payload::Payload;
-use reqwest::Url;
 pub use responses::ResponsesModel;
 use switchboard_core::callback::{BoxError, DynError};
 use switchboard_core::model::{ModelEvent, RetryAdvice, ToolKind};
@@ -44,7 +45,7 @@ trait Protocol: Clone + Send + Sync + 'static {
     fn client(&self) -> &Client;
 
     /// The address of requests.
-    fn url(&self) -> &Arc<Url>;
+    fn url(&self) -> &Uri;
 
     /// The body of a request.
     fn body(&self, request: &ModelRequest, is_streamed: bool) -> Result<Payload, ModelError>;

@@ -301,11 +301,38 @@ impl<C> TryFrom<&Agent<C>> for RealtimeAgent<C> {
     type Error = ConversionError;
 
     fn try_from(agent: &Agent<C>) -> Result<Self, ConversionError> {
+        Self::convert(agent, &[])
+    }
+}
+
+impl<C> RealtimeAgent<C> {
+    /// Converts a text agent, with all agents that it leads to, whose models and their settings are replaced by the
+    /// realtime model of the session.
+    ///
+    /// ```
+    /// use switchboard_core::Agent;
+    /// use switchboard_core::testing::ScriptedModel;
+    /// use switchboard_realtime::RealtimeAgent;
+    ///
+    /// let desk: Agent = Agent::new("Desk").model(ScriptedModel::new());
+    /// assert!(RealtimeAgent::try_from(&desk).is_err());
+    /// assert_eq!(RealtimeAgent::replacing_model(&desk)?.name(), "Desk");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An error that names what else would be lost.
+    pub fn replacing_model(agent: &Agent<C>) -> Result<Self, ConversionError> {
+        Self::convert(agent, &[parts::MODEL, parts::MODEL_SETTINGS])
+    }
+
+    /// Converts an agent that may lose these parts.
+    fn convert(agent: &Agent<C>, replaced: &[&str]) -> Result<Self, ConversionError> {
         let mut agents = vec![agent.clone()];
         let mut next = 0;
         while let Some(agent) = agents.get(next).cloned() {
             next += 1;
-            check_convertible(&agent)?;
+            check_convertible(&agent, replaced)?;
             for handoff in agent.handoffs() {
                 let Some(target) = parts::handoff_target(&agent, handoff) else {
                     continue;
@@ -334,9 +361,10 @@ impl<C> TryFrom<&Agent<C>> for RealtimeAgent<C> {
     }
 }
 
-fn check_convertible<C>(agent: &Agent<C>) -> Result<(), ConversionError> {
-    let own = parts::parts_of_runs(agent).into_iter().map(str::to_owned);
-    let mut lost: Vec<String> = own.collect();
+fn check_convertible<C>(agent: &Agent<C>, replaced: &[&str]) -> Result<(), ConversionError> {
+    let own = parts::parts_of_runs(agent).into_iter();
+    let own = own.filter(|part| !replaced.contains(part));
+    let mut lost: Vec<String> = own.map(str::to_owned).collect();
     for handoff in agent.handoffs() {
         let name = handoff.tool_name();
         let edge = parts::handoff_parts_of_runs(handoff).into_iter();

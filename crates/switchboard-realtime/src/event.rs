@@ -141,11 +141,12 @@ pub enum RealtimeEvent {
 pub struct ToolCallEvent {
     /// The agent whose model made the call.
     pub agent: Arc<str>,
-    /// The name of the tool.
+    /// The name of the tool. Of a handoff that a callback has redirected, that of the handoff to the other
+    /// agent.
     pub tool: Arc<str>,
     /// The identifier of the call.
     pub call_id: Arc<str>,
-    /// The arguments, as the model wrote them.
+    /// The arguments, as the model wrote them, or those of the redirect.
     pub arguments: Arc<str>,
 }
 

@@ -21,8 +21,8 @@ use switchboard_core::ErrorKind;
 use switchboard_core::model::Usage;
 
 pub use io::{
-    CallFailure, CallRef, HandoffAnswer, MachineCommand, MachineInput, Offer, Prepared,
-    ResolvedAgent, ResolvedOffer, Task, TaskOutcome, Ticket, ToolAnswer, UserAction,
+    CallFailure, CallRef, HandoffAnswer, HandoffRedirect, MachineCommand, MachineInput, Offer,
+    Prepared, ResolvedAgent, ResolvedOffer, Task, TaskOutcome, Ticket, ToolAnswer, UserAction,
 };
 
 use self::agent_change::AgentChange;

@@ -12,6 +12,8 @@ mod agents;
 mod approvals;
 #[path = "behaviour/conversations.rs"]
 mod conversations;
+#[path = "behaviour/decisions.rs"]
+mod decisions;
 #[path = "behaviour/handoffs.rs"]
 mod handoffs;
 #[path = "behaviour/policies.rs"]

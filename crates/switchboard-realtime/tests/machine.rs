@@ -14,9 +14,9 @@ use serde_json::json;
 use switchboard_core::approval::Decision;
 use switchboard_core::{ErrorKind, Tool, tool};
 use switchboard_realtime::machine::{
-    CallFailure, HandoffAnswer, MachineCommand, MachineInput, MachineSettings, Offer, Prepared,
-    RealtimeMachine, ResolvedAgent, ResolvedOffer, Task, TaskOutcome, Ticket, ToolAnswer,
-    UserAction,
+    CallFailure, HandoffAnswer, HandoffRedirect, MachineCommand, MachineInput, MachineSettings,
+    Offer, Prepared, RealtimeMachine, ResolvedAgent, ResolvedOffer, Task, TaskOutcome, Ticket,
+    ToolAnswer, UserAction,
 };
 use switchboard_realtime::model::{
     RealtimeModelCommand, RealtimeModelEvent, RealtimeModelSettings, RealtimeToolCall,
@@ -369,18 +369,29 @@ fn outcome(work: Task, verdict: u8, is_open: bool) -> TaskOutcome {
             3 => Err(failure()),
             _ => Ok(Prepared::Run),
         }),
-        Task::Check(_) => TaskOutcome::Prepared(Ok(Prepared::Run)),
+        Task::Check { .. } => TaskOutcome::Prepared(Ok(Prepared::Run)),
         Task::RunTool(_) => TaskOutcome::ToolRan(match verdict {
             0 => Err(failure()),
             _ => Ok(ToolAnswer::new("done", json!("done"))),
         }),
         Task::RejectionText(..) => TaskOutcome::Text("Rejected.".to_owned()),
-        Task::HandOff { call, is_approved } => {
+        Task::HandOff {
+            call,
+            redirect,
+            is_approved,
+            ..
+        } => {
+            let redirected = redirect.map(|redirect| redirect.to.to_string());
             let to = call.call.name.trim_start_matches("to_").to_owned();
+            let to = redirected.clone().unwrap_or(to);
             TaskOutcome::Handoff(match verdict {
                 0 => Err(failure()),
                 1 => Ok(HandoffAnswer::Refused("Not now.".to_owned())),
                 2 if !is_approved => Ok(HandoffAnswer::AskApproval),
+                3 if redirected.is_none() => Ok(HandoffAnswer::Redirected {
+                    redirect: HandoffRedirect::new("C", "to_C", "{}"),
+                    needs_approval: !is_approved,
+                }),
                 _ => Ok(HandoffAnswer::Taken {
                     to: Box::new(resolved(&to, is_open)),
                     message: "moved".into(),

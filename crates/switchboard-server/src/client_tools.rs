@@ -11,12 +11,48 @@ use switchboard_core::Tool;
 use switchboard_core::approval::Interruption;
 use switchboard_core::tool::{ToolOutput, tool};
 
+use crate::error::ServiceError;
+
+/// The largest number of tools of a request.
+const MAX_TOOLS: usize = 256;
+
 /// The description of a tool that the client runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientTool {
     pub(crate) name: Arc<str>,
     pub(crate) description: Arc<str>,
     pub(crate) parameters: Arc<Value>,
+}
+
+impl ClientTool {
+    /// Reads a tool of a request. Without a schema of its parameters it has none.
+    pub(crate) fn new(
+        name: &str,
+        description: &str,
+        parameters: &Value,
+    ) -> Result<Self, ServiceError> {
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_valid) {
+            let message = format!(
+                "{name:?} is no name of a tool: it has 1 to 64 letters, digits, \"-\" or \"_\""
+            );
+            return Err(ServiceError::invalid(message));
+        }
+        let parameters = match parameters {
+            Value::Null => json!({"type": "object", "properties": {}}),
+            parameters @ Value::Object(_) => parameters.clone(),
+            _ => {
+                return Err(ServiceError::invalid(format!(
+                    "the parameters of {name} are no schema"
+                )));
+            }
+        };
+        Ok(Self {
+            name: name.into(),
+            description: description.into(),
+            parameters: Arc::new(parameters),
+        })
+    }
 }
 
 /// The tools of a request, and the outputs of calls that waited.
@@ -32,6 +68,14 @@ impl ClientTools {
             tools,
             outputs: Arc::default(),
         }
+    }
+
+    /// The tools of a request, unless there are too many.
+    pub(crate) fn of_request(tools: Vec<ClientTool>) -> Result<Self, ServiceError> {
+        if tools.len() > MAX_TOOLS {
+            return Err(ServiceError::invalid("there are more than 256 tools"));
+        }
+        Ok(Self::new(tools))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -35,6 +35,8 @@ struct State {
     /// The number of the next event; the first is 1.
     next: u64,
     bytes: usize,
+    /// Set once no event follows.
+    is_ended: bool,
     is_closed: bool,
 }
 
@@ -62,6 +64,7 @@ impl EventLog {
                 events: VecDeque::new(),
                 next: 1,
                 bytes: 0,
+                is_ended: false,
                 is_closed: false,
             }),
             changed: Notify::new(),
@@ -114,8 +117,17 @@ impl EventLog {
     }
 
     /// Ends the log: readers that have seen the last event get `None`.
+    pub(crate) fn end(&self) {
+        self.state().is_ended = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Ends the log, and tells those who wait for it that everything about the run is stored.
     pub(crate) fn close(&self) {
-        self.state().is_closed = true;
+        let mut state = self.state();
+        state.is_ended = true;
+        state.is_closed = true;
+        drop(state);
         self.changed.notify_waiters();
     }
 
@@ -130,6 +142,11 @@ impl EventLog {
             }
             changed.await;
         }
+    }
+
+    /// The events so far that are kept.
+    pub(crate) fn so_far(&self) -> Vec<LoggedEvent> {
+        self.state().events.iter().cloned().collect()
     }
 
     /// The last event.
@@ -172,7 +189,7 @@ impl EventReader {
                     self.next = event.id + 1;
                     return Some(Read::Event(event.clone()));
                 }
-                if state.is_closed {
+                if state.is_ended {
                     return None;
                 }
             }

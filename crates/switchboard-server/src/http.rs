@@ -1,8 +1,9 @@
 //! The parts of HTTP that all protocols share: who asks, what is refused, and how errors are told.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -10,6 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::random_id;
@@ -22,7 +24,8 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// The longest identifier of a request that is taken over from the client.
 const MAX_REQUEST_ID: usize = 64;
 
-/// The form of errors that clients of OpenAI's protocols read; the service's own API has it as well.
+/// The form of errors that clients of OpenAI's protocols read; the service's own API has it as well. The error goes
+/// with the response, for protocols with another form.
 impl IntoResponse for ServiceError {
     fn into_response(self) -> Response {
         let kind = self.kind();
@@ -45,6 +48,7 @@ impl IntoResponse for ServiceError {
         if kind == ServiceErrorKind::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response.extensions_mut().insert(Arc::new(self));
         response
     }
 }
@@ -140,28 +144,69 @@ pub(crate) async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let inner = service.inner();
-    let permit = inner.requests.clone().try_acquire_owned();
-    let Ok(_permit) = permit else {
-        inner.metrics.refused("requests");
-        let error = ServiceError::new(
-            ServiceErrorKind::Unavailable,
-            "too many requests are under way",
-        );
-        return error
-            .retry_after(std::time::Duration::from_secs(1))
-            .into_response();
+    let _permit = match request_permit(&service) {
+        Ok(permit) => permit,
+        Err(error) => return error.into_response(),
     };
     match admitted(&service, request.method(), request.headers()) {
-        Ok(caller) => {
+        Ok(mut caller) => {
+            // `observe` has set it.
+            let id = header_text(request.headers(), REQUEST_ID.as_str());
+            caller.request = id.unwrap_or_default().into();
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(error) => {
-            inner.metrics.refused(error.kind().as_str());
+            service.inner().metrics.refused(error.kind().as_str());
             error.into_response()
         }
     }
+}
+
+/// Refuses WebSockets from pages of other sites. The key was checked for the ticket.
+pub(crate) async fn admit_socket(
+    State(service): State<Service>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let checked = check_host(&service, headers).and_then(|()| check_own_origin(headers));
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(error) => {
+            service.inner().metrics.refused(error.kind().as_str());
+            error.into_response()
+        }
+    }
+}
+
+/// Refuses requests as [`admit`] does, but asks for no key: for what everybody may read.
+pub(crate) async fn admit_anybody(
+    State(service): State<Service>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let _permit = match request_permit(&service) {
+        Ok(permit) => permit,
+        Err(error) => return error.into_response(),
+    };
+    match check_host(&service, request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => {
+            service.inner().metrics.refused(error.kind().as_str());
+            error.into_response()
+        }
+    }
+}
+
+fn request_permit(service: &Service) -> Result<OwnedSemaphorePermit, ServiceError> {
+    let inner = service.inner();
+    inner.requests.clone().try_acquire_owned().map_err(|_| {
+        inner.metrics.refused("requests");
+        let message = "too many requests are under way";
+        ServiceError::new(ServiceErrorKind::Unavailable, message)
+            .retry_after(Duration::from_secs(1))
+    })
 }
 
 fn admitted(
@@ -171,12 +216,17 @@ fn admitted(
 ) -> Result<Caller, ServiceError> {
     check_host(service, headers)?;
     check_origin(method, headers)?;
-    let Some(keys) = &service.inner().keys else {
-        return Ok(Caller {
-            tenant: Tenant::single(),
-            key: None,
-        });
+    let single = Caller {
+        tenant: Tenant::single(),
+        key: None,
+        request: Arc::default(),
     };
+    let studio = service.inner().studio.as_ref();
+    let token = studio.and_then(|studio| studio.token());
+    let keys = service.inner().keys.as_ref();
+    if keys.is_none() && token.is_none() {
+        return Ok(single);
+    }
     let refused = || ServiceError::new(ServiceErrorKind::Unauthorized, "a valid key is needed");
     let mut sent = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(sent), None) = (sent.next(), sent.next()) else {
@@ -187,16 +237,21 @@ fn admitted(
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(refused());
     }
-    let key = keys.authenticate(sent.trim()).ok_or_else(refused)?;
+    if token.is_some_and(|token| token.verify(sent.trim())) {
+        return Ok(single);
+    }
+    let key = keys.and_then(|keys| keys.authenticate(sent.trim()));
+    let key = key.ok_or_else(refused)?;
     key.take_request()?;
     Ok(Caller {
         tenant: key.tenant.clone(),
         key: Some(key),
+        request: Arc::default(),
     })
 }
 
 /// Checks the name that the client has reached the service by.
-fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError> {
+pub(crate) fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError> {
     let Some(hosts) = &service.inner().hosts else {
         return Ok(());
     };
@@ -213,13 +268,18 @@ fn check_host(service: &Service, headers: &HeaderMap) -> Result<(), ServiceError
 
 /// Checks that a request that changes something is not from a page of another site.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), ServiceError> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
     if method.is_safe() {
         // Without CORS headers the page cannot read the answer.
         return Ok(());
     }
+    check_own_origin(headers)
+}
+
+/// Checks that a request is not from a page of another site. Programs that are no browsers send no origin.
+fn check_own_origin(headers: &HeaderMap) -> Result<(), ServiceError> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
     let origin = origin.to_str().unwrap_or_default();
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     let host = headers
@@ -262,37 +322,12 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
     type Rejection = ServiceError;
 
     async fn from_request(request: Request, service: &Service) -> Result<Self, ServiceError> {
-        let content_type = request.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        if !media_type.eq_ignore_ascii_case("application/json") {
-            let message = "the content type of the body must be application/json";
-            return Err(ServiceError::new(
-                ServiceErrorKind::UnsupportedMediaType,
-                message,
-            ));
+        check_media_type(request.headers(), &["application/json"])?;
+        let body = read_body(request, service).await?;
+        // A type whose fields are all optional would also be read from a list.
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ServiceError::invalid("the body is not an object"));
         }
-        let limits = &service.inner().limits;
-        let body = axum::body::to_bytes(request.into_body(), limits.body_bytes);
-        let body = tokio::time::timeout(limits.body_time, body).await;
-        let body = body.map_err(|_| {
-            ServiceError::new(
-                ServiceErrorKind::TimedOut,
-                "the body did not arrive in time",
-            )
-        })?;
-        let body = body.map_err(|error| {
-            let is_too_large = std::error::Error::source(&error)
-                .is_some_and(|source| source.to_string().contains("length limit"));
-            if is_too_large {
-                let message = format!("the body is larger than {} bytes", limits.body_bytes);
-                ServiceError::new(ServiceErrorKind::TooLarge, message)
-            } else {
-                ServiceError::invalid("the body could not be read")
-            }
-        })?;
         let parsed = serde_json::from_slice(&body);
         parsed.map(Self).map_err(|error| {
             ServiceError::invalid(format!(
@@ -301,6 +336,54 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
         })
     }
 }
+
+/// Checks that the body of a request is of one of these types.
+pub(crate) fn check_media_type(headers: &HeaderMap, known: &[&str]) -> Result<(), ServiceError> {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    let content_type = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
+    if known
+        .iter()
+        .any(|known| media_type.eq_ignore_ascii_case(known))
+    {
+        return Ok(());
+    }
+    let message = format!(
+        "the content type of the body must be {}",
+        known.join(" or ")
+    );
+    Err(ServiceError::new(
+        ServiceErrorKind::UnsupportedMediaType,
+        message,
+    ))
+}
+
+/// Reads the body of a request within the limits of size and time.
+pub(crate) async fn read_body(request: Request, service: &Service) -> Result<Bytes, ServiceError> {
+    let limits = &service.inner().limits;
+    let body = axum::body::to_bytes(request.into_body(), limits.body_bytes);
+    let body = tokio::time::timeout(limits.body_time, body).await;
+    let body = body.map_err(|_| {
+        let message = "the body did not arrive in time";
+        ServiceError::new(ServiceErrorKind::TimedOut, message)
+    })?;
+    body.map_err(|error| {
+        let is_too_large = std::error::Error::source(&error)
+            .is_some_and(|source| source.to_string().contains("length limit"));
+        if is_too_large {
+            let message = format!("the body is larger than {} bytes", limits.body_bytes);
+            ServiceError::new(ServiceErrorKind::TooLarge, message)
+        } else {
+            ServiceError::invalid("the body could not be read")
+        }
+    })
+}
+
+/// Marks requests that came over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverTls;
 
 /// Segments of the path.
 pub(crate) struct PathOf<T>(pub(crate) T);
@@ -351,6 +434,12 @@ pub(crate) async fn method_not_allowed() -> ServiceError {
 /// A response of text.
 pub(crate) fn text(content_type: &'static str, text: String) -> Response {
     ([(header::CONTENT_TYPE, content_type)], Body::from(text)).into_response()
+}
+
+/// The beginning of a text of the client's, for an error that quotes it.
+pub(crate) fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(64).map_or(text.len(), |(at, _)| at);
+    &text[..end]
 }
 
 /// The value of a header, if it is text.

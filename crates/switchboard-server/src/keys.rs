@@ -99,8 +99,40 @@ struct Used {
     bucket: Option<(f64, Instant)>,
     runs: u32,
     day: u64,
-    tokens: u64,
-    cost: f64,
+    /// The use by this process.
+    here: DayUsage,
+    /// The use by processes before it, and beside it when it began.
+    elsewhere: DayUsage,
+}
+
+/// The use of the limits of a day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DayUsage {
+    pub(crate) tokens: u64,
+    pub(crate) cost: f64,
+}
+
+impl DayUsage {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+        }
+    }
+}
+
+impl Used {
+    /// Begins another day, if it is one.
+    fn begin_day(&mut self, day: u64) {
+        if self.day != day {
+            self.day = day;
+            (self.here, self.elsewhere) = Default::default();
+        }
+    }
+
+    fn of_day(&self) -> DayUsage {
+        self.here.plus(self.elsewhere)
+    }
 }
 
 impl Keys {
@@ -154,7 +186,7 @@ impl Keys {
         self.len() == 0
     }
 
-    fn all(&self) -> HashMap<Arc<str>, Arc<Key>> {
+    pub(crate) fn all(&self) -> HashMap<Arc<str>, Arc<Key>> {
         let keys = self.0.by_id.read();
         keys.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -185,6 +217,13 @@ impl Keys {
         }
         *self.0.by_id.write().unwrap_or_else(PoisonError::into_inner) = keys;
         Ok(())
+    }
+
+    /// Returns `true` if the key is one of these, as it was when it was found.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        let keys = self.0.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(key.id());
+        known.is_some_and(|known| known.entry.hash == key.entry.hash && known.tenant == key.tenant)
     }
 
     /// Finds the key that a client has sent. Its secret is compared in constant time.
@@ -314,46 +353,65 @@ impl Key {
 
     /// Takes one of the key's runs until the permit is dropped.
     pub(crate) fn take_run(self: &Arc<Self>) -> Result<RunPermit, ServiceError> {
-        let limited = |message: String, wait: Duration| {
-            ServiceError::new(ServiceErrorKind::RateLimited, message).retry_after(wait)
-        };
+        self.check_day()?;
         let mut used = self.used();
         if let Some(limit) = self.entry.concurrent_runs
             && used.runs >= limit
         {
             let message = format!("the key's limit of {limit} runs at once is reached");
-            return Err(limited(message, Duration::from_secs(1)));
-        }
-        let (day, tomorrow) = today();
-        if used.day != day {
-            (used.day, used.tokens, used.cost) = (day, 0, 0.0);
-        }
-        if let Some(limit) = self.entry.tokens_per_day
-            && used.tokens >= limit
-        {
-            let message = format!("the key's limit of {limit} tokens per day is used up");
-            return Err(limited(message, tomorrow));
-        }
-        if let Some(limit) = self.entry.cost_per_day
-            && used.cost >= limit
-        {
-            let message = format!("the key's limit of a cost of {limit} per day is used up");
-            return Err(limited(message, tomorrow));
+            let error = ServiceError::new(ServiceErrorKind::RateLimited, message);
+            return Err(error.retry_after(Duration::from_secs(1)));
         }
         used.runs += 1;
         drop(used);
         Ok(RunPermit(self.clone()))
     }
 
-    /// Counts what a run has used.
-    pub(crate) fn add_usage(&self, tokens: u64, cost: f64) {
+    /// Checks the limits of the day.
+    pub(crate) fn check_day(&self) -> Result<(), ServiceError> {
+        let limited = |message: String, wait: Duration| {
+            ServiceError::new(ServiceErrorKind::RateLimited, message).retry_after(wait)
+        };
+        let mut used = self.used();
+        let (day, tomorrow) = today();
+        used.begin_day(day);
+        let spent = used.of_day();
+        if let Some(limit) = self.entry.tokens_per_day
+            && spent.tokens >= limit
+        {
+            let message = format!("the key's limit of {limit} tokens per day is used up");
+            return Err(limited(message, tomorrow));
+        }
+        if let Some(limit) = self.entry.cost_per_day
+            && spent.cost >= limit
+        {
+            let message = format!("the key's limit of a cost of {limit} per day is used up");
+            return Err(limited(message, tomorrow));
+        }
+        Ok(())
+    }
+
+    /// Counts what a run has used. Returns the day and its use by this process, if the key has a limit on it.
+    pub(crate) fn add_usage(&self, tokens: u64, cost: f64) -> Option<(u64, DayUsage)> {
         let mut used = self.used();
         let (day, _) = today();
-        if used.day != day {
-            (used.day, used.tokens, used.cost) = (day, 0, 0.0);
+        used.begin_day(day);
+        used.here = used.here.plus(DayUsage { tokens, cost });
+        self.has_daily_limit().then_some((day, used.here))
+    }
+
+    /// Returns `true` if the tokens or the cost of a day are limited.
+    pub(crate) fn has_daily_limit(&self) -> bool {
+        self.entry.tokens_per_day.is_some() || self.entry.cost_per_day.is_some()
+    }
+
+    /// Sets the use by other processes on a day.
+    pub(crate) fn set_elsewhere(&self, day: u64, usage: DayUsage) {
+        let mut used = self.used();
+        used.begin_day(today().0);
+        if used.day == day {
+            used.elsewhere = usage;
         }
-        used.tokens = used.tokens.saturating_add(tokens);
-        used.cost += cost;
     }
 }
 
@@ -375,7 +433,7 @@ impl Drop for RunPermit {
 }
 
 /// The number of the day (UTC), and the time until the next.
-fn today() -> (u64, Duration) {
+pub(crate) fn today() -> (u64, Duration) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -418,6 +476,29 @@ impl KeyHash {
     }
 }
 
+/// A token that is made when a service begins, and is valid as long as it runs.
+pub(crate) struct Token(KeyHash);
+
+impl Token {
+    /// Makes a token. Returns it as text as well.
+    pub(crate) fn generate() -> Result<(Self, String), KeysError> {
+        let text = URL_SAFE_NO_PAD.encode(random::<32>()?);
+        let token = Self(KeyHash::of(&random::<16>()?, &text));
+        Ok((token, text))
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn verify(&self, sent: &str) -> bool {
+        self.0.verify(sent)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
 /// A problem with keys.
 #[derive(Debug)]
 pub struct KeysError(String);
@@ -437,7 +518,8 @@ fn random<const N: usize>() -> Result<[u8; N], KeysError> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Service`] is built from one or several teams, a store of conversations, and the keys of its clients. Its
 //! [`router`](Service::router) speaks OpenAI's Responses and Chat Completions, so that clients which exist already can
-//! talk to a team, and an API of its own for conversations, runs, approvals and teams. [`Server`] listens, with or
+//! talk to a team, A2A, by which a team is an agent for other agents, and an API of its own for conversations, runs, approvals and teams. [`Server`] listens, with or
 //! without TLS, within limits, and ends its work in order.
 //!
 //! ```
@@ -27,7 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod a2a;
+mod agent_details;
+mod agui;
 mod api;
+mod changes;
 mod client_tools;
 mod error;
 mod event_log;
@@ -36,19 +40,32 @@ mod keys;
 mod limits;
 mod metrics;
 mod openai;
+mod realtime;
+mod recording;
+mod records;
 mod router;
 mod runs;
 mod server;
 mod service;
 mod settings;
+mod studio;
 mod team;
+#[cfg(feature = "team-files")]
+mod team_file;
+mod team_source;
 mod tenant;
 
 pub use error::{ServiceError, ServiceErrorKind};
 pub use keys::{KeyEntry, Keys, KeysError, add_key, make_key};
 pub use limits::Limits;
+pub use realtime::VoiceModels;
+pub use recording::RecordingLimits;
 pub use server::{RunningServer, ServeError, Server, Tls};
 pub use service::{Service, ServiceBuilder};
 pub use settings::{Settings, SettingsError, VARIABLE_PREFIX};
-pub use team::{AgentInfo, ServedTeam};
+pub use studio::Studio;
+pub use team::{AgentInfo, ServedTeam, TeamContext};
+#[cfg(feature = "team-files")]
+pub use team_file::TeamFileSource;
+pub use team_source::{Completion, Completions, SourceProblem, TeamSource};
 pub use tenant::{MAX_CONVERSATION_ID, Tenant};

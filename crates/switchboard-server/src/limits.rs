@@ -36,8 +36,12 @@ pub struct Limits {
     pub keep_ended: Duration,
     /// The number of runs that have ended whose events are kept.
     pub ended_runs: usize,
-    /// The time that a stored response of the Responses protocol is kept.
+    /// The time that a stored response of the Responses protocol, or a task of A2A, is kept.
     pub keep_responses: Duration,
+    /// The number of realtime sessions at once. More are refused with 503.
+    pub realtime_sessions: usize,
+    /// The time of a realtime session. It is then ended.
+    pub realtime_time: Duration,
 }
 
 impl Default for Limits {
@@ -59,6 +63,8 @@ impl Default for Limits {
             keep_ended: Duration::from_secs(300),
             ended_runs: 4096,
             keep_responses: Duration::from_secs(30 * 24 * 60 * 60),
+            realtime_sessions: 256,
+            realtime_time: Duration::from_secs(3600),
         }
     }
 }

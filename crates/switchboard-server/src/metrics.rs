@@ -12,7 +12,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use switchboard_core::model::Usage;
-use switchboard_core::stream::{EventKind, StreamEvent};
+use switchboard_core::stream::{EventKind, HandoffStatus, StreamEvent};
+
+use crate::realtime::Direction;
 
 /// The metrics of a service. No label has a value that clients choose, so their number is bounded.
 pub(crate) struct Metrics {
@@ -31,6 +33,10 @@ pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
     request_seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
     refused: Family<ReasonLabels, Counter>,
+    sessions: Family<SessionLabels, Counter>,
+    sessions_open: Gauge<i64, AtomicI64>,
+    session_seconds: Family<TeamLabels, Histogram, fn() -> Histogram>,
+    dropped_audio_seconds: Family<DirectionLabels, Counter<f64, AtomicU64>>,
 }
 
 macro_rules! labels {
@@ -52,6 +58,8 @@ labels! {
     RequestLabels { method, route, status }
     RouteLabels { route }
     ReasonLabels { reason }
+    SessionLabels { team, reason }
+    DirectionLabels { direction }
 }
 
 fn histogram() -> Histogram {
@@ -79,6 +87,10 @@ impl Metrics {
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(histogram),
             refused: Family::default(),
+            sessions: Family::default(),
+            sessions_open: Gauge::default(),
+            session_seconds: Family::new_with_constructor(histogram),
+            dropped_audio_seconds: Family::default(),
         };
         let registry = &mut metrics.registry;
         registry.register("runs", "Runs that ended, by status", metrics.runs.clone());
@@ -131,6 +143,26 @@ impl Metrics {
             "Requests refused by a limit",
             metrics.refused.clone(),
         );
+        registry.register(
+            "realtime_sessions",
+            "Realtime sessions that ended, by reason",
+            metrics.sessions.clone(),
+        );
+        registry.register(
+            "realtime_sessions_open",
+            "Realtime sessions that are open",
+            metrics.sessions_open.clone(),
+        );
+        registry.register(
+            "realtime_session_seconds",
+            "Time of realtime sessions",
+            metrics.session_seconds.clone(),
+        );
+        registry.register(
+            "realtime_dropped_audio_seconds",
+            "Audio that was dropped in realtime sessions",
+            metrics.dropped_audio_seconds.clone(),
+        );
         metrics
     }
 
@@ -167,6 +199,12 @@ impl Metrics {
         self.run_seconds
             .get_or_create(&labels)
             .observe(time.as_secs_f64());
+        self.add_tokens(&team, usage);
+        self.cost.inc_by(cost);
+    }
+
+    /// Counts tokens.
+    pub(crate) fn add_tokens(&self, team: &str, usage: &Usage) {
         let kinds = [
             ("input", usage.input_tokens),
             ("cached", usage.cached_tokens),
@@ -175,12 +213,50 @@ impl Metrics {
         ];
         for (kind, tokens) in kinds {
             let labels = TokenLabels {
-                team: team.clone(),
+                team: team.to_owned(),
                 kind: kind.to_owned(),
             };
             self.tokens.get_or_create(&labels).inc_by(tokens);
         }
-        self.cost.inc_by(cost);
+    }
+
+    pub(crate) fn session_started(&self) {
+        self.sessions_open.inc();
+    }
+
+    /// Counts the end of a realtime session.
+    pub(crate) fn session_ended(&self, team: &str, reason: &str, time: Duration) {
+        self.sessions_open.dec();
+        let team = team.to_owned();
+        let labels = SessionLabels {
+            team: team.clone(),
+            reason: reason.to_owned(),
+        };
+        self.sessions.get_or_create(&labels).inc();
+        self.session_seconds
+            .get_or_create(&TeamLabels { team })
+            .observe(time.as_secs_f64());
+    }
+
+    /// Counts audio that was dropped.
+    pub(crate) fn audio_dropped(&self, direction: Direction, ms: u64) {
+        let labels = DirectionLabels {
+            direction: json_name(&direction),
+        };
+        self.dropped_audio_seconds
+            .get_or_create(&labels)
+            .inc_by(ms as f64 / 1000.0);
+    }
+
+    /// Counts a handoff.
+    pub(crate) fn handoff(&self, team: &str, from: &str, to: &str, status: HandoffStatus) {
+        let labels = HandoffLabels {
+            team: team.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            status: json_name(&status),
+        };
+        self.handoffs.get_or_create(&labels).inc();
     }
 
     /// Counts an event of a run. Tools of clients are counted under one name.
@@ -199,13 +275,7 @@ impl Metrics {
                 self.retries.get_or_create(&TeamLabels { team }).inc();
             }
             EventKind::Handoff(handoff) => {
-                let labels = HandoffLabels {
-                    team,
-                    from: handoff.from.to_string(),
-                    to: handoff.to.to_string(),
-                    status: json_name(&handoff.status),
-                };
-                self.handoffs.get_or_create(&labels).inc();
+                self.handoff(&team, &handoff.from, &handoff.to, handoff.status);
             }
             EventKind::ToolEnded {
                 tool,

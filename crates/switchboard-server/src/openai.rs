@@ -17,6 +17,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub(crate) use self::input::text_of;
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
 use crate::team::ServedTeam;
@@ -39,11 +40,11 @@ pub(crate) fn routes() -> Router<Service> {
 }
 
 /// The team and the agent that a model's name stands for: `team`, or `team/agent`.
-fn find_model<'a>(
-    service: &'a Service,
+fn find_model(
+    service: &Service,
     caller: &Caller,
     model: &str,
-) -> Result<(&'a ServedTeam, Option<Arc<str>>), ServiceError> {
+) -> Result<(ServedTeam, Option<Arc<str>>), ServiceError> {
     let missing = || ServiceError::not_found(format!("the model {model:?} does not exist"));
     let (team, agent) = match model.split_once('/') {
         None => (model, None),

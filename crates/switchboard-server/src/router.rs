@@ -3,14 +3,14 @@
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::json;
 
 use crate::error::ServiceError;
 use crate::service::{Caller, Service};
-use crate::{api, http, openai};
+use crate::{a2a, agui, api, http, openai, realtime, studio};
 
 impl Service {
     /// The service as a router, to be mounted into an application of your own or to be served by
@@ -19,21 +19,38 @@ impl Service {
     /// | path | content |
     /// | --- | --- |
     /// | `/v1/models`, `/v1/responses`, `/v1/chat/completions` | OpenAI's protocols |
+    /// | `/agui/TEAM`, `/agui/TEAM/AGENT` | AG-UI |
+    /// | `/.well-known/agent-card.json`, `/a2a/TEAM/…` | A2A |
     /// | `/api/…` | the service's own API, described by `/api/openapi.json` |
     /// | `/health/live`, `/health/ready` | health, without a key |
+    /// | `/` | the studio, where the service has one |
     /// | `/metrics` | metrics in the text format of Prometheus |
     pub fn router(&self) -> Router {
         let admitted = Router::new()
             .merge(api::routes())
+            .merge(a2a::routes())
             .merge(openai::routes())
+            .merge(agui::routes())
             .route("/metrics", get(metrics))
             .fallback(http::not_found)
             .method_not_allowed_fallback(http::method_not_allowed)
             .layer(from_fn_with_state(self.clone(), http::admit));
+        // A browser cannot send a key with a WebSocket: its ticket is checked instead.
+        let sockets = Router::new()
+            .route("/api/teams/{team}/realtime", get(realtime::open))
+            .method_not_allowed_fallback(http::method_not_allowed)
+            .layer(from_fn_with_state(self.clone(), http::admit_socket));
+        let cards = a2a::card_routes().layer(from_fn_with_state(self.clone(), http::admit_anybody));
         Router::new()
+            .route("/", get(studio::page))
+            .route("/icon.svg", get(studio::page))
+            .route("/assets/{file}", get(studio::page))
             .route("/health/live", get(live))
             .route("/health/ready", get(ready))
+            .merge(cards)
             .merge(admitted)
+            .merge(sockets)
+            .layer(from_fn(a2a::error_form))
             .layer(map_response(close_refused_bodies))
             .layer(from_fn_with_state(self.clone(), http::observe))
             .with_state(self.clone())

@@ -179,6 +179,15 @@ impl Runs {
         runs
     }
 
+    /// The runs of a tenant's conversation, in no order.
+    pub(crate) fn of_conversation(&self, tenant: &Tenant, id: &str) -> Vec<Arc<RunRecord>> {
+        let state = self.state();
+        let runs = state.by_id.values();
+        let own =
+            runs.filter(|run| run.conversation.as_deref() == Some(id) && run.tenant == *tenant);
+        own.cloned().collect()
+    }
+
     /// Forgets runs that ended longer than `keep` ago, and the oldest of those that ended beyond `most`.
     pub(crate) fn forget_ended(&self, keep: Duration, most: usize) {
         let mut state = self.state();

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_rustls::TlsAcceptor;
 
+use crate::http::OverTls;
 use crate::service::Service;
 
 /// The time in which a TLS connection must be agreed on.
@@ -116,6 +117,8 @@ impl Server {
                 &"an address that others can reach needs keys, as everybody could use the service otherwise",
             ));
         }
+        let loaded = service.load_usage().await;
+        loaded.map_err(|error| problem(&error))?;
         let listener = TcpListener::bind(&*addresses).await;
         let listener = listener.map_err(|error| problem(&error))?;
         let address = listener.local_addr().map_err(|error| problem(&error))?;
@@ -232,7 +235,10 @@ async fn accept(
 ) {
     let limits = service.inner().limits.clone();
     let connections = Arc::new(Semaphore::new(limits.connections));
-    let router = service.router();
+    let mut router = service.router();
+    if tls.is_some() {
+        router = router.layer(axum::Extension(OverTls));
+    }
     let acceptor = tls.map(|tls| TlsAcceptor::from(tls.0));
     loop {
         let accepted = async {
@@ -295,7 +301,8 @@ impl Connection {
             .header_read_timeout(self.header_time)
             .max_buf_size(self.header_bytes.max(8192))
             .max_headers(MAX_HEADERS)
-            .serve_connection(stream, service);
+            .serve_connection(stream, service)
+            .with_upgrades();
         let mut connection = std::pin::pin!(connection);
         let mut is_closing = false;
         loop {

@@ -5,7 +5,8 @@
 //! | call | meaning |
 //! | --- | --- |
 //! | [`Service::send`] | begins a run for a message of a conversation (or of none) |
-//! | [`Service::decide`], [`Service::answer`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::decide`], [`Service::answer`], [`Service::resolve`] | decides calls that wait, or answers for a person, and goes on with the run |
+//! | [`Service::waiting_for`], [`Service::end_wait`] | shows what a conversation waits for, and ends the wait without a decision |
 //! | [`Service::run`], [`Service::runs`], [`RunRecord::cancel`] | finds, lists and cancels runs |
 //! | [`Service::conversations_of`], [`Service::search`], [`Service::show`], [`Service::fork`], [`Service::delete`] | stored conversations |
 //! | [`Service::team`], [`Service::teams`] | the teams that the caller may use |
@@ -18,28 +19,41 @@
 mod builder;
 mod conversations;
 mod start;
+mod turns;
+mod usage;
 mod waiting;
+mod waiting_marks;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use switchboard_core::conversation::{Conversation, Conversations};
 use switchboard_core::run::Price;
 use switchboard_core::stream::StopHandle;
 use switchboard_core::{Input, Item, ModelSettings};
 
 pub use builder::ServiceBuilder;
-pub(crate) use conversations::{Listed, Shown};
+pub(crate) use conversations::{ConversationDetails, HeadPages, Listed, ListedConversation, Shown};
+pub(crate) use turns::{TurnInfo, Turns};
+pub(crate) use waiting::Resolution;
+pub(crate) use waiting_marks::WaitingConversation;
+
+use self::waiting_marks::WaitingMarks;
 
 use self::start::RunIdentity;
+use crate::changes::{Change, Changes};
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::keys::{Key, Keys};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::{CloseReason, Sessions, Signal, Tickets};
+use crate::recording::Recordings;
 use crate::runs::{RunRecord, Runs};
+use crate::studio::Studio;
 use crate::team::{EndStatus, RunRequest, RunStart, ServedTeam};
 use crate::tenant::Tenant;
 
@@ -62,17 +76,30 @@ use crate::tenant::Tenant;
 pub struct Service(Arc<Inner>);
 
 pub(crate) struct Inner {
-    teams: Vec<ServedTeam>,
+    teams: RwLock<Vec<ServedTeam>>,
     pub(crate) store: Conversations,
     pub(crate) keys: Option<Keys>,
     pub(crate) limits: Limits,
-    prices: Vec<(Arc<str>, Price)>,
+    prices: Arc<[(Arc<str>, Price)]>,
     pub(crate) logs_content: bool,
     pub(crate) hosts: Option<Vec<String>>,
+    /// The address that clients reach the service by, without a `/` at its end.
+    pub(crate) public_url: Option<String>,
     pub(crate) metrics: Metrics,
+    /// Notified when a record of the service is stored.
+    pub(crate) records_changed: tokio::sync::Notify,
     runs: Runs,
+    pub(crate) recordings: Option<Recordings>,
+    pub(crate) changes: Changes,
+    waiting: WaitingMarks,
+    sources: std::sync::Mutex<()>,
+    /// The name of this process among those that share a store.
+    process: Arc<str>,
+    pub(crate) studio: Option<Studio>,
     is_draining: AtomicBool,
     pub(crate) requests: Arc<tokio::sync::Semaphore>,
+    pub(crate) tickets: Tickets,
+    pub(crate) sessions: Arc<Sessions>,
 }
 
 /// The client that a request is from.
@@ -80,6 +107,8 @@ pub(crate) struct Inner {
 pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     pub(crate) key: Option<Arc<Key>>,
+    /// The identifier of the request, for the log.
+    pub(crate) request: Arc<str>,
 }
 
 /// A message to a team.
@@ -108,6 +137,32 @@ pub(crate) struct MessageOptions {
     pub(crate) run_id: Option<Arc<str>>,
     /// Messages that follow the outputs of tools.
     pub(crate) added: Vec<Item>,
+    /// Keeps a record of the run.
+    pub(crate) follower: Option<Follower>,
+}
+
+/// Follows a run from its beginning, to keep a record of it. It reads the log to its end; the run counts as ended,
+/// and its log is closed, once the follower has.
+pub(crate) struct Follower(FollowFn);
+
+type FollowFn = Box<dyn FnOnce(Arc<RunRecord>) -> BoxFuture<'static, ()> + Send>;
+
+impl Follower {
+    pub(crate) fn new<F: Future<Output = ()> + Send + 'static>(
+        follow: impl FnOnce(Arc<RunRecord>) -> F + Send + 'static,
+    ) -> Self {
+        Self(Box::new(|run| Box::pin(follow(run))))
+    }
+
+    fn follow(self, run: Arc<RunRecord>) -> BoxFuture<'static, ()> {
+        (self.0)(run)
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Follower")
+    }
 }
 
 impl Service {
@@ -121,37 +176,95 @@ impl Service {
     }
 
     /// The teams that the caller may use.
-    pub(crate) fn teams(&self, caller: &Caller) -> impl Iterator<Item = &ServedTeam> {
-        let key = caller.key.clone();
-        let is_allowed =
-            move |team: &&ServedTeam| key.as_ref().is_none_or(|key| key.allows_team(team.name()));
-        self.0.teams.iter().filter(is_allowed)
+    pub(crate) fn teams(&self, caller: &Caller) -> Vec<ServedTeam> {
+        let key = caller.key.as_ref();
+        let is_allowed = |team: &&ServedTeam| key.is_none_or(|key| key.allows_team(team.name()));
+        let teams = self.0.teams.read();
+        let teams = teams.unwrap_or_else(PoisonError::into_inner);
+        teams.iter().filter(is_allowed).cloned().collect()
     }
 
     /// The team of this name.
-    pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<&ServedTeam, ServiceError> {
-        let found = self.teams(caller).find(|team| team.name() == name);
+    pub(crate) fn team(&self, caller: &Caller, name: &str) -> Result<ServedTeam, ServiceError> {
+        let found = self
+            .teams(caller)
+            .into_iter()
+            .find(|team| team.name() == name);
         found.ok_or_else(|| ServiceError::not_found(format!("there is no team {name:?}")))
     }
 
-    /// The team of a stored conversation, or the only one.
+    /// The first team, whoever asks.
+    pub(crate) fn first_team(&self) -> Option<ServedTeam> {
+        self.all_teams().into_iter().next()
+    }
+
+    /// The team of this name, whoever asks.
+    pub(crate) fn any_team(&self, name: &str) -> Option<ServedTeam> {
+        let mut teams = self.all_teams().into_iter();
+        teams.find(|team| team.name() == name)
+    }
+
+    /// All teams.
+    pub(crate) fn all_teams(&self) -> Vec<ServedTeam> {
+        let teams = self.0.teams.read();
+        teams.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps others from changing sources of teams meanwhile.
+    pub(crate) fn lock_sources(&self) -> std::sync::MutexGuard<'_, ()> {
+        let lock = self.0.sources.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a team in the place of the one of the same name. Runs under way go on with the team that they
+    /// began with; the next message of a conversation goes to the new one. Returns `false` if there is no team of
+    /// that name.
+    pub fn replace_team(&self, team: ServedTeam) -> bool {
+        let teams = self.0.teams.write();
+        let mut teams = teams.unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = teams.iter_mut().find(|known| known.name() == team.name()) else {
+            return false;
+        };
+        let team = team.or_speech_of(known);
+        let (name, version) = (team.name().into(), team.version().into());
+        *known = team;
+        drop(teams);
+        self.0.changes.tell_all(Change::Team { name, version });
+        true
+    }
+
+    /// The team of a stored conversation, or the only one, with the context of the conversation.
     pub(crate) async fn team_of(
         &self,
         caller: &Caller,
         conversation: &Conversation,
-    ) -> Result<&ServedTeam, ServiceError> {
+    ) -> Result<ServedTeam, ServiceError> {
         let head = conversation.head().await;
         let head = head.map_err(|error| ServiceError::of_store(&error))?;
         let details = head.and_then(|head| head.details);
-        match details.as_deref().and_then(conversations::team_name) {
-            Some(name) => self.team(caller, &name),
-            None => self.default_team(caller),
-        }
+        let details = ConversationDetails::read(details.as_deref());
+        let team = match &details.team {
+            Some(name) => self.team(caller, name)?,
+            None => self.default_team(caller)?,
+        };
+        team.with_context(&details.context)
+    }
+
+    /// A team with the context that was chosen for a conversation.
+    pub(crate) async fn with_chosen_context(
+        &self,
+        team: ServedTeam,
+        conversation: &Conversation,
+    ) -> Result<ServedTeam, ServiceError> {
+        let head = conversation.head().await;
+        let head = head.map_err(|error| ServiceError::of_store(&error))?;
+        let details = head.and_then(|head| head.details);
+        team.with_context(&ConversationDetails::read(details.as_deref()).context)
     }
 
     /// The team of a message that names none.
-    pub(crate) fn default_team(&self, caller: &Caller) -> Result<&ServedTeam, ServiceError> {
-        let mut teams = self.teams(caller);
+    pub(crate) fn default_team(&self, caller: &Caller) -> Result<ServedTeam, ServiceError> {
+        let mut teams = self.teams(caller).into_iter();
         match (teams.next(), teams.next()) {
             (Some(team), None) => Ok(team),
             (None, _) => Err(ServiceError::not_found("there is no team for this key")),
@@ -182,7 +295,7 @@ impl Service {
             options,
         } = message;
         if let Some(key) = &options.idempotency_key
-            && let Some(run) = self.0.runs.with_key(&caller.tenant, key)
+            && let Some(run) = self.run_with_key(caller, key)
         {
             return Ok(run);
         }
@@ -199,11 +312,13 @@ impl Service {
             instructions: options.instructions,
             without_tools: options.without_tools,
             exclusive: self.0.limits.conversation_wait,
+            recording: None,
         };
         let identity = RunIdentity {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             is_temporary: options.is_temporary,
+            follower: options.follower,
         };
         self.start(caller, &team, conversation, request, identity)
     }
@@ -213,6 +328,33 @@ impl Service {
         let found = self.0.runs.get(&caller.tenant, id);
         found.ok_or_else(|| {
             ServiceError::not_found("there is no such run, or it ended some time ago")
+        })
+    }
+
+    /// The run that the caller has begun with this idempotency key.
+    pub(crate) fn run_with_key(&self, caller: &Caller, key: &Arc<str>) -> Option<Arc<RunRecord>> {
+        self.0.runs.with_key(&caller.tenant, key)
+    }
+
+    /// Waits until no run of a conversation is under way in this process, for as long as messages wait.
+    pub(crate) async fn wait_for_runs(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<(), ServiceError> {
+        let ended = async {
+            for run in self.runs(caller) {
+                if run.conversation.as_deref() == Some(id) {
+                    run.log.closed().await;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(self.0.limits.conversation_wait, ended).await;
+        waited.map_err(|_| {
+            ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "another run of the conversation is under way; cancel it or wait for its end",
+            )
         })
     }
 
@@ -228,27 +370,26 @@ impl Service {
 
     /// Ends the service's work: new runs are refused with 503, and runs under way may go on for half of `time`,
     /// then until the end of their turn, and are then stopped. Everything that they did in whole turns is
-    /// stored, and so is a run that waits for a person. Returns when no run is under way; the store is left open.
+    /// stored, and so is a run that waits for a person. Realtime sessions end after the answer that is under way, or
+    /// after half of `time`. Returns when no run and no session is under way; the store is left open.
     pub async fn drain(&self, time: Duration) {
         self.0.is_draining.store(true, Ordering::Relaxed);
-        let runs = &self.0.runs;
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        let (runs, sessions) = (&self.0.runs, &self.0.sessions);
+        let all_ended = || futures_util::future::join(runs.all_ended(), sessions.all_ended());
+        sessions.signal_all(Signal::EndSoon);
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop_after_turn);
-        if tokio::time::timeout(time / 2, runs.all_ended())
-            .await
-            .is_ok()
-        {
+        sessions.signal_all(Signal::End(CloseReason::Draining));
+        if tokio::time::timeout(time / 2, all_ended()).await.is_ok() {
             return;
         }
         runs.stop_all(StopHandle::stop);
         let time = self.0.limits.stop_time;
-        if tokio::time::timeout(time, runs.all_ended()).await.is_err() {
-            tracing::error!(runs = runs.running(), "runs could not be stopped");
+        if tokio::time::timeout(time, all_ended()).await.is_err() {
+            let (runs, sessions) = (runs.running(), sessions.len());
+            tracing::error!(runs, sessions, "runs or sessions could not be stopped");
         }
     }
 

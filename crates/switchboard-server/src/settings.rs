@@ -69,6 +69,8 @@ settings! {
     host: String = "127.0.0.1",
     /// The port; 0 is any free one.
     port: u16 = "8080",
+    /// The address that clients reach the service by, such as `https://agents.example`, for agent cards of A2A.
+    url: String = "the one that a client asked at",
     /// The file of keys. Without one, everybody who reaches the address may use the service.
     keys: String = "none",
     /// The store of conversations: `sqlite:PATH`, `postgres://…`, `redis://…` or `memory:`.
@@ -83,6 +85,18 @@ settings! {
     log: String = "text",
     /// Writes messages and answers to the log.
     log_content: bool = "false",
+    /// The models that browsers speak through: `realtime`, `provider` (speech to text and text to speech), `offline` (flite and pocketsphinx) or `none`.
+    speech: String = "none",
+    /// The realtime model.
+    realtime_model: String = "OpenAI's current one",
+    /// The model that writes down speech, with `speech = "provider"`.
+    transcription_model: String = "gpt-transcribe",
+    /// The model that speaks, with `speech = "provider"`.
+    speech_model: String = "gpt-4o-mini-tts",
+    /// The voices, separated by commas: `NAME` for all agents, or `AGENT=NAME`.
+    voices: String = "the model's",
+    /// Records what models, tools and handoffs were sent and what came back, in memory, for `/api/runs/RUN/recording`.
+    record: bool = "false",
     /// The bytes of a request's body.
     body_bytes: usize = "8388608",
     /// The number of runs at once; more are refused with 503.
@@ -113,8 +127,12 @@ settings! {
     keep_ended_seconds: u64 = "300",
     /// The number of runs that have ended whose events are kept.
     ended_runs: usize = "4096",
-    /// The days for which responses of the Responses protocol are kept.
+    /// The days for which responses of the Responses protocol and tasks of A2A are kept.
     keep_response_days: u64 = "30",
+    /// The number of realtime sessions at once; more are refused with 503.
+    realtime_sessions: usize = "256",
+    /// The seconds of a realtime session; it is then ended.
+    realtime_seconds: u64 = "3600",
 }
 
 fn parse<T: FromStr<Err: fmt::Display>>(name: &str, text: &str) -> Result<T, SettingsError> {
@@ -198,6 +216,8 @@ impl Settings {
                     .map(|days| days.saturating_mul(24 * 60 * 60)),
                 default.keep_responses,
             ),
+            realtime_sessions: self.realtime_sessions.unwrap_or(default.realtime_sessions),
+            realtime_time: seconds(self.realtime_seconds, default.realtime_time),
         }
     }
 }
@@ -211,7 +231,7 @@ mod tests {
     #[test]
     fn the_defaults_that_are_documented_are_those_that_hold() {
         let mut settings = Settings::default();
-        for (name, default, _) in &Settings::ALL[9..] {
+        for (name, default, _) in &Settings::ALL[15..] {
             settings.set(name, default).unwrap();
         }
         assert_eq!(settings.limits(), Limits::default());

@@ -1,9 +1,12 @@
 //! Teams as the service runs them, whatever the type of their context.
 
+mod speech;
+
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
 use switchboard_core::approval::{Interruption, InterruptionKind};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::Conversation;
@@ -15,8 +18,15 @@ use switchboard_core::{
     Agent, ErrorKind, Input, ModelRequest, ModelSettings, Run, RunConfig, Runner, Team,
 };
 
+use switchboard_realtime::ConversionError;
+
+use crate::agent_details::AgentDetails;
 use crate::client_tools::ClientTools;
 use crate::error::{ServiceError, ServiceErrorKind};
+use crate::keys::random_id;
+use crate::realtime::{Speech, SpokenRequest, SpokenSession};
+use crate::recording::Recording;
+use crate::team_source::TeamSource;
 
 /// A team that a service offers, with the settings and the context of its runs.
 ///
@@ -36,7 +46,16 @@ use crate::error::{ServiceError, ServiceErrorKind};
 pub struct ServedTeam {
     name: Arc<str>,
     description: Option<Arc<str>>,
+    speech: Option<Speech>,
+    /// Another one for each time that the team was read.
+    version: Arc<str>,
     runs: Arc<dyn TeamRuns>,
+    /// The values of the context that a conversation may set.
+    context: Option<Arc<dyn TeamContext>>,
+    /// The place that the team is read from.
+    source: Option<Arc<dyn TeamSource>>,
+    /// The version of the text that it was read from.
+    text_version: Option<Arc<str>>,
 }
 
 impl ServedTeam {
@@ -63,13 +82,94 @@ impl ServedTeam {
         Self {
             name: name.into(),
             description: None,
+            speech: None,
+            version: random_id("v").unwrap_or_default(),
             runs: Arc::new(TypedTeam {
                 start,
                 team,
                 context: context.into(),
                 config: config.into(),
             }),
+            context: None,
+            source: None,
+            text_version: None,
         }
+    }
+
+    /// Sets the values of the context that a conversation may set when it begins.
+    #[must_use]
+    pub fn context(mut self, context: impl TeamContext) -> Self {
+        self.context = Some(Arc::new(context));
+        self
+    }
+
+    /// Sets the place that the team is read from, so that it can be shown, changed and read again.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn TeamSource>) -> Self {
+        self.source = Some(source);
+        self
+    }
+
+    /// The place that the team is read from.
+    pub(crate) fn team_source(&self) -> Option<&Arc<dyn TeamSource>> {
+        self.source.as_ref()
+    }
+
+    /// Sets the version of the text that the team was read from.
+    pub(crate) fn read_from(mut self, version: &str) -> Self {
+        self.text_version = Some(version.into());
+        self
+    }
+
+    /// The version of the text that the team was read from.
+    pub(crate) fn text_version(&self) -> Option<&str> {
+        self.text_version.as_deref()
+    }
+
+    /// The names of the tools that are handoffs, of all agents.
+    #[cfg(feature = "team-files")]
+    pub(crate) fn handoff_tools(&self) -> Vec<String> {
+        let agents = self.agents().into_iter();
+        let details = agents.filter_map(|agent| self.agent_details(&agent.name));
+        let handoffs = details.flat_map(|agent| agent.handoffs);
+        handoffs.map(|handoff| handoff.tool).collect()
+    }
+
+    /// A text that differs for each time that the team was read.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The values of the context that a conversation may set, with their defaults.
+    pub(crate) fn context_values(&self) -> Vec<(String, Value)> {
+        let context = self.context.as_ref();
+        context.map(|context| context.values()).unwrap_or_default()
+    }
+
+    /// The team with other values of its context, by their paths.
+    pub(crate) fn with_context(
+        mut self,
+        values: &Map<String, Value>,
+    ) -> Result<Self, ServiceError> {
+        if values.is_empty() {
+            return Ok(self);
+        }
+        let Some(context) = &self.context else {
+            return Err(ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "the team has no context that can be set",
+            ));
+        };
+        let changed = context.with(values);
+        let conflict = |message| ServiceError::new(ServiceErrorKind::Conflict, message);
+        let changed = changed.map_err(conflict)?;
+        self.runs = changed.runs;
+        Ok(self)
+    }
+
+    /// Everything that is known of an agent.
+    pub(crate) fn agent_details(&self, name: &str) -> Option<AgentDetails> {
+        self.runs.agent_details(name)
     }
 
     /// Sets the text that describes the team to clients.
@@ -160,6 +260,22 @@ pub struct AgentInfo {
     pub handoffs: Vec<String>,
     /// Set if conversations begin with it.
     pub is_start: bool,
+    /// Set if a person answers for it.
+    pub is_person: bool,
+    /// The name of its model.
+    pub model: Option<String>,
+}
+
+/// The values of a team's context that a conversation may set.
+pub trait TeamContext: Send + Sync + 'static {
+    /// The values with their paths and defaults.
+    fn values(&self) -> Vec<(String, Value)>;
+
+    /// The team with other values.
+    ///
+    /// # Errors
+    /// A message about a path that does not exist, or a value of another type.
+    fn with(&self, values: &Map<String, Value>) -> Result<ServedTeam, String>;
 }
 
 /// The function that gets the events of a run.
@@ -183,6 +299,8 @@ pub(crate) struct RunRequest {
     pub(crate) without_tools: bool,
     /// The longest time to wait for other runs of the conversation.
     pub(crate) exclusive: std::time::Duration,
+    /// The recording that the run is written to.
+    pub(crate) recording: Option<Arc<Recording>>,
 }
 
 /// The beginning of a run.
@@ -231,9 +349,17 @@ trait TeamRuns: Send + Sync {
     fn agents(&self) -> Vec<AgentInfo>;
     fn has_agent(&self, name: &str) -> bool;
     fn has_tool(&self, name: &str) -> bool;
+    fn agent_details(&self, name: &str) -> Option<AgentDetails>;
     fn graph(&self) -> Graph;
     fn check(&self) -> Vec<Finding>;
     fn starting_with(&self, agent: &str) -> Option<Arc<dyn TeamRuns>>;
+    fn check_realtime(&self) -> Result<(), ConversionError>;
+    fn open_spoken(
+        &self,
+        team_name: &Arc<str>,
+        speech: &Speech,
+        request: SpokenRequest,
+    ) -> BoxFuture<'static, Result<SpokenSession, ServiceError>>;
     fn prepare(
         &self,
         team_name: &Arc<str>,
@@ -250,6 +376,13 @@ struct TypedTeam<C> {
 }
 
 impl<C: Send + Sync + 'static> TypedTeam<C> {
+    /// The name of the model that answers for an agent.
+    fn model_of(&self, agent: &Agent<C>) -> Option<String> {
+        let of_run = self.config.model.as_ref().map(|model| model.name());
+        let of_run = of_run.filter(|_| !agent.is_person());
+        of_run.or_else(|| agent.model_name()).map(ToOwned::to_owned)
+    }
+
     /// A runner for the request.
     fn runner(&self, team_name: &Arc<str>, request: &RunRequest) -> Option<Runner<C, Arc<C>>> {
         let name = request.agent.as_deref().unwrap_or(&self.start);
@@ -264,6 +397,9 @@ impl<C: Send + Sync + 'static> TypedTeam<C> {
         let settings = config.model_settings.take().unwrap_or_default();
         config.model_settings = Some(Arc::new(settings.overridden_by(&request.settings)));
         config.team_name.get_or_insert_with(|| team_name.clone());
+        if let Some(recording) = &request.recording {
+            config.tracing = config.tracing.and(recording.tracer());
+        }
         if config.exclusive.is_none() {
             config.exclusive = Some(Exclusive::new(request.exclusive));
         }
@@ -325,8 +461,22 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
                 .map(|handoff| handoff.agent_name().to_owned())
                 .collect(),
             is_start: *agent.name() == *self.start,
+            is_person: agent.is_person(),
+            model: self.model_of(agent),
         };
         agents.map(info).collect()
+    }
+
+    fn agent_details(&self, name: &str) -> Option<AgentDetails> {
+        let agent = self.team.get(name)?;
+        let names = self.config.tool_names.names_of(agent.handoffs());
+        let is_start = *agent.name() == *self.start;
+        Some(AgentDetails::of(
+            agent,
+            &names,
+            is_start,
+            self.model_of(agent),
+        ))
     }
 
     fn has_agent(&self, name: &str) -> bool {
@@ -354,6 +504,19 @@ impl<C: Send + Sync + 'static> TeamRuns for TypedTeam<C> {
             context: self.context.clone(),
             config: self.config.clone(),
         }))
+    }
+
+    fn check_realtime(&self) -> Result<(), ConversionError> {
+        self.realtime_agent(&self.start).map(drop)
+    }
+
+    fn open_spoken(
+        &self,
+        team_name: &Arc<str>,
+        speech: &Speech,
+        request: SpokenRequest,
+    ) -> BoxFuture<'static, Result<SpokenSession, ServiceError>> {
+        self.open_speech(team_name, speech, request)
     }
 
     fn prepare(

@@ -2,7 +2,7 @@
 //!
 //! A conversation of the tenant `acme` is stored as `acme/ID`; without tenants the name is the identifier, so
 //! that the program's other commands and the service share conversations. An identifier has no `/`, so no
-//! identifier leads out of its tenant. Names that begin with `~` hold records of the service itself.
+//! identifier leads out of its tenant. Folders that begin with `~` hold records of the service itself: `acme/~response/ID`.
 
 use std::sync::Arc;
 
@@ -60,7 +60,22 @@ impl Tenant {
 
     /// The stored name of a record of the service.
     pub(crate) fn record_name(&self, kind: &str, id: &str) -> Arc<str> {
-        self.prefixed(&format!("~{kind}~{id}"))
+        self.prefixed(&format!("~{kind}/{id}"))
+    }
+
+    /// The folder of the tenant's conversations.
+    pub(crate) fn folder(&self) -> Arc<str> {
+        self.prefixed("")
+    }
+
+    /// The folder of the records of one kind.
+    pub(crate) fn record_folder(&self, kind: &str) -> Arc<str> {
+        self.record_name(kind, "")
+    }
+
+    /// The identifier of a record of one kind, if it is the tenant's.
+    pub(crate) fn record_id<'a>(&self, kind: &str, stored: &'a str) -> Option<&'a str> {
+        stored.strip_prefix(&*self.record_folder(kind))
     }
 
     fn prefixed(&self, id: &str) -> Arc<str> {
@@ -99,6 +114,12 @@ mod tests {
         assert_eq!(none.id_of("x"), Some("x"));
         assert_eq!(a.id_of(&a.record_name("response", "r")), None);
         assert_eq!(none.id_of(&none.record_name("response", "r")), None);
+        let record = a.record_name("response", "r");
+        assert_eq!(a.record_id("response", &record), Some("r"));
+        assert_eq!(a.record_id("task", &record), None);
+        assert_eq!(ab.record_id("response", &record), None);
+        assert_eq!(none.record_id("response", &record), None);
+        assert_eq!(a.record_id("response", "a/r"), None);
     }
 
     #[test]
@@ -108,7 +129,8 @@ mod tests {
             "",
             "../b",
             "b/c",
-            "~response~r",
+            "~response/r",
+            "~r",
             "a\u{0}b",
             "a\nb",
             &"x".repeat(201),

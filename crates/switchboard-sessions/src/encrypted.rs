@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Expected, Found, Head, ListQuery,
+    Commit, Committed, ConversationStore, Entry, Expected, Found, Head, ListQuery, SearchQuery,
 };
 
 use self::stored::{OpenedHead, StoredHead};
@@ -262,7 +262,7 @@ impl<S: ConversationStore> ConversationStore for EncryptedStore<S> {
         Ok(heads)
     }
 
-    async fn search(&self, _text: &str, _limit: usize) -> Result<Vec<Found>, BoxError> {
+    async fn search(&self, _query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
         Err(EncryptionError::no_search().into())
     }
 

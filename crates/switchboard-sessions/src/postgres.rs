@@ -18,8 +18,8 @@ use sqlx::query::Query;
 use sqlx::{Connection as _, Row};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision, now,
-    to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Listed, Revision,
+    SearchQuery, now, to_millis,
 };
 use tokio::time::timeout_at;
 
@@ -281,25 +281,42 @@ impl ConversationStore for PostgresStore {
         let limit = query
             .limit
             .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let folder = query.folder.as_deref().map(escaped);
+        let statement = match folder {
+            None => &inner.statements.list,
+            Some(_) => &inner.statements.list_folder,
+        };
         let query = || {
-            sqlx::query(inner.statements.list.sql())
+            let listed = sqlx::query(statement.sql())
                 .bind(query.changed_before.map(to_millis))
                 .bind(query.expired_before.map(to_millis))
                 .bind(limit)
-                .bind(query.listed == Listed::Journals)
+                .bind(query.listed == Listed::Journals);
+            match &folder {
+                None => listed,
+                Some(folder) => listed.bind(&**folder),
+            }
         };
         let rows = inner.rows(None, query).await?;
         let heads: Result<_, _> = rows.iter().map(rows::head).collect();
         Ok(heads.map_err(|error| convert(error, inner.pool.place()))?)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
         let inner = &self.0;
-        let pattern = rows::pattern(text);
+        let pattern = rows::pattern(&query.text);
+        let folder = query.folder.as_deref().map(escaped);
+        let statement = match folder {
+            None => &inner.statements.search,
+            Some(_) => &inner.statements.search_folder,
+        };
+        let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
         let query = || {
-            sqlx::query(inner.statements.search.sql())
-                .bind(&*pattern)
-                .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            let found = sqlx::query(statement.sql()).bind(&*pattern).bind(limit);
+            match &folder {
+                None => found,
+                Some(folder) => found.bind(&**folder),
+            }
         };
         let rows = inner.rows(None, query).await?;
         let place = inner.pool.place();

@@ -17,7 +17,8 @@ use std::time::{Duration, SystemTime};
 use redis::{FromRedisValue, ScriptInvocation};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, now, to_millis,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, Revision, SearchQuery,
+    folder_of, now, to_millis,
 };
 
 pub use self::options::RedisOptions;
@@ -27,8 +28,11 @@ use self::error::convert;
 use self::scripts::Scripts;
 use crate::error::{StoreError, StoreErrorKind};
 
-/// The version of the stored form.
-const VERSION: u32 = 1;
+/// The version of the stored form. Version 1 had no lists of folders.
+const VERSION: u32 = 2;
+
+/// The number of conversations that are put into the lists of their folders at once.
+const MIGRATED: isize = 1000;
 
 /// The number of heads that are read at once.
 const HEADS: usize = 500;
@@ -131,7 +135,44 @@ impl Inner {
             let place = self.connection.place().clone();
             return Err(StoreError::new(StoreErrorKind::Newer, place, message));
         }
+        if version < 2 {
+            self.list_folders().await?;
+            let mut pipeline = redis::pipe();
+            pipeline.cmd("SET").arg(&key).arg(VERSION).ignore();
+            let () = self.query(&pipeline).await?;
+        }
         Ok(())
+    }
+
+    /// Makes the lists of folders from that of all conversations. It can be repeated.
+    async fn list_folders(&self) -> Result<(), StoreError> {
+        let [_, _, changed, ..] = self.keys("");
+        let mut start = 0;
+        loop {
+            let mut pipeline = redis::pipe();
+            pipeline
+                .cmd("ZRANGE")
+                .arg(&changed)
+                .arg(start)
+                .arg(start + MIGRATED - 1)
+                .arg("WITHSCORES");
+            let (scored,): (Vec<(String, f64)>,) = self.query(&pipeline).await?;
+            if scored.is_empty() {
+                return Ok(());
+            }
+            let mut pipeline = redis::pipe();
+            for (id, score) in &scored {
+                let [.., folder] = self.keys(id);
+                pipeline
+                    .cmd("ZADD")
+                    .arg(folder)
+                    .arg(*score)
+                    .arg(id)
+                    .ignore();
+            }
+            let () = self.query(&pipeline).await?;
+            start += MIGRATED;
+        }
     }
 
     fn key(&self, kind: &str, id: &str) -> String {
@@ -139,12 +180,13 @@ impl Inner {
     }
 
     /// The keys of a conversation, and those of the lists that it is in.
-    fn keys(&self, id: &str) -> [String; 4] {
+    fn keys(&self, id: &str) -> [String; 5] {
         [
             self.key("head", id),
             self.key("entries", id),
             format!("{}:changed", self.prefix),
             format!("{}:expires", self.prefix),
+            self.key("folder", folder_of(id)),
         ]
     }
 
@@ -243,7 +285,7 @@ impl Inner {
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, StoreError> {
         let ids = match query.expired_before {
             Some(time) => {
-                let [_, _, _, expires] = self.keys("");
+                let [_, _, _, expires, _] = self.keys("");
                 let mut pipeline = redis::pipe();
                 let command = pipeline.cmd("ZRANGEBYSCORE").arg(expires);
                 command.arg("-inf").arg(to_millis(time));
@@ -254,7 +296,11 @@ impl Inner {
             None => self.last_changed(query).await?,
         };
         let mut heads = self.heads(&ids).await?;
-        heads.retain(|head| query.changed_before.is_none_or(|time| head.changed < time));
+        heads.retain(|head| {
+            let folder = query.folder.as_deref();
+            query.changed_before.is_none_or(|time| head.changed < time)
+                && folder.is_none_or(|folder| folder_of(&head.id) == folder)
+        });
         heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
         heads.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(heads)
@@ -262,7 +308,11 @@ impl Inner {
 
     /// The names of the records that a list begins with, page by page: conversations and journals have one index.
     async fn last_changed(&self, query: &ListQuery) -> Result<Vec<String>, StoreError> {
-        let [_, _, changed, _] = self.keys("");
+        let [_, _, all, _, _] = self.keys("");
+        let changed = match &query.folder {
+            None => all,
+            Some(folder) => self.key("folder", folder),
+        };
         // The scores are negative, so that the last changed come first.
         let from = query
             .changed_before
@@ -289,11 +339,13 @@ impl Inner {
         Ok(ids)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, StoreError> {
-        let text = text.to_lowercase();
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, StoreError> {
+        let (text, limit) = (query.text.to_lowercase(), query.limit);
+        let mut listed = ListQuery::default();
+        listed.folder.clone_from(&query.folder);
         let mut found: Vec<Found> = Vec::new();
         let mut left = self.search_limit;
-        for head in self.list(&ListQuery::default()).await? {
+        for head in self.list(&listed).await? {
             // All other conversations were changed before the entries that were found.
             let last = limit.checked_sub(1).and_then(|last| found.get(last));
             if limit == 0 || left == 0 || last.is_some_and(|last| last.entry.time > head.changed) {
@@ -362,8 +414,8 @@ impl ConversationStore for RedisStore {
         Ok(self.0.list(query).await?)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        Ok(self.0.search(text, limit).await?)
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        Ok(self.0.search(query).await?)
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, SearchQuery,
 };
 
 use self::file::Opener;
@@ -205,9 +205,9 @@ impl ConversationStore for SqliteStore {
         Ok(self.0.threads.read(After::AllWrites, read).await?)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        let text = text.to_owned();
-        let read = move |connection: &_| statements::search(connection, &text, limit);
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        let query = query.clone();
+        let read = move |connection: &_| statements::search(connection, &query);
         Ok(self.0.threads.read(After::AllWrites, read).await?)
     }
 

@@ -37,6 +37,9 @@ pub struct Problem {
     /// The bytes of the file that the problem is about.
     #[serde(skip)]
     span: Option<Range<usize>>,
+    /// The line and column after the last character.
+    #[serde(skip)]
+    end: Option<(usize, usize)>,
     /// A suggestion, printed at the position: `did you mean "Billing"?`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
@@ -81,8 +84,14 @@ impl Problem {
             line: None,
             column: None,
             span: None,
+            end: None,
             suggestion: None,
         }
+    }
+
+    /// The line and the column after the last character of the problem, both from 1.
+    pub fn end(&self) -> Option<(usize, usize)> {
+        self.end
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -175,7 +184,10 @@ impl Source {
         let start = floor_char_boundary(&self.text, span.start);
         let end = floor_char_boundary(&self.text, span.end).max(start);
         let (line, line_start) = self.line(start);
+        let (end_line, end_line_start) = self.line(end);
+        let end_column = self.text[end_line_start..end].chars().count() + 1;
         Problem {
+            end: Some((end_line + 1, end_column)),
             line: Some(line + 1),
             column: Some(self.text[line_start..start].chars().count() + 1),
             span: Some(start..end),

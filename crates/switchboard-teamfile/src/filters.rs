@@ -31,7 +31,7 @@ fn filter<E>(
         FilterSpec::RedactPii => filters::redact_pii(),
         FilterSpec::RedactPiiWith(spec) => redaction(spec).into_filter(),
         FilterSpec::Redact(spec) => match pattern_redaction(spec) {
-            Ok(redaction) => redaction.into_filter(),
+            Ok(redaction) => redaction.into_filter().named("redact"),
             // Patterns are checked when the file is read; should one fail here, the handoff fails.
             Err(error) => Filter::new(move |_: HandoffInputData<Context>| {
                 Err::<HandoffInputData<Context>, BoxError>(error.clone().into())

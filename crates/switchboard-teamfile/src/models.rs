@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use switchboard_core::model::ModelHandle;
-use switchboard_models::{ChatModel, Endpoint, OfflineModel, Providers, ResponsesModel};
+use switchboard_models::{
+    ChatModel, Endpoint, OfflineModel, Providers, RemoteAgent, ResponsesModel,
+};
 
 use crate::diagnostics::Problem;
 use crate::suggest::{did_you_mean, quoted_list};
 use crate::tools::Vars;
-use crate::types::{ApiSpec, ModelSpec, ValueSpec};
+use crate::types::{ApiSpec, EnvVarSpec, ModelSpec, RemoteSpec, ValueSpec};
+
+/// The name of agents of other servers, where models have names, and for their price.
+pub(crate) const REMOTE: &str = "a2a";
 
 /// The model that needs no network.
 pub(crate) const OFFLINE: &str = "offline";
@@ -121,16 +126,34 @@ impl<'a> Models<'a> {
         })
     }
 
-    fn connect(&self, spec: &ModelSpec) -> Result<ModelHandle, Box<Problem>> {
-        let mut endpoint = match &spec.base_url {
-            Some(url) => Endpoint::at(url),
-            None => Endpoint::openai(),
-        };
-        if let Some(key) = &spec.key {
+    /// An agent of another server.
+    pub(crate) fn remote(&self, spec: &RemoteSpec) -> Result<ModelHandle, Box<Problem>> {
+        let mut endpoint = Endpoint::at(spec.url());
+        if let Some(table) = spec.table() {
+            endpoint = self.with_secrets(endpoint, table.key.as_ref(), &table.headers)?;
+            if let Some(seconds) = table.timeout_seconds {
+                let time = Duration::try_from_secs_f64(seconds).ok();
+                endpoint = endpoint.total_timeout(time);
+            }
+        }
+        let client = endpoint
+            .connect()
+            .map_err(|error| unusable(error.to_string(), "correct the address of the agent"))?;
+        Ok(RemoteAgent::new(&client).into())
+    }
+
+    /// Sets the key and the headers of an endpoint.
+    fn with_secrets(
+        &self,
+        mut endpoint: Endpoint,
+        key: Option<&EnvVarSpec>,
+        headers: &IndexMap<String, ValueSpec>,
+    ) -> Result<Endpoint, Box<Problem>> {
+        if let Some(key) = key {
             let value = self.variable(&key.env)?;
             endpoint = endpoint.key(format!("{}{value}", key.prefix));
         }
-        for (name, value) in &spec.headers {
+        for (name, value) in headers {
             endpoint = match value {
                 ValueSpec::Text(text) => endpoint.header(name, text),
                 ValueSpec::Env(variable) => {
@@ -139,6 +162,15 @@ impl<'a> Models<'a> {
                 }
             };
         }
+        Ok(endpoint)
+    }
+
+    fn connect(&self, spec: &ModelSpec) -> Result<ModelHandle, Box<Problem>> {
+        let mut endpoint = match &spec.base_url {
+            Some(url) => Endpoint::at(url),
+            None => Endpoint::openai(),
+        };
+        endpoint = self.with_secrets(endpoint, spec.key.as_ref(), &spec.headers)?;
         if let Some(retries) = spec.retries {
             endpoint = endpoint.retries(retries);
         }

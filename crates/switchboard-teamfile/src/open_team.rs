@@ -15,7 +15,7 @@ use crate::document::{Node, steps};
 use crate::models::{self, Models};
 use crate::policies;
 use crate::resolve::ResolvedTeam;
-use crate::team_builder::TeamBuilder;
+use crate::team_builder::{ModelRef, TeamBuilder};
 use crate::team_file::TeamFile;
 use crate::tools::SharedClient;
 use crate::types::ValueSpec;
@@ -126,9 +126,10 @@ impl<'a> OpenOptions<'a> {
             folder: self.file.folder(),
             vars: &vars,
             client: Some(SharedClient::default()),
-            model: &mut |name| match &chosen {
-                Some((model, _)) => Ok(model.clone()),
-                None => models.model(name),
+            model: &mut |wanted| match (&chosen, wanted) {
+                (Some((model, _)), _) => Ok(model.clone()),
+                (None, ModelRef::Named(name)) => models.model(name),
+                (None, ModelRef::Remote(remote)) => models.remote(remote),
             },
             problems: Problems::new(self.file.source().clone()),
         }

@@ -131,6 +131,9 @@ impl ResolvedTeam {
 
     /// The name of an agent's model.
     pub(crate) fn model_of<'a>(&'a self, agent: &'a ResolvedAgent) -> &'a str {
+        if agent.spec.a2a.is_some() {
+            return models::REMOTE;
+        }
         let model = agent.spec.model.as_deref().or(self.model.as_deref());
         model.unwrap_or(models::OFFLINE)
     }

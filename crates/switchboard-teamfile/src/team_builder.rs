@@ -26,11 +26,17 @@ use crate::policies;
 use crate::resolve::{ResolvedAgent, ResolvedHandoff, ResolvedTeam};
 use crate::tools::{SharedClient, ToolError, Vars};
 use crate::types::{
-    ActiveAgentSpec, AfterToolsSpec, DeliverSpec, FilterSpec, ReturnSpec, SettingsSpec,
+    ActiveAgentSpec, AfterToolsSpec, DeliverSpec, FilterSpec, RemoteSpec, ReturnSpec, SettingsSpec,
 };
 
-/// Returns the model of a name. Problems have no position.
-pub(crate) type GetModel<'a> = dyn FnMut(&str) -> Result<ModelHandle, Box<Problem>> + 'a;
+/// The model of an agent.
+pub(crate) enum ModelRef<'a> {
+    Named(&'a str),
+    Remote(&'a RemoteSpec),
+}
+
+/// Returns a model. Problems have no position.
+pub(crate) type GetModel<'a> = dyn FnMut(ModelRef<'_>) -> Result<ModelHandle, Box<Problem>> + 'a;
 
 /// Builds the agents of a resolved team.
 pub(crate) struct TeamBuilder<'a> {
@@ -171,12 +177,17 @@ impl TeamBuilder<'_> {
         if settings != ModelSettings::default() {
             agent = agent.model_settings(settings);
         }
-        match (self.model)(self.resolved.model_of(resolved)) {
+        let model = match &spec.a2a {
+            Some(remote) => ModelRef::Remote(remote),
+            None => ModelRef::Named(self.resolved.model_of(resolved)),
+        };
+        match (self.model)(model) {
             Ok(model) => agent = agent.model(model),
             Err(problem) => {
-                let path = match spec.model {
-                    Some(_) => steps!["agents", &resolved.name, "model"],
-                    None => steps!["model"],
+                let path = match (&spec.a2a, &spec.model) {
+                    (Some(_), _) => steps!["agents", &resolved.name, "a2a"],
+                    (None, Some(_)) => steps!["agents", &resolved.name, "model"],
+                    (None, None) => steps!["model"],
                 };
                 self.problems.add_at(*problem, self.root.span_of(path));
             }
@@ -270,7 +281,9 @@ impl TeamBuilder<'_> {
         at: &[Step<'_>],
         filters: Option<&[FilterSpec]>,
     ) -> Option<Filter<Context>> {
-        match filters::chain(filters.unwrap_or_default(), &mut self.model) {
+        match filters::chain(filters.unwrap_or_default(), &mut |name: &str| {
+            (self.model)(ModelRef::Named(name))
+        }) {
             Ok(filter) => filter,
             Err(problem) => {
                 self.problems.add_at(*problem, self.root.span_of(at));
@@ -319,7 +332,9 @@ impl TeamBuilder<'_> {
             ..RunConfig::default()
         };
         config.max_turns = run.max_turns.or(config.max_turns);
-        match filters::chain(&run.filters, &mut self.model) {
+        match filters::chain(&run.filters, &mut |name: &str| {
+            (self.model)(ModelRef::Named(name))
+        }) {
             Ok(filter) => config.handoff_input_filter = filter,
             Err(problem) => {
                 self.problems

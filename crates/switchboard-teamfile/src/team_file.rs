@@ -21,6 +21,7 @@ use crate::open_team::{self, OpenOptions, OpenTeam};
 use crate::resolve::ResolvedTeam;
 use crate::schema::SCHEMA;
 use crate::types::TeamSpec;
+use crate::unanswerable_people;
 use crate::validate::{valid_parts, validate};
 
 /// A team described in a file.
@@ -168,7 +169,12 @@ impl TeamFile {
         }
         let of_guardrails = guardrail_coverage::warnings(&self.resolved, &self.root);
         let of_programs = missing_programs::warnings(&self.resolved, &self.root, &self.folder);
-        for (problem, span) in of_guardrails.into_iter().chain(of_programs) {
+        let of_people = unanswerable_people::warnings(&self.resolved, &self.root);
+        for (problem, span) in of_guardrails
+            .into_iter()
+            .chain(of_programs)
+            .chain(of_people)
+        {
             problems.add_at(problem, span);
         }
         problems.sorted()

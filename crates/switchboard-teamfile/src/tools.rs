@@ -9,13 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::header::HeaderName;
 pub(crate) use command::CommandTool;
 pub(crate) use http::{Body, HeaderTemplate, HttpTool, JsonTemplate};
 pub(crate) use records::RecordsTool;
-use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 use switchboard_core::callback::BoxError;
 use switchboard_core::{Agent, Tool, ToolContext, tool};
+use switchboard_models::__private::{HttpClient, direct_http_settings};
 pub(crate) use url::UrlTemplate;
 
 use crate::approve::Approve;
@@ -73,10 +74,10 @@ pub(crate) struct ToolError {
 
 /// The HTTP client of all tools. Created on first use, as loading the system's certificates is slow.
 #[derive(Default)]
-pub(crate) struct SharedClient(Option<reqwest::Client>);
+pub(crate) struct SharedClient(Option<HttpClient>);
 
 impl SharedClient {
-    fn get(&mut self) -> Result<reqwest::Client, ToolError> {
+    fn get(&mut self) -> Result<HttpClient, ToolError> {
         if let Some(client) = &self.0 {
             return Ok(client.clone());
         }
@@ -88,13 +89,9 @@ impl SharedClient {
                 problem: Box::new(problem.help("see that the system has certificates")),
             }
         };
-        let client = switchboard_models::__private::http_client_builder()
-            .map_err(|error| no_client(error.to_string()))?
-            // A file uses nothing of the environment that it does not name.
-            .no_proxy()
-            .build()
-            .map_err(|error| no_client(error.to_string()))?;
-        Ok(self.0.insert(client).clone())
+        // Without the environment's proxies: a file uses nothing that it does not name.
+        let settings = direct_http_settings().map_err(|error| no_client(error.to_string()))?;
+        Ok(self.0.insert(HttpClient::new(settings)).clone())
     }
 }
 

@@ -259,7 +259,14 @@ impl Validator<'_> {
         let problem = self
             .source
             .problem("wrong-type", node.span.clone(), message);
-        let help = match schema.type_name {
+        // A field of a type has the type's name as well.
+        let definition = &schema.root["$defs"][schema.type_name];
+        let type_name = if std::ptr::eq(schema.schema, definition) {
+            schema.type_name
+        } else {
+            ""
+        };
+        let help = match type_name {
             "variable" => "write { env = \"NAME\" }: keys stay out of files",
             "command" => "write it as in command.run = [\"date\", \"+%s\"]",
             "http call" => "write it as in http.url = \"https://…\"",

@@ -14,6 +14,9 @@ pub use switchboard_core::{
     items, model, output, people, run, schema, session, stream, team, testing, tool, trace,
 };
 // The attribute, beside the function and the module of the same name.
+#[cfg(feature = "durable")]
+#[doc(inline)]
+pub use switchboard_durable as durable;
 #[doc(inline)]
 pub use switchboard_macros::tool;
 #[doc(inline)]
@@ -21,9 +24,6 @@ pub use switchboard_models as models;
 #[cfg(feature = "realtime")]
 #[doc(inline)]
 pub use switchboard_realtime as realtime;
-#[cfg(feature = "durable")]
-#[doc(inline)]
-pub use switchboard_durable as durable;
 #[cfg(feature = "server")]
 #[doc(inline)]
 pub use switchboard_server as server;

@@ -58,6 +58,12 @@ pub(crate) struct Run {
     pub(crate) output: OutputOptions,
 }
 
+/// The model that writes down speech at the provider, unless another is named.
+pub(crate) const TRANSCRIPTION_MODEL: &str = "gpt-transcribe";
+
+/// The model that speaks at the provider, unless another is named.
+pub(crate) const SPEECH_MODEL: &str = "gpt-4o-mini-tts";
+
 /// `switchboard talk`.
 #[derive(Debug, Args)]
 pub(crate) struct Voice {
@@ -90,7 +96,7 @@ pub(crate) struct Voice {
     #[arg(
         long,
         value_name = "NAME",
-        default_value = "gpt-transcribe",
+        default_value = TRANSCRIPTION_MODEL,
         conflicts_with = "offline"
     )]
     pub(crate) transcription_model: String,
@@ -99,7 +105,7 @@ pub(crate) struct Voice {
     #[arg(
         long,
         value_name = "NAME",
-        default_value = "gpt-4o-mini-tts",
+        default_value = SPEECH_MODEL,
         conflicts_with = "offline"
     )]
     pub(crate) speech_model: String,

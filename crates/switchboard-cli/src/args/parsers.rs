@@ -19,7 +19,7 @@ pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn voice(text: &str) -> Result<AgentVoice, String> {
+pub(crate) fn voice(text: &str) -> Result<AgentVoice, String> {
     let (agent, voice) = match text.split_once('=') {
         Some((agent, voice)) => (Some(agent.trim().to_owned()), voice.trim()),
         None => (None, text.trim()),

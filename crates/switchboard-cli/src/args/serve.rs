@@ -42,6 +42,41 @@ pub(crate) struct Serve {
     pub(crate) set: Vec<(String, String)>,
 }
 
+/// `switchboard studio`.
+#[derive(Debug, Args)]
+pub(crate) struct Studio {
+    /// The team file
+    #[arg(value_name = "TEAM")]
+    pub(crate) team: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) options: TeamOptions,
+
+    /// The port; any free one if it is not given
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+
+    /// Do not open the browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+
+    /// Do not let the page change the team file
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// The store of conversations: sqlite:PATH, postgres://..., redis://... or memory:
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+
+    /// Lets you speak with the team: realtime, provider or offline
+    #[arg(long, value_name = "MODELS")]
+    pub(crate) speech: Option<String>,
+
+    /// A folder with the page, to work on it
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    pub(crate) page: Option<PathBuf>,
+}
+
 /// `switchboard key`.
 #[derive(Debug, Args)]
 pub(crate) struct Key {

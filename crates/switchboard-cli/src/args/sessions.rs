@@ -24,7 +24,7 @@ pub(crate) struct Sessions {
     pub(crate) team: Option<PathBuf>,
 }
 
-/// What is done with sessions.
+/// The commands on sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List the sessions, the last used first

@@ -15,6 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::screen::Screen;
 use crate::screen::style::{Language, Look, NOTICE};
 use crate::screen::wrap::{one_line, shortened};
+use crate::translate::translate;
 
 pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure> {
     let source: Box<dyn BufRead> = if args.file == Path::new("-") {
@@ -31,7 +32,7 @@ pub(super) async fn run(args: args::Replay, look: Look) -> Result<Exit, Failure>
         ReplayOutput::Screen(Box::new(Screen::new(anstream::stdout(), look)))
     };
     let name = args.file.display().to_string();
-    replay(source, &name, &mut output, args.speed).await
+    replay(source, &name, &mut output, args.speed, look.language).await
 }
 
 enum ReplayOutput {
@@ -58,8 +59,9 @@ async fn replay(
     name: &str,
     output: &mut ReplayOutput,
     speed: Option<f64>,
+    language: Language,
 ) -> Result<Exit, Failure> {
-    let mut invalid = InvalidLines::new(name);
+    let mut invalid = InvalidLines::new(name, language);
     let mut previous = None;
     let mut cut = Cut::No;
     let mut bytes = Vec::new();
@@ -93,8 +95,11 @@ async fn replay(
     let exit = invalid.finish()?;
     match cut {
         Cut::No => return Ok(exit),
-        Cut::InRun => warn(&format!("{name} is cut: it ends before its last run does")),
-        Cut::InLine => warn(&format!("{name} is cut: it ends within a line")),
+        Cut::InRun => warn(
+            &format!("{name} is cut: it ends before its last run does"),
+            language,
+        ),
+        Cut::InLine => warn(&format!("{name} is cut: it ends within a line"), language),
     }
     Ok(Exit::Failed)
 }
@@ -126,6 +131,7 @@ impl Cut {
 /// The lines that are not events. A few are reported; a file of nothing else is not a recording.
 struct InvalidLines<'a> {
     name: &'a str,
+    language: Language,
     /// Warnings, held back until the file turns out to be a recording.
     warnings: Vec<String>,
     is_recording: bool,
@@ -136,9 +142,10 @@ impl<'a> InvalidLines<'a> {
     /// The number of lines that are reported.
     const MAX_REPORTED: usize = 10;
 
-    fn new(name: &'a str) -> Self {
+    fn new(name: &'a str, language: Language) -> Self {
         Self {
             name,
+            language,
             warnings: Vec::new(),
             is_recording: false,
             count: 0,
@@ -147,7 +154,10 @@ impl<'a> InvalidLines<'a> {
 
     fn recording_found(&mut self) {
         self.is_recording = true;
-        self.warnings.drain(..).for_each(|text| warn(&text));
+        let language = self.language;
+        self.warnings
+            .drain(..)
+            .for_each(|text| warn(&text, language));
     }
 
     fn add(
@@ -175,7 +185,7 @@ impl<'a> InvalidLines<'a> {
         }
         let text = describe(self.name, number, line, error);
         if self.is_recording {
-            warn(&text);
+            warn(&text, self.language);
         } else {
             self.warnings.push(text);
         }
@@ -189,7 +199,8 @@ impl<'a> InvalidLines<'a> {
         let unreported = self.count.saturating_sub(Self::MAX_REPORTED);
         if unreported > 0 {
             let name = self.name;
-            warn(&format!("{name}: {unreported} more lines were left out"));
+            let text = format!("{name}: {unreported} more lines were left out");
+            warn(&text, self.language);
         }
         Ok(match self.count {
             0 => Exit::Ok,
@@ -236,9 +247,17 @@ fn describe(name: &str, number: usize, line: &[u8], error: &serde_json::Error) -
     )
 }
 
-fn warn(text: &str) {
-    let look = Look::of_stderr(Language::En);
-    let warning = look.paint(NOTICE, "warning:");
+/// Prints a warning; its last line may be advice.
+fn warn(text: &str, language: Language) {
+    let look = Look::of_stderr(language);
+    let warning = look.paint(NOTICE, language.choose("warning:", "警告："));
+    let lines = text
+        .lines()
+        .map(|line| match line.strip_prefix("  help: ") {
+            Some(help) => format!("  {} {}", language.help(), translate(help, language)),
+            None => translate(line, language).into_owned(),
+        });
+    let text = lines.collect::<Vec<_>>().join("\n");
     // A closed standard error is no reason to fail.
     let _ = writeln!(anstream::stderr(), "{warning} {text}");
 }

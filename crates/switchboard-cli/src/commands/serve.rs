@@ -6,16 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::conversation::Conversations;
-use switchboard_server::{Keys, ServedTeam, Server, Service, ServiceBuilder, Settings, Tls};
+use switchboard_core::run::Price;
+use switchboard_realtime::model::RealtimeModelSettings;
+use switchboard_realtime::openai::OpenAiRealtimeModel;
+use switchboard_server::{
+    Keys, RecordingLimits, ServedTeam, Server, Service, ServiceBuilder, Settings, SourceProblem,
+    TeamFileSource, Tls, VoiceModels,
+};
 use switchboard_teamfile::TeamFile;
 
-use crate::args;
+use super::speech::Speech;
+use crate::args::{self, SPEECH_MODEL, TRANSCRIPTION_MODEL};
 use crate::conversation_store::ConversationStore;
 use crate::failure::{Exit, Failure};
 use crate::loaded_team::LoadedTeam;
 
 /// The names of loopback addresses in `Host` headers.
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+pub(super) const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Serves until the program is asked to end.
 pub(super) fn run(args: &args::Serve) -> Result<Exit, Failure> {
@@ -61,14 +68,19 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
     let mut builder = Service::builder()
         .limits(settings.limits())
         .log_content(settings.log_content.unwrap_or(false));
+    if let Some(url) = &settings.url {
+        builder = builder.public_url(url);
+    }
+    if settings.record.unwrap_or(false) {
+        builder = builder.record(RecordingLimits::default());
+    }
     let mut store = settings.store.clone();
     for path in &args.teams {
-        let file = TeamFile::read(path)?;
-        let team = LoadedTeam::load(&file, &args.options, &[])?;
+        let (added, team) = with_team(builder, path, &args.options, false, settings).await?;
+        builder = added;
         if store.is_none() {
             store = team.open.store()?.map(ToOwned::to_owned);
         }
-        builder = with_team(builder, path, &file, &team);
     }
     let keys = match &settings.keys {
         Some(path) => Some(Keys::read(path).map_err(|error| unusable(&error))?),
@@ -85,7 +97,7 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
         .build();
     let service = service.map_err(|error| unusable(&error))?;
     let port = settings.port.unwrap_or(8080);
-    let server = Server::bind(service, (host, port)).await;
+    let server = Server::bind(service.clone(), (host, port)).await;
     let mut server = server.map_err(|error| unusable(&error))?;
     let scheme = match (&settings.tls_certificate, &settings.tls_key) {
         (None, None) => "http",
@@ -110,19 +122,58 @@ async fn serve(args: &args::Serve, settings: &Settings) -> Result<Exit, Failure>
             Some(Ok(())) => tracing::info!("the keys were read again"),
             None => {}
         }
+        service.reload_teams();
     }
     tracing::info!("the server ends: no new runs are taken");
     running.shut_down().await;
     Ok(Exit::Ok)
 }
 
-/// Adds a team under its own name, or that of its file.
-fn with_team(
+/// Adds a team under its own name, or that of its file. It can be read again from its file.
+pub(super) async fn with_team(
     mut builder: ServiceBuilder,
     path: &Path,
-    file: &TeamFile,
-    team: &LoadedTeam,
-) -> ServiceBuilder {
+    options: &args::TeamOptions,
+    is_editable: bool,
+    settings: &Settings,
+) -> Result<(ServiceBuilder, LoadedTeam), Failure> {
+    let load = match settings.speech.as_deref() {
+        // The server of the command line may be that of the speech.
+        Some("provider" | "realtime") => LoadedTeam::load_with_any_server,
+        _ => LoadedTeam::load,
+    };
+    let file = TeamFile::read(path)?;
+    let team = load(&file, options, &[])?;
+    for (model, price) in prices(&team) {
+        builder = builder.price(model, price);
+    }
+    let served = served_team(path, &file, &team);
+    let served = with_speech(served, &team, options.base_url.as_deref(), settings).await?;
+    let (reopened, options) = (path.to_owned(), options.clone());
+    let source = TeamFileSource::new(path, move |file| {
+        let team = load(file, &options, &[]).map_err(|failure| problems(&failure))?;
+        Ok(served_team(&reopened, file, &team))
+    });
+    let source = if is_editable {
+        source.editable()
+    } else {
+        source
+    };
+    Ok((builder.team(source.attach_to(served)), team))
+}
+
+/// The prices of models that a team file has.
+pub(super) fn prices(team: &LoadedTeam) -> Vec<(Arc<str>, Price)> {
+    let config = team.runner().config().clone();
+    let budgets = config.budgets.iter();
+    let prices = budgets.flat_map(|budgets| &budgets.prices);
+    prices
+        .map(|(model, price)| (model.clone(), *price))
+        .collect()
+}
+
+/// A team under its own name, or that of its file.
+pub(super) fn served_team(path: &Path, file: &TeamFile, team: &LoadedTeam) -> ServedTeam {
     let config = team.runner().config().clone();
     let stem = path
         .file_stem()
@@ -131,20 +182,97 @@ fn with_team(
         Some(name) => name.clone(),
         None => stem.unwrap_or_default().into(),
     };
-    for (model, price) in config.budgets.iter().flat_map(|budgets| &budgets.prices) {
-        builder = builder.price(model.clone(), *price);
-    }
-    let open = &team.open;
-    let served = ServedTeam::with_config(name, open.shared_team(), open.context().clone(), config);
-    let served = served.start(open.start().name());
-    builder.team(match file.description() {
+    let served = ServedTeam::of_team_file(name, &team.open, config);
+    match file.description() {
         Some(description) => served.description(description),
         None => served,
+    }
+}
+
+/// The problems of a team file that cannot be read again.
+pub(super) fn problems(failure: &Failure) -> Vec<SourceProblem> {
+    match failure {
+        Failure::Problems(problems) => problems.iter().map(SourceProblem::from).collect(),
+        Failure::Message { message, .. } => vec![SourceProblem::error("unusable", message)],
+        Failure::BrokenPipe => Vec::new(),
+    }
+}
+
+/// Lets clients speak with a team, by the models that the settings choose.
+async fn with_speech(
+    served: ServedTeam,
+    team: &LoadedTeam,
+    base_url: Option<&str>,
+    settings: &Settings,
+) -> Result<ServedTeam, Failure> {
+    let voices = settings.voices.iter().flat_map(|voices| voices.split(','));
+    let voices = voices.map(args::voice).collect::<Result<Vec<_>, _>>();
+    let voices =
+        voices.map_err(|problem| Failure::usage("the setting voices is wrong", problem))?;
+    let name = |set: &Option<String>, default: &'static str| {
+        set.clone().unwrap_or_else(|| default.to_owned())
+    };
+    let speech = match settings.speech.as_deref().unwrap_or("none") {
+        "none" => return Ok(served),
+        "realtime" => return with_realtime(served, base_url, &voices, settings),
+        "offline" => Speech::offline(&voices, team).await?,
+        "provider" => {
+            let hears = name(&settings.transcription_model, TRANSCRIPTION_MODEL);
+            let speaks = name(&settings.speech_model, SPEECH_MODEL);
+            Speech::of_provider(base_url, [&hears, &speaks], &voices, team)?
+        }
+        other => {
+            let message = format!("the setting speech cannot be {other:?}");
+            let help = "it is realtime, provider, offline or none";
+            return Err(Failure::usage(message, help));
+        }
+    };
+    let models = VoiceModels::new(speech.speech_to_text, speech.text_to_speech);
+    let models = (speech.voices.into_iter())
+        .fold(models, |models, (agent, voice)| models.voice(agent, voice));
+    Ok(served.voice(models))
+}
+
+/// Lets clients speak with a team through a realtime model of OpenAI, or of a server that speaks its protocol.
+fn with_realtime(
+    served: ServedTeam,
+    base_url: Option<&str>,
+    voices: &[args::AgentVoice],
+    settings: &Settings,
+) -> Result<ServedTeam, Failure> {
+    let mut model = OpenAiRealtimeModel::new();
+    if let Some(name) = &settings.realtime_model {
+        model = model.model(name.as_str());
+    }
+    match base_url {
+        Some(url) => model = model.base_url(url),
+        None if std::env::var_os("OPENAI_API_KEY").is_none() => {
+            return Err(Failure::usage(
+                "there is no key for the realtime model",
+                "set OPENAI_API_KEY, name a server with --base-url, or use --set speech=offline",
+            ));
+        }
+        None => {}
+    }
+    if voices.iter().any(|voice| voice.agent.is_some()) {
+        return Err(Failure::usage(
+            "the agents of a realtime session share one voice",
+            "name one voice without an agent",
+        ));
+    }
+    let settings = RealtimeModelSettings {
+        voice: voices.last().map(|voice| voice.voice.as_str().into()),
+        ..RealtimeModelSettings::default()
+    };
+    let name = served.name().to_owned();
+    served.realtime(model, settings).map_err(|error| {
+        let message = format!("the team {name} cannot be spoken with in realtime: {error}");
+        Failure::usage(message, "use --set speech=provider or speech=offline")
     })
 }
 
 /// Opens the store of an address, or else of the data folder.
-async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> {
+pub(super) async fn conversations(address: Option<&str>) -> Result<Conversations, Failure> {
     if address == Some("memory:") {
         return Ok(Conversations::in_memory());
     }
@@ -170,7 +298,7 @@ pub(super) fn start_log(form: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unusable(error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn unusable(error: &dyn std::fmt::Display) -> Failure {
     Failure::Message {
         exit: Exit::Usage,
         message: error.to_string(),
@@ -178,7 +306,7 @@ fn unusable(error: &dyn std::fmt::Display) -> Failure {
     }
 }
 
-fn failed(error: &dyn std::fmt::Display) -> Failure {
+pub(super) fn failed(error: &dyn std::fmt::Display) -> Failure {
     Failure::Message {
         exit: Exit::Failed,
         message: format!("the program cannot work here: {error}"),
@@ -187,14 +315,14 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// A signal to a server.
-enum ServeSignal {
+pub(super) enum ServeSignal {
     End,
-    /// The keys are to be read again.
+    /// The keys and the teams are to be read again.
     Reload,
 }
 
 #[cfg(unix)]
-struct ServeSignals {
+pub(super) struct ServeSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
@@ -202,7 +330,7 @@ struct ServeSignals {
 
 #[cfg(unix)]
 impl ServeSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(super) fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -211,7 +339,7 @@ impl ServeSignals {
         })
     }
 
-    async fn next(&mut self) -> ServeSignal {
+    pub(super) async fn next(&mut self) -> ServeSignal {
         tokio::select! {
             _ = self.interrupt.recv() => ServeSignal::End,
             _ = self.terminate.recv() => ServeSignal::End,
@@ -221,15 +349,15 @@ impl ServeSignals {
 }
 
 #[cfg(not(unix))]
-struct ServeSignals(());
+pub(super) struct ServeSignals(());
 
 #[cfg(not(unix))]
 impl ServeSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(super) fn listen() -> std::io::Result<Self> {
         Ok(Self(()))
     }
 
-    async fn next(&mut self) -> ServeSignal {
+    pub(super) async fn next(&mut self) -> ServeSignal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => ServeSignal::End,
             // There are no signals to wait for.

@@ -4,7 +4,6 @@ mod answers;
 mod caller;
 #[cfg(feature = "microphone")]
 mod microphone;
-mod speech;
 mod transcript;
 
 use std::io;
@@ -19,6 +18,7 @@ use switchboard_teamfile::{Context, TeamFile};
 
 use super::open_conversation;
 use super::run::{asked_person, waiting_help};
+use super::speech::Speech;
 use crate::approvals::{Approvals, Output, WaitingRun};
 use crate::args;
 use crate::conversation::Conversation;
@@ -33,7 +33,6 @@ use crate::screen::style::{Language, Look};
 use crate::signals::Signals;
 use answers::Answers;
 use caller::Caller;
-use speech::Speech;
 use transcript::Transcript;
 
 pub(super) async fn run(args: args::Voice, look: Look) -> Result<Exit, Failure> {

@@ -85,11 +85,21 @@ pub(crate) fn localized(command: Command, language: Language) -> Command {
     }
     if let Some(after) = command.get_after_help() {
         let after = after.to_string();
-        let after = after.replace("Examples:", "示例：");
-        let after = after.replace("A file of cases:", "用例文件：");
-        command = command.after_help(after);
+        let lines = after.lines().map(|line| translated_example(line, language));
+        let after: Vec<String> = lines.collect();
+        command = command.after_help(after.join("\n"));
     }
     command
+}
+
+/// Translates a heading or a sentence of the examples, or the remark after an example.
+fn translated_example(line: &str, language: Language) -> String {
+    let text = line.trim_start();
+    let (indent, example) = line.split_at(line.len() - text.len());
+    match example.rsplit_once("  ") {
+        Some((example, remark)) => format!("{indent}{example}  {}", translate(remark, language)),
+        None => format!("{indent}{}", translate(example, language)),
+    }
 }
 
 /// A flag that the library adds in English by itself.
@@ -168,7 +178,7 @@ pub(crate) fn error_text(error: &clap::Error, language: Language) -> Option<Stri
         ErrorKind::ValueValidation => {
             let source = std::error::Error::source(error).map(ToString::to_string);
             let reason = source
-                .map(|reason| format!("：{reason}"))
+                .map(|reason| format!("：{}", translate(&reason, language)))
                 .unwrap_or_default();
             format!("{arg} 不能是 {value}{reason}")
         }

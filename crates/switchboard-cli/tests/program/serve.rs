@@ -173,6 +173,13 @@ fn what_cannot_be_served_is_told() {
         (&["--set", "runs=many"], "runs"),
         (&["--set", "tls_key=key.pem"], "tls_certificate"),
         (&["--set", "log=loud"], "loud"),
+        (&["--set", "speech=loud"], "loud"),
+        (
+            &["--set", "speech=realtime"],
+            "no key for the realtime model",
+        ),
+        (&["--set", "speech=provider"], "no key for speech"),
+        (&["--set", "voices=="], "voices"),
         (&["team.toml"], "two teams"),
     ] {
         let args = [
@@ -188,4 +195,180 @@ fn what_cannot_be_served_is_told() {
     let mut command = folder.command(&["serve", "team.toml", "--port", "0"]);
     let ran = command.env("SWITCHBOARD_SERVE_PROT", "1").output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
+}
+
+/// A browser's side of a session: a ticket, and the WebSocket that it admits to.
+async fn open_session(
+    served: &Served,
+) -> tokio_tungstenite::WebSocketStream<tokio::net::TcpStream> {
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+    let path = "/api/teams/team/realtime";
+    let (status, body) = served.request("POST", &format!("{path}/tickets"), "", "{}");
+    assert_eq!(status, 201, "{body}");
+    let ticket: Value = serde_json::from_str(&body).unwrap();
+    let ticket = ticket["ticket"].as_str().unwrap();
+    let url = format!("ws://{}{path}", served.address);
+    let mut request = url.into_client_request().unwrap();
+    let protocols = format!("switchboard.realtime.v1, ticket.{ticket}");
+    let headers = request.headers_mut();
+    headers.insert("sec-websocket-protocol", protocols.parse().unwrap());
+    let stream = tokio::net::TcpStream::connect(&served.address)
+        .await
+        .unwrap();
+    let opened = tokio_tungstenite::client_async(request, stream).await;
+    opened.unwrap().0
+}
+
+#[tokio::test(flavor = "current_thread")]
+#[ignore = "needs flite, and SWITCHBOARD_PYTHON: a Python with pocketsphinx; ./test installs both"]
+async fn a_browser_is_spoken_with_offline_over_a_websocket() {
+    use futures_util::{SinkExt as _, StreamExt as _};
+    use switchboard_realtime::voice::{Audio, Flite, SpeechRequest, TextToSpeech as _};
+    use tokio_tungstenite::tungstenite::Message;
+
+    let folder = Folder::new();
+    let args = [
+        "serve",
+        "team.toml",
+        "--port",
+        "0",
+        "--store",
+        "memory:",
+        "--model",
+        "offline",
+        "--set",
+        "speech=offline",
+        "--set",
+        "log=off",
+    ];
+    let mut command = folder.command(&args);
+    command.env(
+        "SWITCHBOARD_PYTHON",
+        std::env::var_os("SWITCHBOARD_PYTHON").unwrap(),
+    );
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.stdout(Stdio::piped());
+    let served = Served::start(command);
+    let mut socket = open_session(&served).await;
+
+    let request = SpeechRequest::new("i was charged twice this month", "caller");
+    let flite = Flite::from_env();
+    let spoken = std::pin::pin!(flite.speak(request))
+        .next()
+        .await
+        .unwrap()
+        .unwrap();
+    let pause = vec![0; spoken.rate() as usize];
+    let speech = [&*pause, spoken.samples(), &*pause].concat();
+    let speech = Audio::new(spoken.rate(), speech).resampled(24_000).unwrap();
+    for piece in speech.to_pcm().chunks(9_600) {
+        let piece = Message::Binary(piece.to_vec().into());
+        socket.send(piece).await.unwrap();
+    }
+    let (mut frames, mut audio) = (Vec::new(), 0);
+    loop {
+        let message = tokio::time::timeout(std::time::Duration::from_secs(120), socket.next());
+        match message.await.unwrap().unwrap().unwrap() {
+            Message::Text(text) => {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                let is_last = frame["type"] == "answer_ended";
+                frames.push(frame);
+                if is_last {
+                    break;
+                }
+            }
+            Message::Binary(bytes) => audio += bytes.len(),
+            _ => {}
+        }
+    }
+    let said = |role: &str| {
+        let found = frames
+            .iter()
+            .find(|frame| frame["type"] == "message" && frame["role"] == role);
+        found.unwrap_or_else(|| panic!("{frames:#?}"))["text"].to_string()
+    };
+    assert!(said("user").contains("charged"), "{}", said("user"));
+    let handoff = frames.iter().find(|frame| frame["type"] == "handoff");
+    assert_eq!(handoff.unwrap()["to"], "Billing", "{frames:#?}");
+    assert!(!said("assistant").is_empty());
+    // More than a second of 24,000 samples of two bytes.
+    assert!(audio > 48_000, "{audio} bytes");
+}
+
+#[test]
+fn the_studio_prints_an_address_whose_token_opens_the_api_and_nothing_else_does() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["studio", "team.toml", "--no-open", "--store", "memory:"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (address, token) = line.trim().split_once("/#token=").unwrap();
+    let address = address.strip_prefix("http://").unwrap().to_owned();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let served = Served { child, address };
+    let (status, page) = served.request("GET", "/", "none", "");
+    assert_eq!(status, 200);
+    assert!(page.contains("/assets/studio.js"), "{page}");
+    assert!(!page.contains(token));
+    assert_eq!(served.request("GET", "/api/teams", "none", "").0, 401);
+    let body = r#"{"input": "I was charged twice"}"#;
+    let path = "/api/conversations/c/messages";
+    let (status, run) = served.request("POST", path, token, body);
+    assert_eq!(status, 200, "{run}");
+    let run: Value = serde_json::from_str(&run).unwrap();
+    assert_eq!(run["agent"], "Billing");
+    let path = format!("/api/runs/{}/recording", run["id"].as_str().unwrap());
+    let (status, recording) = served.request("GET", &path, token, "");
+    assert_eq!(status, 200);
+    assert!(recording.contains("Triage → Billing"), "{recording}");
+    let (_, file) = served.request("GET", "/api/teams/team/file", token, "");
+    let file: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file["editable"], true);
+}
+
+#[test]
+fn the_studio_without_a_team_file_has_the_team_of_the_demo() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["studio", "--no-open"]);
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (address, token) = line.trim().split_once("/#token=").unwrap();
+    let address = address.strip_prefix("http://").unwrap().to_owned();
+    let served = Served { child, address };
+    let (_, teams) = served.request("GET", "/api/teams", token, "");
+    let teams: Value = serde_json::from_str(&teams).unwrap();
+    assert_eq!(teams["teams"][0]["agents"][0]["name"], "Triage");
+    let name = teams["teams"][0]["name"].as_str().unwrap();
+    let (_, file) = served.request("GET", &format!("/api/teams/{name}/file"), token, "");
+    let file: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(file["editable"], false);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_makes_a_server_read_its_teams_again() {
+    let folder = Folder::new();
+    let served = Served::start(folder.command(&["serve", "team.toml", "--port", "0"]));
+    let text = folder.read("team.toml");
+    let changed = text.replace("A second charge is reversed.", "It was an error of ours.");
+    assert_ne!(changed, text);
+    folder.write("team.toml", &changed);
+    served.signal("-HUP");
+    let is_read = || {
+        let (_, body) = served.request("POST", "/v1/chat/completions", "none", QUESTION);
+        body.contains("It was an error of ours.")
+    };
+    for _ in 0..200 {
+        if is_read() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("the team was not read again");
 }

@@ -102,6 +102,11 @@ impl EntryContent {
         }
     }
 
+    /// Returns `true` for what was said and done, and for marks of what was refused.
+    pub(crate) fn is_recorded(&self) -> bool {
+        matches!(self, Self::Item(_) | Self::Refused(_))
+    }
+
     /// The text that a search looks through: the words of a message, or a tool's arguments or output.
     pub fn searchable_text(&self) -> Option<String> {
         let Self::Item(item) = self else {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use super::entry::{Commit, Committed, Entry, Expected, Head, Revision};
-use super::store::{ConversationStore, Found, ListQuery};
+use super::store::{ConversationStore, Found, ListQuery, SearchQuery, folder_of};
 use crate::callback::BoxError;
 use crate::lock::lock;
 
@@ -55,6 +55,11 @@ impl Stored {
             .extend(entries.map(|(entry, position)| entry.at(position)));
         self.head.revision
     }
+}
+
+/// Returns `true` if a name is in the folder; `None` is all.
+fn is_in_folder(name: &str, folder: Option<&str>) -> bool {
+    folder.is_none_or(|folder| folder_of(name) == folder)
 }
 
 impl MemoryStore {
@@ -151,28 +156,29 @@ impl ConversationStore for MemoryStore {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Head>, BoxError> {
         let all = lock(&self.0.conversations);
-        let mut heads: Vec<Head> = all
+        let mut heads: Vec<&Head> = all
             .values()
             .map(|stored| &stored.head)
             .filter(|head| query.listed.includes(&head.id))
+            .filter(|head| is_in_folder(&head.id, query.folder.as_deref()))
             .filter(|head| query.changed_before.is_none_or(|time| head.changed < time))
             .filter(|head| {
                 query
                     .expired_before
                     .is_none_or(|time| head.expires.is_some_and(|expires| expires <= time))
             })
-            .cloned()
             .collect();
         heads.sort_by(|a, b| b.changed.cmp(&a.changed).then_with(|| a.id.cmp(&b.id)));
-        heads.truncate(query.limit.unwrap_or(usize::MAX));
-        Ok(heads)
+        let limit = query.limit.unwrap_or(usize::MAX);
+        Ok(heads.into_iter().take(limit).cloned().collect())
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        let text = text.to_lowercase();
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        let text = query.text.to_lowercase();
         let all = lock(&self.0.conversations);
         let mut found: Vec<Found> = all
             .values()
+            .filter(|stored| is_in_folder(&stored.head.id, query.folder.as_deref()))
             .flat_map(|stored| stored.entries.iter().map(|entry| (&stored.head.id, entry)))
             .filter(|(_, entry)| {
                 let searched = entry.content.searchable_text();
@@ -184,7 +190,7 @@ impl ConversationStore for MemoryStore {
             let newest = b.entry.time.cmp(&a.entry.time);
             newest.then(b.entry.position.cmp(&a.entry.position))
         });
-        found.truncate(limit);
+        found.truncate(query.limit);
         Ok(found)
     }
 

@@ -53,12 +53,11 @@ pub trait ConversationStore: Send + Sync + 'static {
     /// Lists conversations, the last changed first.
     fn list(&self, query: &ListQuery) -> impl Future<Output = Result<Vec<Head>, BoxError>> + Send;
 
-    /// Finds entries whose text contains `text`, whatever the case of its letters, the latest first.
-    /// Stores that cannot read their entries return an error that says so.
+    /// Finds entries by their text, the latest first. Stores that cannot read their entries return an
+    /// error that says so.
     fn search(
         &self,
-        text: &str,
-        limit: usize,
+        query: &SearchQuery,
     ) -> impl Future<Output = Result<Vec<Found>, BoxError>> + Send;
 
     /// Takes the lease of a conversation, or extends it if `owner` has it. Returns `false` if another
@@ -91,6 +90,9 @@ pub struct ListQuery {
     pub expired_before: Option<SystemTime>,
     /// Conversations, or the journals of durable runs.
     pub listed: Listed,
+    /// Only those in this folder; see [`folder_of`]. Stores have an index for it, so that the conversations of
+    /// other folders cost nothing.
+    pub folder: Option<Arc<str>>,
 }
 
 /// The beginning of the names of journals.
@@ -116,6 +118,42 @@ impl Listed {
     pub fn includes(self, id: &str) -> bool {
         id.starts_with(JOURNAL_PREFIX) == (self == Self::Journals)
     }
+}
+
+/// The entries to search for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SearchQuery {
+    /// The text that an entry contains, whatever the case of its letters.
+    pub text: Arc<str>,
+    /// The number of entries.
+    pub limit: usize,
+    /// Only entries of conversations in this folder; see [`folder_of`].
+    pub folder: Option<Arc<str>>,
+}
+
+impl SearchQuery {
+    /// Creates a search in all conversations.
+    pub fn new(text: impl Into<Arc<str>>, limit: usize) -> Self {
+        Self {
+            text: text.into(),
+            limit,
+            folder: None,
+        }
+    }
+}
+
+/// The folder of a conversation: its name up to the last `/`, with it. Names without a `/` are in the folder
+/// `""`. A folder does not contain those inside it.
+///
+/// ```
+/// use switchboard_core::conversation::folder_of;
+///
+/// assert_eq!(folder_of("acme/tuesday"), "acme/");
+/// assert_eq!(folder_of("tuesday"), "");
+/// ```
+pub fn folder_of(name: &str) -> &str {
+    name.rfind('/').map_or("", |at| &name[..=at])
 }
 
 /// An entry that a search has found.
@@ -196,7 +234,7 @@ impl Conversations {
     /// # Errors
     /// The store's error. A store that encrypts cannot search.
     pub async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.0.search_dyn(text, limit).await
+        self.0.search_dyn(&SearchQuery::new(text, limit)).await
     }
 
     /// Deletes a conversation. Returns `false` if it does not exist.
@@ -265,8 +303,8 @@ impl ConversationStore for Conversations {
         self.0.list_dyn(query).await
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.0.search_dyn(text, limit).await
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        self.0.search_dyn(query).await
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {
@@ -307,7 +345,7 @@ dyn_store! {
     delete_dyn = delete(id: &'a str) -> Result<bool, BoxError>;
     delete_expired_dyn = delete_expired(id: &'a str, time: SystemTime) -> Result<bool, BoxError>;
     list_dyn = list(query: &'a ListQuery) -> Result<Vec<Head>, BoxError>;
-    search_dyn = search(text: &'a str, limit: usize) -> Result<Vec<Found>, BoxError>;
+    search_dyn = search(query: &'a SearchQuery) -> Result<Vec<Found>, BoxError>;
     lease_dyn = lease(id: &'a str, owner: &'a str, time: Duration) -> Result<bool, BoxError>;
     release_dyn = release(id: &'a str, owner: &'a str) -> Result<(), BoxError>;
     close_dyn = close() -> ();

@@ -155,6 +155,15 @@ impl Ranges {
         later
     }
 
+    /// The positions before `end`.
+    pub(super) fn until(&self, end: u64) -> Self {
+        let mut earlier = Self::default();
+        for range in self.iter() {
+            earlier.push(range.start..range.end.min(end));
+        }
+        earlier
+    }
+
     /// Returns `true` if all ranges lie within these positions.
     pub(super) fn are_within(&self, positions: &Range<u64>) -> bool {
         self.0

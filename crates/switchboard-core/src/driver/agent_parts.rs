@@ -453,13 +453,20 @@ impl<C: Send + Sync + 'static> AgentParts<C> {
     }
 }
 
+/// The name of the part that the model of a session replaces.
+pub const MODEL: &str = "its model";
+
+/// The name of the part that the settings of a session replace.
+pub const MODEL_SETTINGS: &str = "its model settings";
+
 /// A text agent's parts, for conversions into agents of other kinds: those that only runs have.
 #[must_use]
 pub fn parts_of_runs<C>(agent: &Agent<C>) -> Vec<&'static str> {
     let def = &agent.def;
     let parts = [
-        (def.model.is_some(), "its model"),
-        (def.settings.is_some(), "its model settings"),
+        (def.is_person, "the person who answers"),
+        (def.model.is_some(), MODEL),
+        (def.settings.is_some(), MODEL_SETTINGS),
         (def.output.is_some(), "its output type"),
         (!def.input_guardrails.is_empty(), "its input guardrails"),
         (

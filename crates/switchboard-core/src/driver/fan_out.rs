@@ -409,6 +409,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 call_id: call.call.call_id().unwrap_or_default().into(),
                 arguments: call.call.arguments().unwrap_or_default().into(),
             })),
+            session: self.call_key().session,
             standing: self.run.standing_inside(&call.tool),
             turns: turns.cloned(),
             budgets: self.budgets_inside.clone(),

@@ -18,7 +18,7 @@ use crate::run::turn::{HandoffCall, HandoffProgress, Turn};
 use crate::run::{Step, agent_keys};
 use crate::stream::{EventKind, HandoffEvent, HandoffStatus};
 use crate::trace::trace_handle::OpenSpan;
-use crate::trace::{HandoffDecider, HandoffDetails, SpanData};
+use crate::trace::{HandoffDecider, HandoffDetails, HandoffViews, SpanData};
 use crate::{hooks, json};
 
 impl<C: Send + Sync + 'static> Driver<C> {
@@ -359,6 +359,18 @@ impl<C: Send + Sync + 'static> Driver<C> {
             details.outcome = Some(HandoffStatus::Taken);
             details.redirected_from = asked_for;
         });
+        if self.has_details() {
+            let items = self.run.conversation_items();
+            explain(&mut span, |details| {
+                let views = details.views.get_or_insert_with(|| {
+                    Box::new(HandoffViews {
+                        record: items.clone(),
+                        ..HandoffViews::default()
+                    })
+                });
+                views.seen = items;
+            });
+        }
         span.end();
         let mut events = self.recorded_events(recorded);
         events.extend(calls.into_iter().map(|mut event| {

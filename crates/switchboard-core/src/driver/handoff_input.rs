@@ -1,11 +1,15 @@
 //! The conversation that the next agent gets: filters, nested history, and checks of what they leave.
 
+use super::handoff::explain;
 use super::{Driver, configuration_error, user_error};
 use crate::agent::Agent;
 use crate::callback::catch_panic_sync;
 use crate::error::{Error, ErrorKind};
 use crate::filters::{self, Filter};
-use crate::handoff::{FilterInput, Handoff, HandoffInputData, InvalidResult, nest_handoff_history};
+use crate::handoff::{
+    FilterInput, FilterLog, Handoff, HandoffInputData, InvalidResult, nest_handoff_history,
+};
+use crate::trace::HandoffViews;
 use crate::trace::trace_handle::OpenSpan;
 use serde_json::Value;
 
@@ -65,7 +69,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
         handoff: &Handoff<C>,
         target: &Agent<C>,
         payload: &Value,
-        span: &OpenSpan,
+        span: &mut OpenSpan,
     ) -> Result<HandoffInputData<C>, Error> {
         let mut new_items = Vec::new();
         if let Some(turn) = self.run.turn() {
@@ -79,7 +83,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
             self.run
                 .answer_handoffs(turn.called_handoffs(), &mut new_items, to, &message);
         }
-        let data = HandoffInputData::new(
+        let mut data = HandoffInputData::new(
             self.run.conversation.input.clone(),
             self.run.conversation.generated.clone(),
             new_items,
@@ -89,6 +93,9 @@ impl<C: Send + Sync + 'static> Driver<C> {
         .with_payload(handoff.takes_payload().then(|| payload.clone()))
         .with_notes(&self.run.conversation.notes);
         let given = FilterInput::of(&data);
+        let log = self.has_details().then(FilterLog::default);
+        let record = log.as_ref().map(|_| data.visible_items());
+        data.filter_log = log.clone();
         let data = match self.carry_rule(handoff) {
             CarryRule::Everything => data,
             CarryRule::Filter(filter) => {
@@ -113,11 +120,21 @@ impl<C: Send + Sync + 'static> Driver<C> {
                 }
             }
         };
-        if !handoff.delivers_message() {
-            return Ok(data);
+        let data = if handoff.delivers_message() {
+            let shown = filters::payload().apply(data).await;
+            shown.map_err(|error| user_error("the message with the payload", error))?
+        } else {
+            data
+        };
+        if let (Some(log), Some(record)) = (log, record) {
+            let views = HandoffViews {
+                record,
+                seen: data.visible_items(),
+                filters: log.take(),
+            };
+            explain(span, |details| details.views = Some(Box::new(views)));
         }
-        let shown = filters::payload().apply(data).await;
-        shown.map_err(|error| user_error("the message with the payload", error))
+        Ok(data)
     }
 
     /// Checks that a model can be shown what user code left.

@@ -25,7 +25,7 @@ use crate::run::server_history::{self, ServerHistory};
 use crate::run::{Step, model_input};
 use crate::runner::{ModelFilter, NameCollision, RunFailure, RunProblem};
 use crate::stream::EventKind;
-use crate::trace::SpanData;
+use crate::trace::{SentRequest, SpanData};
 
 impl<C: Send + Sync + 'static> Driver<C> {
     /// Takes a turn: asks the model, and lets the machine decide what follows from the response.
@@ -70,6 +70,11 @@ impl<C: Send + Sync + 'static> Driver<C> {
         self.run_mut().guardrails.input_checks = InputChecks::Passed;
         self.check_response_id(&response)?;
         self.accept_response(response, &offer).await
+    }
+
+    /// Returns `true` if spans have their details.
+    pub(super) fn has_details(&self) -> bool {
+        self.config.trace_sensitive_data && self.trace.wants_details()
     }
 
     /// The number of the next turn, unless the limit is reached.
@@ -498,6 +503,7 @@ impl<C: Send + Sync + 'static> Driver<C> {
                     input: is_traced.then(|| request.input.clone()),
                     usage: Usage::default(),
                     output: None,
+                    request: self.has_details().then(|| SentRequest::new(&request)),
                 });
             let response: BoxFuture<'_, Result<ModelResponse, BoxError>> = match &self.events {
                 _ if request.is_guarded() => Box::pin(self.ask_with_retries(model, request)),

@@ -31,6 +31,7 @@ pub fn note<C: 'static, R: Into<String>>(
         let note = Item::developer(write(&data).into());
         add_note(data, &note)
     })
+    .named("note")
 }
 
 /// Puts a note in front of what the next agent sees, in the place of the notes of earlier handoffs.
@@ -78,6 +79,7 @@ pub fn payload<C: Send + Sync + 'static>() -> Filter<C> {
         let from = data.from().or(made).unwrap_or("Another agent");
         payload_text(from, data.payload().unwrap_or(&Value::Null))
     });
+    let shown = shown.named("payload");
     when(|data: &HandoffInputData<C>| data.payload().is_some(), shown)
 }
 

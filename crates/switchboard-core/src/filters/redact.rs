@@ -406,6 +406,7 @@ const fn count_steps(_: usize) {}
 impl<C: 'static> IntoFilter<C, Redaction> for Redaction {
     fn into_filter(self) -> Filter<C> {
         visible_items::filter(move |visible| visible.replace(|item| self.item(item)))
+            .named("redact_pii")
     }
 }
 

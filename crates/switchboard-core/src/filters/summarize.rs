@@ -28,7 +28,7 @@ where
     C: Send + Sync + 'static,
 {
     let model = model.into_handle();
-    Filter(Arc::new(move |data| {
+    let apply = move |data| {
         let visible = VisibleItems::of(&data);
         let cut = visible.len().saturating_sub(keep_last);
         let cut = visible.pairing().before_all(cut);
@@ -42,7 +42,8 @@ where
             let recent = visible.keep(|index, _| index >= cut);
             Ok(recent.prepend(summary).into_data(data))
         }))
-    }))
+    };
+    Filter::of(Arc::new(apply)).named("summarize")
 }
 
 /// Lets a model write a summary. Returns it as a message.

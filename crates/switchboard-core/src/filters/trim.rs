@@ -24,6 +24,7 @@ pub fn remove_all_tools<C: 'static>() -> Filter<C> {
         }
         data.left_by_library(was_empty)
     })
+    .named("remove_all_tools")
 }
 
 /// Keeps the last `count` items, this turn's included. A call without its output and an output
@@ -32,7 +33,7 @@ pub fn remove_all_tools<C: 'static>() -> Filter<C> {
 ///
 /// Only the next agent's view changes: a session stores everything.
 pub fn keep_last<C: 'static>(count: usize) -> Filter<C> {
-    keep_first_and_last(0, count)
+    keep_first_and_last(0, count).named(format!("keep_last({count})"))
 }
 
 /// Keeps the first `first` items and the last `last`: how the conversation began, and its current
@@ -43,12 +44,14 @@ pub fn keep_first_and_last<C: 'static>(first: usize, last: usize) -> Filter<C> {
         let cut = visible.pairing().before_reasoning(cut);
         visible.keep(|index, _| index < first || index >= cut)
     })
+    .named(format!("keep_first_and_last({first}, {last})"))
 }
 
 /// Drops reasoning. Providers reject the reasoning of another provider, and reasoning without the
 /// item that followed it.
 pub fn drop_reasoning<C: 'static>() -> Filter<C> {
     visible_items::filter(|visible| visible.keep(|_, item| item.kind() != ItemKind::Reasoning))
+        .named("drop_reasoning")
 }
 
 /// Keeps as many of the last items as fit into `tokens`, by the estimate of [`estimated_tokens`].
@@ -81,6 +84,7 @@ pub fn token_budget_by<C: 'static>(
         let cut = visible.pairing().after_reasoned(cut);
         visible.keep(|index, _| index >= cut)
     })
+    .named(format!("token_budget({tokens})"))
 }
 
 /// Estimates the tokens of an item, on the high side: one for every four bytes of ASCII, and one for

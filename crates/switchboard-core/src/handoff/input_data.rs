@@ -1,6 +1,6 @@
 //! The data of a handoff, as filters see it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::history_links::HistoryLink;
 use crate::context::RunContext;
 use crate::items::{Input, Item, Items, RunItem, RunItems};
+use crate::lock::lock;
 
 /// The conversation as the next agent gets it: filters take it and return a changed one.
 ///
@@ -39,6 +40,34 @@ pub struct HandoffInputData<C = ()> {
     pub(super) is_emptied: bool,
     /// The number of leading notes that filters of this handoff have added.
     new_notes: usize,
+    /// The log of what each filter does, where a tracer wants it.
+    pub(crate) filter_log: Option<FilterLog>,
+}
+
+/// What a filter of a handoff did.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AppliedFilter {
+    /// Its name; see [`Filter::named`](crate::filters::Filter::named).
+    pub name: Arc<str>,
+    /// The items that the next agent would have seen before it.
+    pub before: Vec<Item>,
+    /// The items that it left.
+    pub after: Vec<Item>,
+}
+
+/// A log of filters. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FilterLog(Arc<Mutex<Vec<AppliedFilter>>>);
+
+impl FilterLog {
+    pub(crate) fn add(&self, applied: AppliedFilter) {
+        lock(&self.0).push(applied);
+    }
+
+    pub(crate) fn take(&self) -> Vec<AppliedFilter> {
+        std::mem::take(&mut *lock(&self.0))
+    }
 }
 
 /// The data of a handoff without the context.
@@ -86,7 +115,17 @@ impl<C> HandoffInputData<C> {
             orphans: Orphans::Drop,
             is_emptied: false,
             new_notes: 0,
+            filter_log: None,
         }
+    }
+
+    /// The items that the next agent would see, as one list.
+    pub(crate) fn visible_items(&self) -> Vec<Item> {
+        let parts = &self.parts;
+        let new_items = parts.input_items.as_ref().unwrap_or(&parts.new_items);
+        let made = parts.pre_handoff_items.iter().chain(new_items);
+        let made = made.map(|made| made.item().clone());
+        self.history_items().iter().cloned().chain(made).collect()
     }
 
     /// The conversation before the run, or what an earlier filter left of it.
@@ -220,7 +259,7 @@ impl<C> HandoffInputData<C> {
     }
 }
 
-impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, from, orphans, is_emptied, new_notes } }
+impl_clone! { struct HandoffInputData<C> { parts, run_context, payload, from, orphans, is_emptied, new_notes, filter_log } }
 
 impl_debug! {
     HandoffInputData<C> {

@@ -46,7 +46,7 @@ impl ToolNames {
     }
 
     /// Returns the names of these handoffs, in their order.
-    pub(crate) fn names_of<'a, C>(self, handoffs: &'a [Handoff<C>]) -> Vec<Arc<str>> {
+    pub fn names_of<'a, C>(self, handoffs: &'a [Handoff<C>]) -> Vec<Arc<str>> {
         let plain_name = |handoff: &Handoff<C>| -> Arc<str> {
             match self {
                 Self::Readable if !handoff.has_given_name() => {

@@ -247,7 +247,8 @@ impl Turn {
 /// Waiting, and the transitions around it.
 impl Run {
     /// Returns a copy of an interrupted run that can be resumed beside it: each state of a run can be
-    /// resumed once, so that what was approved does not run twice, and a fork is a state of its own. A run
+    /// resumed once, so that what was approved does not run twice, and a fork is a state of its own. Its calls
+    /// have other [idempotency keys](crate::tool::ToolContext::idempotency_key), also those that wait. A run
     /// that waits in a stored conversation is forked with it, by
     /// [`Conversation::fork`](crate::conversation::Conversation::fork).
     #[must_use]
@@ -255,8 +256,17 @@ impl Run {
         let mut fork = self.clone();
         if fork.wait_id().is_some() {
             fork.begin_wait();
+            fork.renew_ids();
         }
         fork
+    }
+
+    /// Gives the run and those inside it identifiers of their own.
+    fn renew_ids(&mut self) {
+        self.id = super::new_id();
+        for inner in self.inner_runs_mut() {
+            inner.renew_ids();
+        }
     }
 
     /// Returns `true` if the run waits for decisions.

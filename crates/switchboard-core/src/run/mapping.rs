@@ -129,7 +129,7 @@ impl Run {
     }
 
     /// The runs inside tools in which calls wait.
-    fn inner_runs_mut(&mut self) -> impl Iterator<Item = &mut Self> {
+    pub(super) fn inner_runs_mut(&mut self) -> impl Iterator<Item = &mut Self> {
         let turn = self.turn_mut();
         let tools = turn.and_then(|turn| turn.tools.as_deref_mut());
         let inner = tools.map(|tools| tools.inner_runs.iter_mut());

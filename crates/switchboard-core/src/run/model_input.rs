@@ -48,6 +48,14 @@ impl Run {
         input + self.conversation.generated.len()
     }
 
+    /// These items.
+    pub(crate) fn conversation_items(&self) -> Vec<Item> {
+        let generated = self.conversation.generated.iter();
+        let generated = generated.map(|made| made.item().clone());
+        let input = self.conversation.input.items();
+        input.iter().cloned().chain(generated).collect()
+    }
+
     /// An estimate of the tokens of these items.
     pub(crate) fn shown_tokens(&self) -> usize {
         let input: usize = match &self.conversation.input {

@@ -16,6 +16,7 @@ use crate::run::approvals::StandingDecision;
 use crate::run::turn::CallKey;
 use crate::run::{Run, RunConfig};
 use crate::runner::{InnerEvents, OuterBudgets};
+use crate::session::SessionHandle;
 use crate::stream::event_sink::{CallPlace, EventSink};
 use crate::stream::{EventKind, StreamEvent};
 use crate::trace::{CustomSpan, TraceParent};
@@ -186,6 +187,11 @@ impl<C> ToolContext<C> {
     /// Returns `true` if a run inside the tool is to be resumed.
     pub(crate) fn is_resumed(&self) -> bool {
         lock(&self.call.inner_run).is_some()
+    }
+
+    /// The session of the run, or of the one around it.
+    pub(crate) fn session(&self) -> Option<&SessionHandle> {
+        self.call.key.session.as_ref()
     }
 
     /// This call, for a run inside it.

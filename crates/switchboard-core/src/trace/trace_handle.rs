@@ -82,6 +82,12 @@ impl TraceHandle {
         self.0.as_ref().map(|live| &live.info)
     }
 
+    /// Returns `true` if a tracer wants the details of spans.
+    pub(crate) fn wants_details(&self) -> bool {
+        let live = self.0.as_ref();
+        live.is_some_and(|live| live.sink.tracer().wants_details())
+    }
+
     /// Tells the tracers that the trace begins. A trace that a resumed run goes on in begins for
     /// those that do not know it. Returns `true` if it began for any.
     pub(crate) fn begin(&self, resumed: Option<ResumedTrace>) -> bool {

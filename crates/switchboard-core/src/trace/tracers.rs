@@ -138,6 +138,12 @@ impl Tracer for Tracers {
         Some(self.identity)
     }
 
+    fn wants_details(&self) -> bool {
+        self.members()
+            .iter()
+            .any(|member| member.tracer.wants_details())
+    }
+
     fn trace_start(&self, trace: &TraceInfo) {
         for Member { tracer, .. } in &*self.members() {
             ignore_panic(|| tracer.trace_start(trace));

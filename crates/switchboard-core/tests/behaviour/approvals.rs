@@ -3,6 +3,7 @@
 mod changed_teams;
 mod checks;
 mod conversations;
+mod crossed;
 mod deciding;
 mod handoffs;
 mod hostile;

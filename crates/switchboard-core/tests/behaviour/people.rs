@@ -2,6 +2,7 @@
 
 mod answers;
 mod conversations;
+mod forks;
 mod handing_over;
 mod in_teams;
 mod states;

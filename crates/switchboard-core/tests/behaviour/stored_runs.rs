@@ -334,14 +334,26 @@ impl Scenario {
     async fn resumed(&self, run: Run) -> Value {
         let runner = self.runner(false, run.raw_responses().len());
         // The state with an answer is the one that waited for it.
-        let mut result = runner.resume(run.fork()).await.unwrap();
+        let fork = run.fork();
+        let ids = [id(&fork), id(&run)];
+        let mut result = runner.resume(fork).await.unwrap();
         while result.status() == RunStatus::Interrupted {
             let mut run = result.into_run();
             approve_first(&mut run);
             result = runner.resume(run).await.unwrap();
         }
-        described(&result)
+        // The calls of people are named after the run.
+        let text = described(&result).to_string().replace(&ids[0], &ids[1]);
+        serde_json::from_str(&text).unwrap()
     }
+}
+
+/// The identifier of a run.
+fn id(run: &Run) -> String {
+    // A lone surrogate is kept, and is no text for a `Value`.
+    let stored = serde_json::to_string(run).unwrap().replace(r"\ud800", "");
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    stored["run"]["id"].as_str().unwrap().to_owned()
 }
 
 /// Approves the first call that waits, or answers for the person, if there is one.

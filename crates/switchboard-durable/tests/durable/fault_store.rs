@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, ListQuery,
+    Commit, Committed, ConversationStore, Conversations, Entry, Found, Head, ListQuery, SearchQuery,
 };
 
 /// The moment of a crash, relative to a write.
@@ -119,8 +119,8 @@ impl ConversationStore for FaultStore {
         ConversationStore::list(&self.0.store, query).await
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.0.store.search(text, limit).await
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        ConversationStore::search(&self.0.store, query).await
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {

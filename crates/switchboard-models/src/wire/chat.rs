@@ -15,7 +15,7 @@ mod request;
 use std::sync::Arc;
 
 use chunk_reader::ChunkReader;
-use reqwest::Url;
+use http::Uri;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
@@ -45,7 +45,7 @@ use super::{Protocol, impl_model};
 pub struct ChatModel {
     client: Client,
     /// The address of requests.
-    url: Arc<Url>,
+    url: Uri,
     name: Arc<str>,
 }
 
@@ -54,7 +54,7 @@ impl ChatModel {
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
-            url: client.url("chat/completions").into(),
+            url: client.url("chat/completions"),
             name: name.into(),
         }
     }
@@ -67,7 +67,7 @@ impl Protocol for ChatModel {
         &self.client
     }
 
-    fn url(&self) -> &Arc<Url> {
+    fn url(&self) -> &Uri {
         &self.url
     }
 

@@ -18,16 +18,20 @@ pub(crate) use bytes_call::BytesCall;
 use connection_settings::display_url;
 pub(crate) use connection_settings::{display_address, is_openai};
 pub(crate) use event_stream::Events;
-use reqwest::header::{ACCEPT, HeaderValue, LOCATION};
-use reqwest::{Method, Request, Response, Url};
+use http::header::{ACCEPT, HeaderMap, HeaderValue, LOCATION};
+use http::{Method, Request, Uri};
 pub(crate) use response_body::ResponseBody;
 pub(crate) use response_headers::ResponseHeaders;
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
 use switchboard_core::model::{ModelFailure, ModelRetry, ServerState};
 use switchboard_core::{ModelRequest, ModelResponse, ModelSettings};
-use transport_error::{error_chain, transport_error};
+use transport_error::transport_error;
+use url::Url;
 
+use crate::http_client::{
+    HttpClient, HttpError, HttpResponse, HttpSettings, Proxies, RequestBody, TimeLimits,
+};
 use crate::wire::endpoint::Endpoint;
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::payload::Payload;
@@ -47,9 +51,11 @@ const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Client(Arc<Inner>);
 
 struct Inner {
-    http: reqwest::Client,
-    /// A request to the server's address, without path and body.
-    template: Request,
+    http: HttpClient,
+    /// The server's address, without user name and password.
+    base: Url,
+    /// The headers of every request.
+    headers: HeaderMap,
     /// The server's name in errors: scheme, host and port.
     server: String,
     endpoint: Endpoint,
@@ -59,7 +65,7 @@ struct Inner {
 
 /// One request.
 pub(crate) struct Call {
-    url: Arc<Url>,
+    url: Uri,
     body: Arc<Payload>,
     is_streamed: bool,
     /// The request's settings, for its extra headers and retries.
@@ -104,19 +110,17 @@ pub(crate) enum Opened {
     Whole(ModelResponse),
 }
 
-/// A builder of HTTP clients that trust the system's certificates and follow no redirects.
+/// Settings of an HTTP client that trusts the system's certificates and uses no proxy.
 ///
 /// # Errors
 /// If TLS cannot be set up.
-pub fn http_client_builder() -> Result<reqwest::ClientBuilder, ModelError> {
-    Ok(builder_with_tls(tls::config(None)?))
-}
-
-fn builder_with_tls(tls: rustls::ClientConfig) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
+pub fn direct_http_settings() -> Result<HttpSettings, ModelError> {
+    Ok(HttpSettings {
+        tls: tls::config(None)?,
+        proxies: Proxies::None,
+        connect_timeout: None,
+        limits: TimeLimits::default(),
+    })
 }
 
 impl Client {
@@ -125,32 +129,32 @@ impl Client {
         let configuration = |message: String| {
             ModelError::configuration(message).with(|error| error.server = server.clone())
         };
-        let base = connection_settings::parse_address(&endpoint.base_url)
+        let mut base = connection_settings::parse_address(&endpoint.base_url)
             .map_err(ModelError::configuration)?;
-        let mut builder = builder_with_tls(tls::config(endpoint.certificates.as_deref())?)
-            .connect_timeout(endpoint.connect_timeout)
-            .read_timeout(endpoint.read_timeout);
-        if let Some(total) = endpoint.total_timeout {
-            builder = builder.timeout(total);
-        }
-        if let Some(proxy) = &endpoint.proxy {
-            builder =
-                builder.proxy(connection_settings::proxy(proxy.expose()).map_err(configuration)?);
-        }
-        let cannot_set_up = |error: reqwest::Error| {
-            let error = error_chain(&error.without_url());
-            configuration(format!("the HTTP client cannot be set up: {error}"))
+        let proxies = match &endpoint.proxy {
+            Some(proxy) => {
+                Proxies::At(connection_settings::proxy(proxy.expose()).map_err(configuration)?)
+            }
+            None => Proxies::System,
         };
-        let http = builder.build().map_err(cannot_set_up)?;
-        let mut headers = connection_settings::headers(endpoint).map_err(configuration)?;
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let http = HttpClient::new(HttpSettings {
+            tls: tls::config(endpoint.certificates.as_deref())?,
+            proxies,
+            connect_timeout: Some(endpoint.connect_timeout),
+            limits: TimeLimits {
+                read: Some(endpoint.read_timeout),
+                total: endpoint.total_timeout,
+            },
+        });
         let is_openai = is_openai(&base);
         let secrets = endpoint_secrets(endpoint, &base);
-        // The builder, unlike `Request::new`, moves a password in the address to a header.
-        let template = http.post(base).headers(headers).build();
+        let authorization = connection_settings::take_credentials(&mut base);
+        let headers =
+            connection_settings::headers(endpoint, authorization).map_err(configuration)?;
         Ok(Self(Arc::new(Inner {
             http,
-            template: template.map_err(cannot_set_up)?,
+            base,
+            headers,
             is_openai,
             secrets,
             server,
@@ -169,12 +173,8 @@ impl Client {
     }
 
     /// The address of requests to this path.
-    pub(crate) fn url(&self, path: &str) -> Url {
-        let mut url = self.0.template.url().clone();
-        let base = url.path().trim_end_matches('/');
-        let path = format!("{base}/{path}");
-        url.set_path(&path);
-        url
+    pub(crate) fn url(&self, path: &str) -> Uri {
+        connection_settings::request_uri(&self.0.base, path).unwrap_or_default()
     }
 
     /// Extra fields of every request's body.
@@ -260,9 +260,8 @@ impl Client {
     }
 
     /// The HTTP request for one attempt.
-    fn request(&self, call: &Call) -> Result<Request, ModelError> {
-        let mut request = Request::new(Method::POST, Url::clone(&call.url));
-        *request.headers_mut() = self.0.template.headers().clone();
+    fn request(&self, call: &Call) -> Result<Request<RequestBody>, ModelError> {
+        let mut request = self.post(&call.url, call.body.body());
         if call.is_streamed {
             let accept = HeaderValue::from_static("text/event-stream");
             request.headers_mut().insert(ACCEPT, accept);
@@ -271,12 +270,20 @@ impl Client {
             connection_settings::add_header(request.headers_mut(), name, value)
                 .map_err(ModelError::configuration)?;
         }
-        *request.body_mut() = Some(call.body.body());
         Ok(request)
     }
 
+    /// A request with the headers of every request.
+    fn post(&self, url: &Uri, body: RequestBody) -> Request<RequestBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = self.0.headers.clone();
+        request
+    }
+
     async fn send(&self, call: &Call) -> Result<ResponseBody, ModelError> {
-        let sent = self.0.http.execute(self.request(call)?);
+        let sent = self.0.http.send(self.request(call)?);
         let response = self.success(sent, &call.secrets).await?;
         let limit = self.0.endpoint.max_response_bytes;
         let keeps_raw_usage = call.settings.preserve_raw_usage == Some(true);
@@ -288,9 +295,9 @@ impl Client {
     /// Takes the client's future and not the request, which is large and would be part of this future.
     async fn success(
         &self,
-        sent: impl Future<Output = reqwest::Result<Response>>,
+        sent: impl Future<Output = Result<HttpResponse, HttpError>>,
         secrets: &[Secret],
-    ) -> Result<Response, ModelError> {
+    ) -> Result<HttpResponse, ModelError> {
         let response = sent.await.map_err(|error| transport_error(error, false))?;
         if response.status().is_success() {
             return Ok(response);
@@ -302,12 +309,12 @@ impl Client {
     }
 
     /// The error for a non-2xx response.
-    async fn status_error(&self, mut response: Response, secrets: &[Secret]) -> ModelError {
+    async fn status_error(&self, mut response: HttpResponse, secrets: &[Secret]) -> ModelError {
         let status = response.status();
         if status.is_redirection()
             && let Some(location) = response.headers().get(LOCATION)
             && let Ok(location) = location.to_str()
-            && let Ok(target) = self.0.template.url().join(location)
+            && let Ok(target) = self.0.base.join(location)
         {
             let target = display_address(target.as_str());
             let message = format!("the server redirects to {target}, which is not followed");
@@ -330,7 +337,7 @@ impl Client {
     }
 
     /// Completes the error of a request and adds its usage to that of the run.
-    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest, url: &Url) -> BoxError {
+    pub(crate) fn report(&self, error: ModelError, request: &ModelRequest, url: &Uri) -> BoxError {
         if let Some(usage) = error.usage() {
             request.add_usage(usage);
         }

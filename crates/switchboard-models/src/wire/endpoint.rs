@@ -5,9 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use reqwest::Url;
 use serde_json::Value;
 use switchboard_core::model::RetrySettings;
+use url::Url;
 
 use crate::wire::client::{Client, display_address, is_openai};
 use crate::wire::model_error::ModelError;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::client::ResponseHeaders;
 use super::sse::{Event, Splitter};

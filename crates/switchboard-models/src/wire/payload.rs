@@ -9,6 +9,8 @@ pub(crate) use sending::WrongLength;
 use switchboard_core::Item;
 use switchboard_core::items::Items;
 
+use crate::http_client::{RequestBody, body};
+
 /// Capacity for the JSON around a conversation.
 const JSON_CAPACITY: usize = 1 << 10;
 
@@ -115,8 +117,8 @@ impl Payload {
     }
 
     /// The body for one attempt to send it.
-    pub(crate) fn body(self: &Arc<Self>) -> reqwest::Body {
-        reqwest::Body::wrap(PayloadStream::new(self.clone()))
+    pub(crate) fn body(self: &Arc<Self>) -> RequestBody {
+        body(PayloadStream::new(self.clone()))
     }
 
     /// The whole body.

@@ -9,7 +9,7 @@ mod request;
 
 use std::sync::Arc;
 
-use reqwest::Url;
+use http::Uri;
 use switchboard_core::{ModelRequest, ModelResponse};
 
 use super::client::Client;
@@ -37,7 +37,7 @@ pub(super) use input_sanitizer::UnchangedItems;
 pub struct ResponsesModel {
     client: Client,
     /// The address of requests.
-    url: Arc<Url>,
+    url: Uri,
     name: Arc<str>,
     /// The origin that its reasoning items are marked with.
     origin: Arc<str>,
@@ -54,7 +54,7 @@ impl ResponsesModel {
         };
         Self {
             client: client.clone(),
-            url: client.url("responses").into(),
+            url: client.url("responses"),
             name,
             origin,
         }
@@ -68,7 +68,7 @@ impl Protocol for ResponsesModel {
         &self.client
     }
 
-    fn url(&self) -> &Arc<Url> {
+    fn url(&self) -> &Uri {
         &self.url
     }
 

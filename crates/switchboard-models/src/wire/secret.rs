@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
-use reqwest::Url;
 use serde_json::Value;
 use switchboard_core::ModelRequest;
+use url::Url;
 
 use super::endpoint::Endpoint;
 

@@ -7,6 +7,7 @@
 )]
 
 mod audio;
+mod connections;
 mod default_settings;
 mod failures;
 mod history;

@@ -1,6 +1,6 @@
 //! Connections, retries, timeouts and limits.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fake_provider::Reply;
@@ -10,7 +10,7 @@ use switchboard_core::model::{ServerState, Usage};
 use switchboard_core::{Item, ModelRequest, ModelSettings};
 use switchboard_models::{Endpoint, ModelError, ModelErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
@@ -286,18 +286,26 @@ async fn requests_go_through_the_proxy() {
     );
 }
 
-#[tokio::test]
-async fn only_certificates_of_the_endpoint_or_the_system_are_trusted() {
+/// TLS for `localhost`, and a file with its certificate.
+pub(crate) fn tls() -> (TlsAcceptor, tempfile::NamedTempFile) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let key = made.signing_key.serialize_der();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = ServerConfig::builder_with_provider(provider)
+    let mut tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key.try_into().unwrap())
         .unwrap();
-    let tls = TlsAcceptor::from(Arc::new(tls));
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), made.cert.pem()).unwrap();
+    (TlsAcceptor::from(Arc::new(tls)), file)
+}
+
+#[tokio::test]
+async fn only_certificates_of_the_endpoint_or_the_system_are_trusted() {
+    let (tls, certificate) = tls();
     let tunnel = Tunnel::open(&PROVIDER.url(), Some(tls)).await;
     let script = Script::new([Reply::text("Hi.")]);
     let far = Endpoint::at(format!("https://localhost:{}/v1", tunnel.port));
@@ -306,12 +314,132 @@ async fn only_certificates_of_the_endpoint_or_the_system_are_trusted() {
     assert_eq!(error.kind(), ModelErrorKind::Connection);
     assert!(error.to_string().contains("ertificate"), "{error}");
 
-    let file = std::env::temp_dir().join(format!("switchboard-ca-{}.pem", std::process::id()));
-    std::fs::write(&file, made.cert.pem()).unwrap();
-    let trusted = far.certificates(&file);
-    let text = run_text(model(&trusted, Protocol::Chat)).await;
-    std::fs::remove_file(&file).unwrap();
-    assert_eq!(text, "Hi.");
+    let trusted = far.certificates(certificate.path());
+    assert_eq!(run_text(model(&trusted, Protocol::Chat)).await, "Hi.");
+}
+
+/// A proxy that answers each `CONNECT` with this status, and then passes bytes on to `to`. Returns its port
+/// and the requests for tunnels.
+async fn connect_proxy(
+    status: &'static str,
+    to: u16,
+    tls: Option<TlsAcceptor>,
+) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((caller, _)) = listener.accept().await {
+            let mut caller: Box<dyn Duplex> = match &tls {
+                Some(tls) => Box::new(tls.accept(caller).await.unwrap()),
+                None => Box::new(caller),
+            };
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(caller.read_u8().await.unwrap());
+            }
+            log.lock()
+                .unwrap()
+                .push(String::from_utf8(request).unwrap());
+            let answer = format!("HTTP/1.1 {status}\r\n\r\n");
+            caller.write_all(answer.as_bytes()).await.unwrap();
+            if status.starts_with("200") {
+                let mut server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut caller, &mut server).await;
+            }
+        }
+    });
+    (port, asked)
+}
+
+trait Duplex: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Duplex for T {}
+
+#[tokio::test]
+async fn encrypted_requests_go_through_a_tunnel_that_only_the_proxy_gets_credentials_for() {
+    for is_proxy_encrypted in [false, true] {
+        let (tls, certificate) = tls();
+        let server = Tunnel::open(&PROVIDER.url(), Some(tls.clone())).await;
+        let proxy_tls = is_proxy_encrypted.then_some(tls);
+        let (port, asked) = connect_proxy("200 OK", server.port, proxy_tls).await;
+        let scheme = if is_proxy_encrypted { "https" } else { "http" };
+        let script = Script::new([Reply::text("Hi.")]);
+        let far = Endpoint::at(format!("https://localhost:{}/v1", server.port))
+            .key(&script.key)
+            .certificates(certificate.path())
+            .proxy(format!("{scheme}://ann:s3cret@localhost:{port}"));
+        assert_eq!(run_text(model(&far, Protocol::Chat)).await, "Hi.");
+        let asked = asked.lock().unwrap().join("");
+        let line = format!("CONNECT localhost:{} HTTP/1.1\r\n", server.port);
+        assert!(asked.starts_with(&line), "{asked}");
+        // ann:s3cret
+        let credentials = "proxy-authorization: basic yw5uonmzy3jlda==\r\n";
+        assert!(asked.to_lowercase().contains(credentials), "{asked}");
+        assert!(!asked.contains(&script.key), "{asked}");
+        assert_eq!(script.requests()[0].header("proxy-authorization"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_a_tunnel_is_an_error_of_the_connection() {
+    let (port, _) = connect_proxy("407 Proxy Authentication Required", 1, None).await;
+    let far = Endpoint::at("https://provider.invalid/v1")
+        .key("k")
+        .retries(0)
+        .proxy(format!("http://ann:s3cret@127.0.0.1:{port}"));
+    let error = failure(&model(&far, Protocol::Responses), false).await;
+    assert_eq!(error.kind(), ModelErrorKind::Connection, "{error}");
+    let message = error.to_string();
+    assert!(
+        message.contains("proxy authorization required"),
+        "{message}"
+    );
+    assert!(!message.contains("s3cret"), "{message}");
+}
+
+#[tokio::test]
+async fn credentials_in_addresses_become_headers() {
+    let tunnel = Tunnel::open(&PROVIDER.url(), None).await;
+    let script = Script::new([Reply::text("Hi.")]);
+    let proxy = format!("http://bob:proxy%2Dpass@127.0.0.1:{}", tunnel.port);
+    let far = Endpoint::at("http://provider.invalid/v1").key(&script.key);
+    let far = far.proxy(proxy);
+    assert_eq!(run_text(model(&far, Protocol::Chat)).await, "Hi.");
+    let sent = &script.requests()[0];
+    // bob:proxy-pass
+    let credentials = Some("Basic Ym9iOnByb3h5LXBhc3M=");
+    assert_eq!(sent.header("proxy-authorization"), credentials);
+    assert_eq!(sent.header("host"), Some("provider.invalid"));
+    let agent = sent.header("user-agent").unwrap_or_default();
+    assert!(agent.starts_with("switchboard/"), "{agent}");
+
+    // The provider of these tests would not know whom to answer without a key.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let near = Endpoint::at(format!("http://ann:p%40ss@127.0.0.1:{port}/v1")).retries(0);
+    let asked = tokio::spawn(async move {
+        let (mut caller, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(caller.read_u8().await.unwrap());
+        }
+        String::from_utf8(request).unwrap()
+    });
+    failure(&model(&near, Protocol::Chat), false).await;
+    let asked = asked.await.unwrap();
+    let line = "POST /v1/chat/completions HTTP/1.1\r\n";
+    assert!(asked.starts_with(line), "{asked}");
+    // ann:p@ss
+    assert!(
+        asked.contains("authorization: Basic YW5uOnBAc3M=\r\n"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains(&format!("host: 127.0.0.1:{port}\r\n")),
+        "{asked}"
+    );
 }
 
 #[tokio::test]

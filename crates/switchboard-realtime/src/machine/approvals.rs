@@ -27,7 +27,7 @@ impl RealtimeMachine {
     pub(super) fn standing_decision(&self, call: &Call) -> Option<&Decision> {
         let mut standing = self.standing.iter();
         let found = standing.rfind(|known| {
-            known.tool == call.call.name
+            known.tool == *call.tool()
                 && known.role == call.role
                 && known
                     .agent
@@ -67,7 +67,7 @@ impl RealtimeMachine {
             Origin::Background
         };
         call.is_approved = decision.is_approved();
-        let (role, tool, agent) = (call.role, call.call.name.clone(), call.agent.clone());
+        let (role, tool, agent) = (call.role, call.tool().clone(), call.agent.clone());
         let (is_checked, call_ref) = (call.is_checked, call.to_ref());
         if decision.is_always() {
             self.standing.push(StandingDecision {
@@ -88,11 +88,18 @@ impl RealtimeMachine {
             if agent != self.current.agent {
                 return self.refuse_handoff(out, call_id, OUTDATED_HANDOFF.into());
             }
-            return self.hand_off(out, call_id);
+            return self.hand_off(out, call_id, true);
         }
-        if is_checked {
+        // The person may have taken long.
+        let condition = self.policy().refresh_conditions;
+        if is_checked && !condition {
             return self.on_call_task(out, call_id, TaskOutcome::Prepared(Ok(Prepared::Run)));
         }
-        self.begin_for(out, call_id, Stage::Preparing, Task::Check(call_ref));
+        let work = Task::Check {
+            call: call_ref,
+            condition,
+            guardrails: !is_checked,
+        };
+        self.begin_for(out, call_id, Stage::Preparing, work);
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::agent_change::AgentChange;
 use super::io::{
-    CallFailure, CallRef, HandoffAnswer, Prepared, Task, TaskOutcome, Ticket, ToolAnswer,
+    CallFailure, CallRef, HandoffAnswer, HandoffRedirect, Prepared, Task, TaskOutcome, Ticket,
+    ToolAnswer,
 };
 use super::outputs::{AfterSent, Output};
 use super::{Commands, Pending, RealtimeMachine, model_behavior};
@@ -30,6 +31,8 @@ pub(super) struct Call {
     pub(super) origin: Origin,
     pub(super) stage: Stage,
     pub(super) is_approved: bool,
+    /// The handoff that a callback has led the call to.
+    pub(super) redirect: Option<HandoffRedirect>,
     /// Set once guardrails have allowed the call.
     pub(super) is_checked: bool,
 }
@@ -122,12 +125,20 @@ impl Call {
     }
 
     pub(super) fn to_event(&self) -> ToolCallEvent {
+        let redirect = self.redirect.as_ref();
+        let arguments = redirect.map_or(&self.call.arguments, |redirect| &redirect.arguments);
         ToolCallEvent {
             agent: self.agent.clone(),
-            tool: self.call.name.clone(),
+            tool: self.tool().clone(),
             call_id: self.call.call_id.clone(),
-            arguments: self.call.arguments.clone(),
+            arguments: arguments.clone(),
         }
+    }
+
+    /// The name that the model has called, or that of the handoff that a callback has led it to.
+    pub(super) fn tool(&self) -> &Arc<str> {
+        let redirect = self.redirect.as_ref();
+        redirect.map_or(&self.call.name, |redirect| &redirect.tool)
     }
 
     pub(super) fn to_record(&self) -> CallRecord {
@@ -194,6 +205,7 @@ impl RealtimeMachine {
                 origin,
                 stage: Stage::Queued,
                 is_approved: false,
+                redirect: None,
                 is_checked: false,
             },
         );
@@ -269,6 +281,7 @@ impl RealtimeMachine {
             let work = Task::RejectionText(call.to_ref(), decision.clone());
             return self.begin_for(out, call_id, Stage::Rejecting, work);
         }
+        let is_approved = decision.is_some();
         let work = Task::Prepare {
             call: call.to_ref(),
             is_handoff: role == Role::Handoff,
@@ -276,6 +289,9 @@ impl RealtimeMachine {
             guardrails_first: self.policy().guardrails_before_approval
                 || self.settings.guardrails_before_approval,
         };
+        if let Some(call) = self.call_mut(call_id) {
+            call.is_approved = is_approved;
+        }
         self.begin_for(out, call_id, Stage::Preparing, work);
     }
 
@@ -312,7 +328,9 @@ impl RealtimeMachine {
                 self.answer_with(out, call_id, answer);
             }
             TaskOutcome::Prepared(Ok(Prepared::NeedsApproval)) => self.wait(out, call_id),
-            TaskOutcome::Prepared(Ok(Prepared::Run)) if is_handoff => self.hand_off(out, call_id),
+            TaskOutcome::Prepared(Ok(Prepared::Run)) if is_handoff => {
+                self.hand_off(out, call_id, false);
+            }
             TaskOutcome::Prepared(Ok(Prepared::Run)) => {
                 let work = Task::RunTool(call.to_ref());
                 self.emit(out, RealtimeEvent::ToolStart(call.to_event()));
@@ -351,13 +369,15 @@ impl RealtimeMachine {
         self.run_next(out);
     }
 
-    pub(super) fn hand_off(&mut self, out: &mut Commands, call_id: &Arc<str>) {
+    pub(super) fn hand_off(&mut self, out: &mut Commands, call_id: &Arc<str>, recheck: bool) {
         let Some(call) = self.calls.get(call_id) else {
             return;
         };
         let work = Task::HandOff {
             call: call.to_ref(),
+            redirect: call.redirect.clone(),
             is_approved: call.is_approved,
+            recheck,
         };
         self.begin_for(out, call_id, Stage::HandingOff, work);
     }
@@ -366,6 +386,10 @@ impl RealtimeMachine {
         match answer {
             HandoffAnswer::Refused(reason) => self.refuse_handoff(out, call_id, reason.into()),
             HandoffAnswer::AskApproval => self.wait(out, call_id),
+            HandoffAnswer::Redirected {
+                redirect,
+                needs_approval,
+            } => self.redirect(out, call_id, redirect, needs_approval),
             HandoffAnswer::Taken { to, message } => match self.policy().switching {
                 Switching::AtOnce => self.hand_over_at_once(out, call_id, *to, message),
                 Switching::WhenTaken { .. } => {
@@ -375,6 +399,35 @@ impl RealtimeMachine {
                 }
             },
         }
+    }
+
+    /// Goes on with the handoff that a callback has led the call to. What a person has decided on the first one
+    /// does not hold for it.
+    fn redirect(
+        &mut self,
+        out: &mut Commands,
+        call_id: &Arc<str>,
+        redirect: HandoffRedirect,
+        needs_approval: bool,
+    ) {
+        let Some(call) = self.call_mut(call_id) else {
+            return;
+        };
+        call.redirect = Some(redirect);
+        let call = call.clone();
+        let decision = self.standing_decision(&call).cloned();
+        if let Some(decision) = decision.as_ref().filter(|known| !known.is_approved()) {
+            let work = Task::RejectionText(call.to_ref(), decision.clone());
+            return self.begin_for(out, call_id, Stage::Rejecting, work);
+        }
+        let is_approved = needs_approval && decision.is_some();
+        if let Some(call) = self.call_mut(call_id) {
+            call.is_approved = is_approved;
+        }
+        if needs_approval && !is_approved {
+            return self.wait(out, call_id);
+        }
+        self.hand_off(out, call_id, false);
     }
 
     /// Answers the call of a handoff that is not made.

@@ -90,8 +90,15 @@ pub enum Task {
         /// Asks the guardrails also about a call that needs approval.
         guardrails_first: bool,
     },
-    /// Asks the guardrails on an approved call. Ends with [`TaskOutcome::Prepared`].
-    Check(CallRef),
+    /// Checks an approved call again. Ends with [`TaskOutcome::Prepared`].
+    Check {
+        /// The call.
+        call: CallRef,
+        /// Evaluates the condition of its tool.
+        condition: bool,
+        /// Asks the guardrails.
+        guardrails: bool,
+    },
     /// Runs a tool. Ends with [`TaskOutcome::ToolRan`].
     RunTool(CallRef),
     /// Makes the text for a rejected call. Ends with [`TaskOutcome::Text`].
@@ -101,8 +108,12 @@ pub enum Task {
     HandOff {
         /// The call.
         call: CallRef,
+        /// The handoff that a callback has led it to.
+        redirect: Option<HandoffRedirect>,
         /// Set if a person has approved it.
         is_approved: bool,
+        /// Evaluates its condition again, after a person was asked.
+        recheck: bool,
     },
     /// Resolves an agent. Ends with [`TaskOutcome::Agent`].
     ResolveAgent(Arc<str>),
@@ -209,6 +220,27 @@ pub enum HandoffAnswer {
     Refused(String),
     /// A person decides.
     AskApproval,
+    /// It leads to another agent, which may need approval of its own.
+    Redirected {
+        /// The handoff.
+        redirect: HandoffRedirect,
+        /// Set if that handoff needs approval.
+        needs_approval: bool,
+    },
+}
+
+/// The handoff that a callback has led another one to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HandoffRedirect {
+    /// The name of the agent.
+    pub to: Arc<str>,
+    /// The name of the handoff's tool.
+    pub tool: Arc<str>,
+    /// The payload.
+    pub arguments: Arc<str>,
+    /// The number of redirects so far.
+    pub count: u32,
 }
 
 /// An agent that can get the conversation: everything that can fail is done.
@@ -278,6 +310,22 @@ pub enum MachineCommand {
     EndEvents(Option<RealtimeError>),
     /// Cancels all tasks and closes the connection.
     Close,
+}
+
+impl HandoffRedirect {
+    /// The first redirect of a handoff.
+    pub fn new(
+        to: impl Into<Arc<str>>,
+        tool: impl Into<Arc<str>>,
+        arguments: impl Into<Arc<str>>,
+    ) -> Self {
+        Self {
+            to: to.into(),
+            tool: tool.into(),
+            arguments: arguments.into(),
+            count: 1,
+        }
+    }
 }
 
 impl Offer {

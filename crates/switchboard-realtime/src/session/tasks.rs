@@ -12,7 +12,7 @@ use super::agents::{Agents, KnownAgent};
 use crate::agent::RealtimeAgent;
 use crate::handoff::RealtimeHandoff;
 use crate::machine::{
-    CallFailure, CallRef, HandoffAnswer, Prepared, Task, TaskOutcome, ToolAnswer,
+    CallFailure, CallRef, HandoffAnswer, HandoffRedirect, Prepared, Task, TaskOutcome, ToolAnswer,
 };
 
 /// The number of redirects of one handoff.
@@ -42,7 +42,11 @@ pub(super) async fn carry_out<C: Send + Sync + 'static>(
             let is_decided = decision.is_some();
             TaskOutcome::Prepared(prepare_tool(agents, &call, is_decided, guardrails_first).await)
         }
-        Task::Check(call) => TaskOutcome::Prepared(check_call(agents, &call).await),
+        Task::Check {
+            call,
+            condition,
+            guardrails,
+        } => TaskOutcome::Prepared(check_call(agents, &call, condition, guardrails).await),
         Task::RunTool(call) => TaskOutcome::ToolRan(run_tool(agents, &call).await),
         Task::RejectionText(call, decision) => {
             let text = match agents.find(&call.agent) {
@@ -56,8 +60,14 @@ pub(super) async fn carry_out<C: Send + Sync + 'static>(
             };
             TaskOutcome::Text(text)
         }
-        Task::HandOff { call, is_approved } => {
-            TaskOutcome::Handoff(hand_off(agents, &call, is_approved).await)
+        Task::HandOff {
+            call,
+            redirect,
+            is_approved,
+            recheck,
+        } => {
+            let decided = hand_off(agents, &call, redirect, is_approved, recheck);
+            TaskOutcome::Handoff(decided.await)
         }
         Task::ResolveAgent(key) => {
             let resolved = agents.resolve(&key).await;
@@ -188,11 +198,19 @@ async fn prepare_handoff<C: Send + Sync + 'static>(
 async fn check_call<C: Send + Sync + 'static>(
     agents: &Agents<C>,
     call: &CallRef,
+    condition: bool,
+    guardrails: bool,
 ) -> Result<Prepared, CallFailure> {
     let known = agents.find(&call.agent).map_err(failure)?;
     let Some(tool) = find_tool(&known.agent, &call.call.name) else {
         return Ok(Prepared::Unavailable);
     };
+    if condition && !known.parts.tool_is_enabled(tool).await.map_err(failure)? {
+        return Ok(Prepared::Unavailable);
+    }
+    if !guardrails {
+        return Ok(Prepared::Run);
+    }
     let checked = known.parts.check_call(tool, &part_call(call)).await;
     Ok(match checked.map_err(failure)? {
         Some(output) => Prepared::Answered(answer_of(output)),
@@ -213,51 +231,89 @@ async fn run_tool<C: Send + Sync + 'static>(
     Ok(answer_of(ran.output))
 }
 
-/// Runs the callback of a handoff, and of those that it redirects to, and resolves the agent.
+/// Runs the callback of a handoff, and resolves the agent unless it leads to another one.
 async fn hand_off<C: Send + Sync + 'static>(
     agents: &Agents<C>,
     call: &CallRef,
+    redirected: Option<HandoffRedirect>,
     is_approved: bool,
+    recheck: bool,
 ) -> Result<HandoffAnswer, CallFailure> {
     let known = agents.find(&call.agent).map_err(failure)?;
     let mut made = part_call(call);
-    let mut route = find_handoff(&known.agent, &made.tool)
-        .map(|(handoff, target)| (handoff.clone(), target))
-        .ok_or_else(|| {
-            let message = format!("the agent has no handoff \"{}\"", made.tool);
-            failure(parts::error(ErrorKind::Configuration, message))
-        })?;
-    for _ in 0..=MAX_REDIRECTS {
-        let (handoff, target) = &route;
-        let called = known
-            .parts
-            .call_back(handoff.edge(), target.parts(), &made, is_approved);
-        match called.await? {
-            HandoffDecision::Proceed => {
-                return take(agents, &known, handoff, target, &made).await;
+    let (handoff, target) = match &redirected {
+        Some(redirected) => {
+            made.arguments = redirected.arguments.clone();
+            redirect(agents, &known, &redirected.to)?
+        }
+        None => find_handoff(&known.agent, &made.tool)
+            .map(|(handoff, target)| (handoff.clone(), target))
+            .ok_or_else(|| {
+                let message = format!("the agent has no handoff \"{}\"", made.tool);
+                failure(parts::error(ErrorKind::Configuration, message))
+            })?,
+    };
+    if recheck {
+        check_condition(&known, &handoff, &target).await?;
+    }
+    let called = known
+        .parts
+        .call_back(handoff.edge(), target.parts(), &made, is_approved);
+    match called.await? {
+        HandoffDecision::Refuse(reason) => Ok(HandoffAnswer::Refused(reason)),
+        HandoffDecision::AskApproval if !is_approved => Ok(HandoffAnswer::AskApproval),
+        HandoffDecision::Proceed | HandoffDecision::AskApproval => {
+            take(agents, &known, &handoff, &target, &made).await
+        }
+        HandoffDecision::Redirect { to, payload, .. } => {
+            let count = redirected.map_or(0, |redirected| redirected.count) + 1;
+            if count > MAX_REDIRECTS {
+                let message = format!(
+                    "the handoff was redirected more than {MAX_REDIRECTS} times in a row; let one of \
+                     the callbacks accept it"
+                );
+                return Err(failure(parts::error(ErrorKind::Configuration, message)));
             }
-            HandoffDecision::Refuse(reason) => return Ok(HandoffAnswer::Refused(reason)),
-            HandoffDecision::AskApproval if !is_approved => return Ok(HandoffAnswer::AskApproval),
-            HandoffDecision::AskApproval => {
-                return take(agents, &known, handoff, target, &made).await;
+            if let Some(payload) = payload {
+                made.arguments = payload.to_string().into();
             }
-            HandoffDecision::Redirect { to, payload, .. } => {
-                if let Some(payload) = payload {
-                    made.arguments = payload.to_string().into();
-                }
-                route = redirect(agents, &known, &to)?;
-            }
-            _ => {
-                let message = "the callback made a decision that realtime sessions do not know";
-                return Err(failure(parts::error(ErrorKind::UserCode, message)));
-            }
+            let (handoff, target) = redirect(agents, &known, &to)?;
+            check_condition(&known, &handoff, &target).await?;
+            let needed = known
+                .parts
+                .handoff_needs_approval(handoff.edge(), target.parts(), &made);
+            let needs_approval = needed.await;
+            let mut redirect = HandoffRedirect::new(to, handoff.tool_name(), made.arguments);
+            redirect.count = count;
+            Ok(HandoffAnswer::Redirected {
+                redirect,
+                needs_approval,
+            })
+        }
+        _ => {
+            let message = "the callback made a decision that realtime sessions do not know";
+            Err(failure(parts::error(ErrorKind::UserCode, message)))
         }
     }
-    let message = format!(
-        "the handoff was redirected more than {MAX_REDIRECTS} times in a row; let one of the callbacks \
-         accept it"
+}
+
+/// Evaluates the condition of a handoff. The model is told if it does not hold.
+async fn check_condition<C: Send + Sync + 'static>(
+    known: &KnownAgent<C>,
+    handoff: &RealtimeHandoff<C>,
+    target: &RealtimeAgent<C>,
+) -> Result<(), CallFailure> {
+    let enabled = known.parts.handoff_is_enabled(handoff.edge()).await;
+    if enabled.map_err(failure)? {
+        return Ok(());
+    }
+    let message = "the condition of the handoff does not hold any more; nothing was handed over";
+    let text = format!(
+        "The handoff to {} is not possible any more. Go on without it.",
+        target.name()
     );
-    Err(failure(parts::error(ErrorKind::Configuration, message)))
+    let error = parts::error(ErrorKind::ModelBehavior, message);
+    Err(CallFailure::new(error, Some(text)))
 }
 
 /// The handoff to an agent that a callback redirects to: the agent's own, or a plain one.

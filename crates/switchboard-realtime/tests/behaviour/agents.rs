@@ -1,6 +1,7 @@
 //! Agents and handoffs as they are built.
 
 use switchboard_core::model::ModelSettings;
+use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{Agent, Team, handoff, tool};
 use switchboard_realtime::model::{
     RealtimeModelCommand, RealtimeModelEvent, RealtimeServerError, ReportedError,
@@ -126,4 +127,23 @@ async fn the_voice_of_an_agent_that_did_not_get_the_conversation_is_forgotten() 
     eventually(|| updates().len() == 2).await;
     let voices: Vec<_> = updates().into_iter().map(|(voice, _)| voice).collect();
     assert_eq!(voices, [Some("coral".into()), Some("verse".into())]);
+}
+
+#[test]
+fn the_models_of_agents_can_be_replaced_and_a_person_cannot() {
+    let billing: Agent = Agent::new("Billing").model(ScriptedModel::new());
+    let desk = Agent::new("Desk")
+        .model(ScriptedModel::new())
+        .handoff(&billing);
+    let error = RealtimeAgent::try_from(&desk).unwrap_err();
+    assert_eq!(error.lost(), ["its model"]);
+    let replaced = RealtimeAgent::replacing_model(&desk).unwrap();
+    assert_eq!(replaced.handoffs()[0].agent_name(), "Billing");
+
+    let ann: Agent = Agent::person("Ann");
+    let error = RealtimeAgent::replacing_model(&desk.handoff(&ann)).unwrap_err();
+    assert_eq!(
+        (error.agent(), error.lost()),
+        ("Ann", &["the person who answers".to_owned()][..])
+    );
 }

@@ -6,7 +6,7 @@ use switchboard_core::{Agent, MemorySession, Runner, Session as _, tool};
 use switchboard_realtime::testing::ScriptedRealtimeModel;
 use switchboard_realtime::{RealtimeAgent, RealtimeRunner};
 
-use crate::support::{open, read_answer_of};
+use crate::support::{open, read_answer_of, read_until_event};
 
 fn desk() -> Agent {
     let lookup = tool("lookup").run(|_ctx, (): ()| "12 euros");
@@ -94,4 +94,33 @@ async fn any_session_keeps_the_items() {
     let items = stored.items();
     let texts: Vec<_> = items.iter().filter_map(|item| item.text()).collect();
     assert_eq!(texts, ["Hello", "Hello there."]);
+}
+
+#[tokio::test]
+async fn a_session_that_is_closed_while_calls_are_open_leaves_no_call_without_an_output() {
+    let stored = Conversations::in_memory().get("caller");
+    let slow = tool("slow").run(|_ctx, (): ()| std::future::pending::<String>());
+    let refund = tool("refund").needs_approval().run(|_ctx, (): ()| "paid");
+    let desk: Agent = Agent::new("Desk").tool(slow).tool(refund);
+    let model = ScriptedRealtimeModel::new().turn(|turn| {
+        turn.say("One moment.")
+            .call_as("call_1", "slow", "{}")
+            .call_as("call_2", "refund", "{}")
+    });
+    let runner = RealtimeRunner::new(&RealtimeAgent::try_from(&desk).unwrap()).session(&stored);
+    let mut session = open(runner, &model).await;
+    session.send_message("My money").await.unwrap();
+    read_until_event(&mut session, "tool_approval_required").await;
+    session.close().await.unwrap();
+
+    let text = ScriptedModel::new().say("Nothing was paid.");
+    let runner = Runner::new(&desk).model(text.clone()).session(&stored);
+    runner.run("Is it paid?").await.unwrap();
+    let input = &text.requests()[0].input;
+    let calls = input.iter().filter(|item| item.name().is_some()).count();
+    let outputs = input.iter().filter(|item| item.output().is_some()).count();
+    assert_eq!(calls, outputs, "{input:?}");
+    let said: Vec<_> = input.iter().filter_map(|item| item.text()).collect();
+    assert_eq!(said.first().map(|text| &**text), Some("My money"));
+    assert_eq!(said.last().map(|text| &**text), Some("Is it paid?"));
 }

@@ -1,19 +1,25 @@
 //! Conversations: list, search, show, fork, delete; messages, decisions, answers.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use switchboard_core::Input;
 
 use super::requests::{
-    AnswerBody, DecisionsBody, ForkBody, ListParameters, MessageBody, SearchParameters,
+    AnswerBody, DecisionsBody, ForkBody, ListParameters, MessageBody, PageParameters, ResendBody,
+    SearchParameters,
 };
-use super::types::{ConversationBody, ConversationList, EntryBody, FoundEntry, SearchResults};
+use super::types::{
+    ConversationBody, ConversationList, EntryBody, FoundEntry, SearchResults, TurnList,
+};
 use super::{run_events, run_info};
-use crate::error::ServiceError;
+use crate::error::{ServiceError, ServiceErrorKind};
 use crate::http::{JsonBody, PathOf, QueryOf, header_text};
+use crate::keys::random_id;
 use crate::runs::RunRecord;
 use crate::service::{Caller, Message, MessageOptions, Service};
 
@@ -54,24 +60,47 @@ pub(super) async fn search(
         ));
     }
     let found = service.search(&caller, &parameters.q, limit).await?;
-    let found = found.iter().map(|(conversation, entry)| FoundEntry {
-        conversation: conversation.to_string(),
-        entry: EntryBody::from(entry),
-    });
-    Ok(Json(SearchResults {
-        found: found.collect(),
-    }))
+    let mut titles: HashMap<Arc<str>, Option<String>> = HashMap::new();
+    let mut results = Vec::with_capacity(found.len());
+    for (conversation, entry) in &found {
+        let title = match titles.get(conversation) {
+            Some(title) => title.clone(),
+            None => {
+                let listed = service.listed(&caller, conversation).await?;
+                let title = listed.and_then(|listed| listed.title);
+                titles.insert(conversation.clone(), title.clone());
+                title
+            }
+        };
+        results.push(FoundEntry {
+            conversation: conversation.to_string(),
+            title,
+            entry: EntryBody::from(entry),
+        });
+    }
+    Ok(Json(SearchResults { found: results }))
 }
 
 pub(super) async fn show(
     State(service): State<Service>,
     caller: Caller,
     PathOf(id): PathOf<String>,
-    QueryOf(parameters): QueryOf<ListParameters>,
+    QueryOf(parameters): QueryOf<PageParameters>,
 ) -> Result<Json<ConversationBody>, ServiceError> {
     let limit = bounded(parameters.limit)?;
-    let shown = service.show(&caller, &id, limit).await?;
-    Ok(Json(ConversationBody::new(&id, &shown)))
+    let shown = service.show(&caller, &id, limit, parameters.before).await?;
+    Ok(Json(ConversationBody::new(&caller.tenant, &shown)))
+}
+
+pub(super) async fn turns(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    QueryOf(parameters): QueryOf<PageParameters>,
+) -> Result<Json<TurnList>, ServiceError> {
+    let limit = bounded(parameters.limit.or(Some(MAX_LIMIT)))?;
+    let turns = service.turns(&caller, &id, parameters.after, limit).await?;
+    Ok(Json(turns.into()))
 }
 
 pub(super) async fn delete(
@@ -90,8 +119,8 @@ pub(super) async fn fork(
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<Response, ServiceError> {
     service.fork(&caller, &id, &body.to, body.before).await?;
-    let shown = service.show(&caller, &body.to, DEFAULT_LIMIT).await?;
-    let body = ConversationBody::new(&body.to, &shown);
+    let shown = service.show(&caller, &body.to, DEFAULT_LIMIT, None).await?;
+    let body = ConversationBody::new(&caller.tenant, &shown);
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
@@ -107,19 +136,27 @@ pub(super) async fn send(
         Some(name) => service.team(&caller, name)?,
         None => service.team_of(&caller, &conversation).await?,
     };
+    let team = team.with_context(&body.context)?;
     if let Some(agent) = &body.agent
         && !team.has_agent(agent)
     {
         let message = format!("the team {:?} has no agent {agent:?}", team.name());
         return Err(ServiceError::not_found(message));
     }
+    let input = body.input.into_input()?;
+    service.choose_context(&conversation, &body.context).await?;
+    let team = match (&body.team, body.context.is_empty()) {
+        // A conversation of the same team keeps the context that was chosen for it.
+        (Some(_), true) => service.with_chosen_context(team, &conversation).await?,
+        _ => team,
+    };
     let run = service.send(
         &caller,
         Message {
-            team: team.clone(),
+            team,
             agent: body.agent.as_deref().map(Arc::from),
             conversation: Some(id.as_str().into()),
-            input: body.input.into_input()?,
+            input,
             options: MessageOptions {
                 idempotency_key: idempotency_key(&headers)?,
                 ..MessageOptions::default()
@@ -127,6 +164,67 @@ pub(super) async fn send(
         },
     )?;
     Ok(answer_with(&run, body.stream).await)
+}
+
+/// Sends a message of a conversation again, or another one in its place: in a copy that ends before it, or in the
+/// conversation itself.
+pub(super) async fn resend(
+    State(service): State<Service>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(body): JsonBody<ResendBody>,
+) -> Result<Response, ServiceError> {
+    let conversation = service.conversation(&caller, &id)?;
+    let team = service.team_of(&caller, &conversation).await?;
+    let entries = conversation.entries(body.position..body.position.saturating_add(1));
+    let entries = entries
+        .await
+        .map_err(|error| ServiceError::of_store(&error))?;
+    let message = entries.iter().find_map(|entry| {
+        let item = entry.content.item()?;
+        (item.role().as_deref() == Some("user")).then(|| item.clone())
+    });
+    let Some(message) = message else {
+        let message = "there is no message of the user at this position";
+        return Err(ServiceError::new(ServiceErrorKind::Conflict, message));
+    };
+    let input = match body.input {
+        Some(input) => input.into_input()?,
+        None => Input::from(vec![message]),
+    };
+    let target = match (body.in_place, body.to) {
+        (true, None) => {
+            service.rewind(&caller, &id, body.position).await?;
+            id
+        }
+        (true, Some(_)) => {
+            return Err(ServiceError::invalid("to and in_place exclude each other"));
+        }
+        (false, to) => {
+            let to = match to {
+                Some(to) => to,
+                None => random_id("c")?.to_string(),
+            };
+            service.fork(&caller, &id, &to, Some(body.position)).await?;
+            to
+        }
+    };
+    let run = service.send(
+        &caller,
+        Message {
+            team,
+            agent: None,
+            conversation: Some(target.as_str().into()),
+            input,
+            options: MessageOptions::default(),
+        },
+    )?;
+    let mut response = answer_with(&run, body.stream).await;
+    if let Ok(target) = HeaderValue::from_str(&target) {
+        let name = HeaderName::from_static("x-conversation-id");
+        response.headers_mut().insert(name, target);
+    }
+    Ok(response)
 }
 
 pub(super) async fn decide(
@@ -138,7 +236,9 @@ pub(super) async fn decide(
     let decisions = body.decisions.iter();
     let decisions =
         decisions.map(|decision| (decision.call_id.as_str().into(), decision.decision()));
-    let run = service.decide(&caller, &id, decisions.collect()).await?;
+    let run = service
+        .decide(&caller, &id, decisions.collect(), MessageOptions::default())
+        .await?;
     Ok(answer_with(&run, body.stream).await)
 }
 
@@ -149,7 +249,13 @@ pub(super) async fn answer(
     JsonBody(body): JsonBody<AnswerBody>,
 ) -> Result<Response, ServiceError> {
     let run = service
-        .answer(&caller, &id, body.person.as_deref(), body.answer())
+        .answer(
+            &caller,
+            &id,
+            body.person.as_deref(),
+            body.answer(),
+            MessageOptions::default(),
+        )
         .await?;
     Ok(answer_with(&run, body.stream).await)
 }

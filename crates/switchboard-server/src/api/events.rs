@@ -19,7 +19,7 @@ use crate::runs::RunRecord;
 const MAX_EVENT_ID: u64 = (1 << 53) - 1;
 
 /// The time between comments that keep a quiet connection open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers with the events of a run after the one with this number. Each has its number as its identifier, so
 /// that a client that has lost its connection asks for the events after the last that it has seen, with the

@@ -5,11 +5,18 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::requests::{AnswerBody, CONVERSATION_ID, DecisionsBody, ForkBody, MessageBody};
-use super::types::{
-    CheckBody, ConversationBody, ConversationList, ErrorBody, RunInfo, RunList, SearchResults,
-    TeamBody, TeamList,
+use super::files::{FileBody, PlaceBody, ProblemsBody, ReloadBody, SaveBody, TextBody};
+use super::graph::GraphBody;
+use super::recordings::{RecordingList, RecordingPage, RowBody};
+use super::requests::{
+    AnswerBody, CONVERSATION_ID, DecisionsBody, ForkBody, MessageBody, RealtimeBody, ResendBody,
 };
+use super::types::{
+    AgentDetailsBody, CheckBody, ConversationBody, ConversationList, ErrorBody, RunInfo, RunList,
+    SearchResults, StudioBody, TeamBody, TeamList, TicketBody, TurnList,
+};
+use super::waiting::WaitingList;
+use crate::team_source::Completions;
 
 pub(super) async fn document() -> Json<Value> {
     Json(make())
@@ -164,8 +171,55 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         ]
     };
     let events_only = vec![("text/event-stream", event_schema())];
-    let drawing = vec![("text/plain", json!({"type": "string"}))];
-    let formats = json!({"type": "string", "enum": ["mermaid", "dot"], "default": "mermaid"});
+    let drawing = vec![
+        ("text/plain", json!({"type": "string"})),
+        ("image/svg+xml", json!({"type": "string"})),
+        ("application/json", reference::<GraphBody>(schemas)),
+    ];
+    let formats = json!({
+        "type": "string", "enum": ["mermaid", "dot", "svg", "json"], "default": "mermaid",
+    });
+    let agent = path_parameter("agent", "The name of the agent.");
+    let row = path_parameter("row", "The number of the row.");
+    let number = json!({"type": "integer", "minimum": 0, "maximum": 9_007_199_254_740_991_u64});
+    let before = query(
+        "before",
+        "Only entries before this position.",
+        false,
+        &number,
+    );
+    let after_turn = query("after", "`next` of the page before.", false, &number);
+    let after_row = query(
+        "after",
+        "Only rows after the one with this number.",
+        false,
+        &number,
+    );
+    let changed_after = query(
+        "changed_after",
+        "Only rows that were changed after this `seq`, in the order of their changes.",
+        false,
+        &number,
+    );
+    let row_limit = query(
+        "limit",
+        "The largest number of rows.",
+        false,
+        &json!({"type": "integer", "minimum": 1, "maximum": 5000, "default": 500}),
+    );
+    let export_format = query(
+        "format",
+        "The form of the file: everything that is stored, a text for people, the recordings as lines of JSON, or a \
+         routing test for a file of cases.",
+        false,
+        &json!({"type": "string", "enum": ["json", "markdown", "trace", "case"], "default": "json"}),
+    );
+    let exported = vec![
+        ("application/json", json!({"type": "object"})),
+        ("text/markdown", json!({"type": "string"})),
+        ("application/x-ndjson", json!({"type": "string"})),
+        ("application/toml", json!({"type": "string"})),
+    ];
     let get = |path, summary, parameters: &[&Value], content, errors| Operation {
         method: "get",
         path,
@@ -212,6 +266,74 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             &[],
         ),
         get(
+            "/api/studio",
+            "What a page should know before it begins.",
+            &[],
+            json_of(reference::<StudioBody>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/events",
+            "Follows changes of conversations, runs and teams.",
+            &[],
+            events_only.clone(),
+            &[],
+        ),
+        get(
+            "/api/waiting",
+            "Lists the conversations that wait for a decision or a person, the longest waiting first.",
+            &[],
+            json_of(reference::<WaitingList>(schemas)),
+            &[],
+        ),
+        get(
+            "/api/teams/{team}/agents/{agent}",
+            "Shows everything that is known of an agent.",
+            &[&team, &agent],
+            json_of(reference::<AgentDetailsBody>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/teams/{team}/file",
+            "Shows the text that a team is read from.",
+            &[&team],
+            json_of(reference::<FileBody>(schemas)),
+            &["404", "409"],
+        ),
+        Operation {
+            method: "put",
+            ..post(
+                "/api/teams/{team}/file",
+                "Replaces the text that a team is read from, if it has no errors, and reads the team again.",
+                &[&team],
+                reference::<SaveBody>(schemas),
+                ("200", json_of(reference::<ReloadBody>(schemas))),
+            )
+        },
+        post(
+            "/api/teams/{team}/file/check",
+            "Looks a text over as if the team were read from it.",
+            &[&team],
+            reference::<TextBody>(schemas),
+            ("200", json_of(reference::<ProblemsBody>(schemas))),
+        ),
+        post(
+            "/api/teams/{team}/file/completions",
+            "Completes a text at a place.",
+            &[&team],
+            reference::<PlaceBody>(schemas),
+            ("200", json_of(reference::<Completions>(schemas))),
+        ),
+        Operation {
+            method: "post",
+            path: "/api/teams/{team}/reload",
+            summary: "Reads a team again. Runs under way go on with the team that they began with.",
+            parameters: vec![team.clone()],
+            body: None,
+            success: ("200", json_of(reference::<ReloadBody>(schemas))),
+            errors: &["404", "409"],
+        },
+        get(
             "/api/teams",
             "Lists the teams.",
             &[],
@@ -239,6 +361,13 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             json_of(reference::<CheckBody>(schemas)),
             &["404"],
         ),
+        post(
+            "/api/teams/{team}/realtime/tickets",
+            "Makes a ticket for a realtime session, a WebSocket at /api/teams/{team}/realtime.",
+            &[&team],
+            reference::<RealtimeBody>(schemas),
+            ("201", json_of(reference::<TicketBody>(schemas))),
+        ),
         get(
             "/api/conversations",
             "Lists conversations, the last changed first.",
@@ -255,8 +384,8 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
         ),
         get(
             "/api/conversations/{conversation}",
-            "Shows a conversation with its latest entries.",
-            &[&conversation, &limit],
+            "Shows a conversation with its latest entries, or the latest before a position.",
+            &[&conversation, &limit, &before],
             json_of(reference::<ConversationBody>(schemas)),
             &["404"],
         ),
@@ -275,6 +404,34 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             &[&conversation],
             reference::<ForkBody>(schemas),
             ("201", json_of(reference::<ConversationBody>(schemas))),
+        ),
+        post(
+            "/api/conversations/{conversation}/resend",
+            "Sends a message of a conversation again, or another one in its place.",
+            &[&conversation],
+            reference::<ResendBody>(schemas),
+            ("200", run_or_events(schemas)),
+        ),
+        get(
+            "/api/conversations/{conversation}/turns",
+            "Shows a conversation as turns, the oldest first.",
+            &[&conversation, &limit, &after_turn],
+            json_of(reference::<TurnList>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/conversations/{conversation}/export",
+            "Writes a conversation as a file.",
+            &[&conversation, &export_format],
+            exported,
+            &["404", "409"],
+        ),
+        get(
+            "/api/conversations/{conversation}/recordings",
+            "Lists the recordings of a conversation's runs, the oldest first.",
+            &[&conversation],
+            json_of(reference::<RecordingList>(schemas)),
+            &[],
         ),
         post(
             "/api/conversations/{conversation}/messages",
@@ -315,7 +472,28 @@ fn operations(schemas: &mut SchemaGenerator) -> Vec<Operation> {
             "/api/runs/{run}/events",
             "Follows the events of a run, from the first or after one that was seen.",
             &[&run, &last_event],
+            events_only.clone(),
+            &["404"],
+        ),
+        get(
+            "/api/runs/{run}/recording",
+            "Shows what happened in a run, as rows.",
+            &[&run, &after_row, &changed_after, &row_limit],
+            json_of(reference::<RecordingPage>(schemas)),
+            &["404"],
+        ),
+        get(
+            "/api/runs/{run}/recording/events",
+            "Follows the rows of a recording as they change.",
+            &[&run],
             events_only,
+            &["404"],
+        ),
+        get(
+            "/api/runs/{run}/recording/{row}",
+            "Shows what was sent and what came back.",
+            &[&run, &row],
+            json_of(reference::<RowBody>(schemas)),
             &["404"],
         ),
         Operation {

@@ -3,11 +3,13 @@
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use switchboard_core::approval::Decision;
 use switchboard_core::people::PersonAnswer;
 use switchboard_core::{Input, Item};
 
 use crate::error::ServiceError;
+use crate::realtime::{PlaybackReports, Turns};
 
 /// A message to a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,9 +23,40 @@ pub(super) struct MessageBody {
     /// The agent that a new conversation begins with, instead of the team's first one.
     #[serde(default)]
     pub(super) agent: Option<String>,
+    /// Values of the team's context for a new conversation, by path. They are kept with it.
+    #[serde(default)]
+    pub(super) context: Map<String, Value>,
     /// Answers with the events of the run as they happen, instead of with the run once it has ended.
     #[serde(default)]
     pub(super) stream: bool,
+}
+
+/// A message to be sent again, or another one in its place.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResendBody {
+    /// The position of the message.
+    #[serde(deserialize_with = "position")]
+    #[schemars(range(max = 9_007_199_254_740_991_u64))]
+    pub(super) position: u64,
+    /// The message in its place; without one it is sent again.
+    #[serde(default)]
+    pub(super) input: Option<MessageInput>,
+    /// The identifier of the copy that goes on; made up if it is missing.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200), regex(pattern = CONVERSATION_ID))]
+    pub(super) to: Option<String>,
+    /// Goes back in the conversation itself, instead of making a copy. What followed stays in its record.
+    #[serde(default)]
+    pub(super) in_place: bool,
+    /// Answers with the events of the run as they happen.
+    #[serde(default)]
+    pub(super) stream: bool,
+}
+
+pub(super) fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = whole_number(deserializer)?;
+    number.ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
 }
 
 /// The content of a message.
@@ -140,9 +173,9 @@ impl MessageInput {
 /// Decisions on calls that wait.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionsBody {
+pub(crate) struct DecisionsBody {
     #[schemars(length(min = 1))]
-    pub(super) decisions: Vec<DecisionBody>,
+    pub(crate) decisions: Vec<DecisionBody>,
     /// Answers with the events of the run as they happen.
     #[serde(default)]
     pub(super) stream: bool,
@@ -151,21 +184,21 @@ pub(super) struct DecisionsBody {
 /// A decision on a call that waits.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DecisionBody {
+pub(crate) struct DecisionBody {
     /// The identifier of the call.
-    pub(super) call_id: String,
+    pub(crate) call_id: String,
     /// Lets the call run.
-    approve: bool,
+    pub(crate) approve: bool,
     /// The text that the model gets for a call that is rejected.
     #[serde(default)]
-    message: Option<String>,
+    pub(crate) message: Option<String>,
     /// Decides all calls of the same tool by the same agent until the run ends.
     #[serde(default)]
-    always: bool,
+    pub(crate) always: bool,
 }
 
 impl DecisionBody {
-    pub(super) fn decision(&self) -> Decision {
+    pub(crate) fn decision(&self) -> Decision {
         let mut decision = if self.approve {
             Decision::approve()
         } else {
@@ -184,10 +217,10 @@ impl DecisionBody {
 /// The answer of a person that a run waits for: a reply, or a handoff, or both.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AnswerBody {
+pub(crate) struct AnswerBody {
     /// The person, where several wait.
     #[serde(default)]
-    pub(super) person: Option<String>,
+    pub(crate) person: Option<String>,
     /// The words for the user. Without a handoff the run ends with them, and the person keeps the conversation.
     #[serde(default)]
     text: Option<String>,
@@ -209,7 +242,7 @@ pub(super) struct AnswerBody {
 }
 
 impl AnswerBody {
-    pub(super) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
+    pub(crate) fn answer(&self) -> Result<PersonAnswer, ServiceError> {
         let text = self.text.as_deref();
         let answer = match (text, self.hand_to.as_deref(), self.hand_back) {
             (_, Some(_), true) => {
@@ -275,11 +308,50 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
         .ok_or_else(|| D::Error::custom("a whole number of at least 0 is expected"))
 }
 
+/// A realtime session to be opened.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RealtimeBody {
+    /// The conversation; a new one is named by the service.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200), regex(pattern = CONVERSATION_ID))]
+    pub(super) conversation: Option<String>,
+    /// The agent that a new conversation begins with, instead of the team's first one.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// The end of the user's turns.
+    #[serde(default)]
+    pub(super) turns: Turns,
+    /// The way in which the service knows what was played.
+    #[serde(default)]
+    pub(super) playback: PlaybackReports,
+}
+
 /// A page of a list.
 #[derive(Debug, Deserialize)]
 pub(super) struct ListParameters {
     pub(super) limit: Option<usize>,
     pub(super) cursor: Option<String>,
+}
+
+/// A page of a conversation.
+#[derive(Debug, Deserialize)]
+pub(super) struct PageParameters {
+    pub(super) limit: Option<usize>,
+    #[serde(default, deserialize_with = "query_number")]
+    pub(super) before: Option<u64>,
+    #[serde(default, deserialize_with = "query_number")]
+    pub(super) after: Option<u64>,
+}
+
+/// Reads a number of a query that JSON readers keep exactly.
+pub(super) fn query_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u64>, D::Error> {
+    match u64::deserialize(deserializer)? {
+        number @ 0..=9_007_199_254_740_991 => Ok(Some(number)),
+        _ => Err(D::Error::custom("the number is too large")),
+    }
 }
 
 /// A search.
@@ -303,4 +375,6 @@ pub(super) enum GraphFormat {
     #[default]
     Mermaid,
     Dot,
+    Svg,
+    Json,
 }

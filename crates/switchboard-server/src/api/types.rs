@@ -6,18 +6,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_core::approval::Interruption;
-use switchboard_core::conversation::{Entry, Head, to_millis};
+use switchboard_core::conversation::{Entry, to_millis};
 use switchboard_core::stream::EventKind;
 use switchboard_core::team::{Finding, Severity};
 
+use crate::agent_details::AgentDetails;
+use crate::realtime::Mode;
+use crate::recording::Tokens;
 use crate::runs::RunRecord;
-use crate::service::{Listed, Shown, status_name};
+use crate::service::{Listed, ListedConversation, Shown, TurnInfo, Turns, status_name};
 use crate::team::{AgentInfo, ServedTeam};
+use crate::tenant::Tenant;
 
 /// A conversation in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ConversationSummary {
     id: String,
+    /// The beginning of its first message.
+    title: Option<String>,
+    team: Option<String>,
     /// The agent that gets the next message.
     agent: Option<String>,
     entries: u64,
@@ -25,16 +32,25 @@ pub(super) struct ConversationSummary {
     created: i64,
     /// Milliseconds since 1970.
     changed: i64,
+    /// The run that is under way.
+    running: Option<String>,
+    /// It waits for a decision or a person.
+    is_waiting: bool,
 }
 
-impl ConversationSummary {
-    fn new(id: &str, head: &Head) -> Self {
+impl From<&ListedConversation> for ConversationSummary {
+    fn from(listed: &ListedConversation) -> Self {
+        let head = &listed.head;
         Self {
-            id: id.to_owned(),
+            id: listed.id.to_string(),
+            title: listed.title.clone(),
+            team: listed.details.team.clone(),
             agent: head.agent.as_deref().map(ToOwned::to_owned),
             entries: head.entries(),
             created: to_millis(head.created),
             changed: to_millis(head.changed),
+            running: listed.running.as_deref().map(ToOwned::to_owned),
+            is_waiting: listed.is_waiting,
         }
     }
 }
@@ -51,9 +67,7 @@ impl From<Listed> for ConversationList {
     fn from(listed: Listed) -> Self {
         let conversations = listed.conversations.iter();
         Self {
-            conversations: conversations
-                .map(|(id, head)| ConversationSummary::new(id, head))
-                .collect(),
+            conversations: conversations.map(ConversationSummary::from).collect(),
             next: listed.next,
         }
     }
@@ -96,25 +110,119 @@ impl From<&Entry> for EntryBody {
 pub(super) struct ConversationBody {
     #[serde(flatten)]
     summary: ConversationSummary,
-    team: Option<String>,
     items: Vec<EntryBody>,
+    /// There are earlier entries.
+    more: bool,
+    /// The values of the team's context that were chosen for it, by path.
+    context: Value,
+    forked_from: Option<ForkedFrom>,
     /// Calls that wait for a decision, and people that are asked for an answer.
     waiting: Vec<Waiting>,
 }
 
+/// The conversation that one is a copy of.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForkedFrom {
+    conversation: String,
+    /// The position before which the copy begins; null for all of it.
+    before: Option<u64>,
+}
+
 impl ConversationBody {
-    pub(super) fn new(id: &str, shown: &Shown) -> Self {
+    pub(super) fn new(tenant: &Tenant, shown: &Shown) -> Self {
+        let details = &shown.listed.details;
+        // The stored name has the tenant's before it.
+        let origin = details.forked_from.as_ref();
+        let origin = origin.and_then(|(name, before)| Some((tenant.id_of(name)?, *before)));
         Self {
-            summary: ConversationSummary::new(id, &shown.head),
-            team: shown.team.clone(),
+            summary: ConversationSummary::from(&shown.listed),
             items: shown.entries.iter().map(EntryBody::from).collect(),
+            more: shown.has_more,
+            context: Value::Object(details.context.clone()),
+            forked_from: origin.map(|(conversation, before)| ForkedFrom {
+                conversation: conversation.to_owned(),
+                before,
+            }),
             waiting: shown.waiting.iter().map(Waiting::from).collect(),
         }
     }
 }
 
-/// A call that waits for a decision, or a person that is asked for an answer.
+/// The turns of a conversation, the oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TurnList {
+    turns: Vec<TurnBody>,
+    /// The position for `after` of the next page; null on the last.
+    next: Option<u64>,
+}
+
+/// A message, or a turn of an agent.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TurnBody {
+    /// `message` or `agent`.
+    kind: String,
+    /// The position of its first entry.
+    position: u64,
+    /// The position after its last entry.
+    end: u64,
+    /// The position for a fork here; null where none is possible.
+    fork_before: Option<u64>,
+    run: String,
+    turn: u32,
+    agent: Option<String>,
+    /// Milliseconds since 1970.
+    time: i64,
+    /// The beginning of what was said.
+    text: String,
+    /// The names of the tools that were called.
+    calls: Vec<String>,
+    handoff: Option<TurnHandoff>,
+    /// A guardrail has refused it.
+    refused: bool,
+    /// The run whose recording has it.
+    recording: Option<String>,
+    tokens: Option<Tokens>,
+}
+
+/// The handoff at the end of a turn.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TurnHandoff {
+    to: String,
+}
+
+impl From<Turns> for TurnList {
+    fn from(turns: Turns) -> Self {
+        Self {
+            turns: turns.turns.into_iter().map(TurnBody::from).collect(),
+            next: turns.next,
+        }
+    }
+}
+
+impl From<TurnInfo> for TurnBody {
+    fn from(turn: TurnInfo) -> Self {
+        let kind = if turn.is_message { "message" } else { "agent" };
+        Self {
+            kind: kind.to_owned(),
+            position: turn.positions.start,
+            end: turn.positions.end,
+            fork_before: turn.fork_before,
+            run: turn.run.to_string(),
+            turn: turn.turn,
+            agent: turn.agent.as_deref().map(ToOwned::to_owned),
+            time: to_millis(turn.time),
+            text: turn.text,
+            calls: turn.calls,
+            handoff: turn.handed_to.map(|to| TurnHandoff { to }),
+            refused: turn.is_refused,
+            recording: turn.recording.as_deref().map(ToOwned::to_owned),
+            tokens: turn.tokens,
+        }
+    }
+}
+
+/// A call that waits for a decision, or a person that is asked for an answer.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Waiting {
     /// `tool`, `agent_tool`, `handoff`, `hosted_tool` or `person`.
     kind: String,
@@ -126,6 +234,20 @@ pub(crate) struct Waiting {
     call_id: String,
     /// The arguments as the model wrote them.
     arguments: String,
+}
+
+impl Waiting {
+    /// A call of a realtime session.
+    pub(crate) fn of_call(agent: &str, tool: &str, call_id: &str, arguments: &str) -> Self {
+        Self {
+            kind: "tool".to_owned(),
+            details: Value::Null,
+            agent: agent.to_owned(),
+            tool: tool.to_owned(),
+            call_id: call_id.to_owned(),
+            arguments: arguments.to_owned(),
+        }
+    }
 }
 
 impl From<&Interruption> for Waiting {
@@ -159,6 +281,8 @@ pub(super) struct SearchResults {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct FoundEntry {
     pub(super) conversation: String,
+    /// The beginning of the conversation's first message.
+    pub(super) title: Option<String>,
     pub(super) entry: EntryBody,
 }
 
@@ -269,7 +393,20 @@ pub(super) struct TeamList {
 pub(super) struct TeamBody {
     name: String,
     description: Option<String>,
+    /// Another one after each time that the team was read again.
+    version: String,
+    /// The values of its context that a conversation may set, with their defaults.
+    context: Vec<ContextValue>,
     agents: Vec<AgentBody>,
+    /// `realtime` or `voice` if one can speak with the team; see `/api/teams/{team}/realtime/tickets`.
+    speech: Option<String>,
+}
+
+/// A value of a team's context.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ContextValue {
+    path: String,
+    value: Value,
 }
 
 /// An agent of a team.
@@ -282,6 +419,9 @@ struct AgentBody {
     handoffs: Vec<String>,
     /// Conversations begin with it.
     is_start: bool,
+    /// A person answers for it.
+    is_person: bool,
+    model: Option<String>,
 }
 
 impl From<&ServedTeam> for TeamBody {
@@ -292,13 +432,34 @@ impl From<&ServedTeam> for TeamBody {
             tools: agent.tools,
             handoffs: agent.handoffs,
             is_start: agent.is_start,
+            is_person: agent.is_person,
+            model: agent.model,
         };
+        let context = team.context_values().into_iter();
         Self {
             name: team.name().to_owned(),
             description: team.description_text().map(ToOwned::to_owned),
+            version: team.version().to_owned(),
+            context: context
+                .map(|(path, value)| ContextValue { path, value })
+                .collect(),
             agents: team.agents().into_iter().map(agent).collect(),
+            speech: team.speech_mode().map(|mode| mode.as_str().to_owned()),
         }
     }
+}
+
+/// A ticket for a realtime session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TicketBody {
+    /// To be sent as the subprotocol `ticket.TICKET`. It is good once.
+    pub(super) ticket: String,
+    pub(super) conversation: String,
+    /// The seconds for which it is good.
+    pub(super) expires_in: u64,
+    /// The other subprotocol of the WebSocket.
+    pub(super) protocol: String,
+    pub(super) mode: Mode,
 }
 
 /// The mistakes of a team, the most severe first.
@@ -335,6 +496,39 @@ impl From<&Finding> for FindingBody {
             advice: finding.advice.clone(),
         }
     }
+}
+
+/// An agent with everything that is known of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct AgentDetailsBody {
+    #[serde(flatten)]
+    pub(super) details: AgentDetails,
+    /// Its mistakes.
+    pub(super) findings: Vec<FindingBody>,
+}
+
+/// The studio.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct StudioBody {
+    pub(super) version: String,
+    /// Runs are recorded.
+    pub(super) recording: bool,
+    /// A team file can be changed.
+    pub(super) editing: bool,
+    pub(super) default_team: Option<String>,
+    /// `en` or `zh`.
+    pub(super) language: String,
+    pub(super) limits: StudioLimits,
+    /// Spoken conversations are possible.
+    pub(super) voice: bool,
+}
+
+/// The limits that a page should know.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct StudioLimits {
+    pub(super) body_bytes: usize,
+    /// The bytes of the files attached to a message, before they are encoded.
+    pub(super) attachment_bytes: usize,
 }
 
 /// An error.

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -20,6 +19,7 @@ use super::output::OutputEvents;
 use super::responses::{flag, next_events, text};
 use super::settings::{choose_tools, client_tools, model_settings};
 use super::{find_model, now};
+use crate::api::KEEP_ALIVE;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::http::{JsonBody, header_text};
 use crate::keys::random_id;
@@ -29,9 +29,6 @@ use crate::team::ServedTeam;
 
 /// The headers that name the conversation: of Open WebUI, and for any client.
 const CONVERSATION_HEADERS: [&str; 2] = ["x-openwebui-chat-id", "x-conversation-id"];
-
-/// The time between comments that keep a quiet connection open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub(super) async fn create(
     State(service): State<Service>,
@@ -64,11 +61,11 @@ pub(super) async fn create(
         .find_map(|name| header_text(&headers, name));
     let (run, conversation) = if is_task(&items) {
         (
-            start_task(&service, &caller, team, agent, items, options)?,
+            start_task(&service, &caller, &team, agent, items, options)?,
             "".into(),
         )
     } else {
-        start(&service, &caller, team, agent, given, items, options).await?
+        start(&service, &caller, &team, agent, given, items, options).await?
     };
     let id = random_id("chatcmpl")?.replacen('_', "-", 1);
     let response = json!({

@@ -267,7 +267,7 @@ fn item(value: &Value) -> Result<Item, ServiceError> {
 }
 
 /// The text of a message's content.
-fn text_of(content: &Value) -> String {
+pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {

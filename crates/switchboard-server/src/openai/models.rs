@@ -10,9 +10,10 @@ use crate::http::PathOf;
 use crate::service::{Caller, Service};
 
 pub(super) async fn list(State(service): State<Service>, caller: Caller) -> Json<Value> {
-    let models = service.teams(&caller).flat_map(|team| {
+    let models = service.teams(&caller).into_iter().flat_map(|team| {
         let agents = team.agents().into_iter();
         let agents = agents.map(|agent| model(&format!("{}/{}", team.name(), agent.name)));
+        let agents: Vec<_> = agents.collect();
         std::iter::once(model(team.name())).chain(agents)
     });
     Json(json!({"object": "list", "data": models.collect::<Vec<_>>()}))

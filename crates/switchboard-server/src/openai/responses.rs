@@ -22,6 +22,7 @@ use super::output::OutputEvents;
 use super::record::{ResponseRecord, run_id};
 use super::response_object::{input_values, new_response};
 use super::settings::{choose_tools, client_tools, model_settings};
+use crate::api::KEEP_ALIVE;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventReader, Read};
 use crate::http::{JsonBody, PathOf, QueryOf};
@@ -29,9 +30,6 @@ use crate::keys::random_id;
 use crate::runs::RunRecord;
 use crate::service::{Caller, Message, MessageOptions, Service};
 use crate::team::ServedTeam;
-
-/// The time between comments that keep a quiet connection open.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 type Body = Map<String, Value>;
 
@@ -76,7 +74,7 @@ pub(super) async fn create(
     if is_stored {
         record.save(&service, &caller, &key).await?;
     }
-    let started = start(&service, &caller, team, agent, &place, items, options).await;
+    let started = start(&service, &caller, &team, agent, &place, items, options).await;
     let run = match started {
         Ok(run) => run,
         Err(error) => {

@@ -1,16 +1,11 @@
 //! Settings and tools of a request.
 
-use std::sync::Arc;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 use switchboard_core::ModelSettings;
 use switchboard_core::model::{Reasoning, ToolChoice};
 
 use crate::client_tools::{ClientTool, ClientTools};
 use crate::error::ServiceError;
-
-/// The largest number of tools of a request.
-const MAX_TOOLS: usize = 256;
 
 /// Reads the tools of a request: flat as in Responses, or under `function` as in Chat Completions.
 pub(super) fn client_tools(tools: Option<&Value>) -> Result<Vec<ClientTool>, ServiceError> {
@@ -19,9 +14,6 @@ pub(super) fn client_tools(tools: Option<&Value>) -> Result<Vec<ClientTool>, Ser
         Some(Value::Array(tools)) => tools,
         Some(_) => return Err(ServiceError::invalid("tools is not a list")),
     };
-    if tools.len() > MAX_TOOLS {
-        return Err(ServiceError::invalid("there are more than 256 tools"));
-    }
     tools.iter().map(client_tool).collect()
 }
 
@@ -35,27 +27,8 @@ fn client_tool(tool: &Value) -> Result<ClientTool, ServiceError> {
     }
     let function = tool.get("function").unwrap_or(tool);
     let name = function["name"].as_str().unwrap_or_default();
-    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_valid) {
-        let message = format!(
-            "{name:?} is no name of a tool: it has 1 to 64 letters, digits, \"-\" or \"_\""
-        );
-        return Err(ServiceError::invalid(message));
-    }
-    let parameters = match &function["parameters"] {
-        Value::Null => json!({"type": "object", "properties": {}}),
-        parameters @ Value::Object(_) => parameters.clone(),
-        _ => {
-            return Err(ServiceError::invalid(format!(
-                "the parameters of {name} are no schema"
-            )));
-        }
-    };
-    Ok(ClientTool {
-        name: name.into(),
-        description: function["description"].as_str().unwrap_or_default().into(),
-        parameters: Arc::new(parameters),
-    })
+    let description = function["description"].as_str().unwrap_or_default();
+    ClientTool::new(name, description, &function["parameters"])
 }
 
 /// Reads which tool must be called. With `none` the model is not offered the client's tools; those of the team
@@ -80,7 +53,7 @@ pub(super) fn choose_tools(
             ));
         }
     };
-    Ok((ClientTools::new(tools), choice))
+    Ok((ClientTools::of_request(tools)?, choice))
 }
 
 /// Reads the settings that both protocols have.

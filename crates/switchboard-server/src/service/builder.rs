@@ -1,17 +1,22 @@
 //! Building a service.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 
 use switchboard_core::conversation::Conversations;
 use switchboard_core::run::Price;
 
+use super::waiting_marks::WaitingMarks;
 use super::{Inner, Service};
+use crate::changes::Changes;
 use crate::error::ServiceError;
-use crate::keys::Keys;
+use crate::keys::{Keys, random_id};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::realtime::Tickets;
+use crate::recording::{RecordingLimits, Recordings};
 use crate::runs::Runs;
+use crate::studio::Studio;
 use crate::team::ServedTeam;
 
 /// Builds a [`Service`]; see [`Service::builder`].
@@ -25,6 +30,9 @@ pub struct ServiceBuilder {
     prices: Vec<(Arc<str>, Price)>,
     logs_content: bool,
     hosts: Option<Vec<String>>,
+    public_url: Option<String>,
+    recordings: Option<RecordingLimits>,
+    studio: Option<Studio>,
 }
 
 impl ServiceBuilder {
@@ -37,6 +45,9 @@ impl ServiceBuilder {
             prices: Vec::new(),
             logs_content: false,
             hosts: None,
+            public_url: None,
+            recordings: None,
+            studio: None,
         }
     }
 
@@ -83,10 +94,30 @@ impl ServiceBuilder {
         self
     }
 
+    /// Sets the address that clients reach the service by, such as `https://agents.example`, for the agent cards of
+    /// A2A. Without one, a card has the address that it was asked for at, which behind a proxy is another one.
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
+    /// Records what happens in runs: what models, tools and handoffs were sent and what came back, for
+    /// `/api/runs/RUN/recording`. The recordings are in memory, and hold the content of conversations.
+    pub fn record(mut self, limits: RecordingLimits) -> Self {
+        self.recordings = Some(limits);
+        self
+    }
+
+    /// Serves the studio: a page at `/` to talk to the teams and to see what happens in them.
+    pub fn studio(mut self, studio: Studio) -> Self {
+        self.studio = Some(studio);
+        self
+    }
+
     /// Builds the service.
     ///
     /// # Errors
-    /// An error if there is no team, or two of one name, or a name with a `/`.
+    /// An error if there is no team, or two of one name, or a name with a `/`, or if the public address is none.
     pub fn build(self) -> Result<Service, ServiceError> {
         if self.teams.is_empty() {
             return Err(ServiceError::invalid("a service needs a team"));
@@ -103,18 +134,36 @@ impl ServiceBuilder {
                 )));
             }
         }
+        let public_url = self.public_url.map(|url| match url.split_once("://") {
+            Some(("http" | "https", rest)) if !rest.is_empty() && !url.contains(['?', '#']) => {
+                Ok(url.trim_end_matches('/').to_owned())
+            }
+            _ => Err(ServiceError::invalid(format!(
+                "{url:?} is no address of a service; it begins with http:// or https://"
+            ))),
+        });
         Ok(Service(Arc::new(Inner {
-            teams: self.teams,
+            teams: RwLock::new(self.teams),
             store: self.store.unwrap_or_else(Conversations::in_memory),
             keys: self.keys,
             requests: Arc::new(tokio::sync::Semaphore::new(self.limits.requests)),
             limits: self.limits,
-            prices: self.prices,
+            prices: self.prices.into(),
             logs_content: self.logs_content,
             hosts: self.hosts,
+            public_url: public_url.transpose()?,
             metrics: Metrics::new(),
+            records_changed: tokio::sync::Notify::new(),
             runs: Runs::default(),
+            recordings: self.recordings.map(Recordings::new),
+            changes: Changes::default(),
+            waiting: WaitingMarks::default(),
+            sources: std::sync::Mutex::default(),
+            process: random_id("p")?,
+            studio: self.studio,
             is_draining: AtomicBool::new(false),
+            tickets: Tickets::default(),
+            sessions: Arc::default(),
         })))
     }
 }

@@ -4,43 +4,138 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Map, Value};
 use switchboard_core::approval::Interruption;
 use switchboard_core::conversation::{
-    ConversationStore, Entry, Found, Head, ListQuery, from_millis, to_millis,
+    Commit, Committed, Conversation, ConversationStore, Entry, Expected, Found, Head, ListQuery,
+    SearchQuery, from_millis, to_millis,
 };
 
 use super::{Caller, Service};
-use crate::error::ServiceError;
+use crate::changes::Change;
+use crate::error::{ServiceError, ServiceErrorKind};
+use crate::realtime::CloseReason;
+use crate::recording::cut;
 
 /// The least number of conversations that are read at once.
 const PAGE: usize = 100;
 
-/// The largest number of entries that a search looks at, over all tenants.
-const MAX_FOUND: usize = 20_000;
+/// The precision of the times of changes.
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// The number of conversations whose beginnings are read at once.
+const TITLES: usize = 16;
+
+/// The number of entries among which the first message is looked for.
+const FIRST_ENTRIES: usize = 8;
+
+/// The longest title, in characters.
+const MAX_TITLE: usize = 120;
 
 /// A page of a list of conversations.
 #[derive(Debug)]
 pub(crate) struct Listed {
-    /// The conversations with their identifiers for clients.
-    pub(crate) conversations: Vec<(Arc<str>, Head)>,
+    pub(crate) conversations: Vec<ListedConversation>,
     /// The cursor of the next page.
     pub(crate) next: Option<String>,
 }
 
-/// A conversation with its latest entries.
+/// A conversation in a list.
+#[derive(Debug)]
+pub(crate) struct ListedConversation {
+    /// The identifier for clients.
+    pub(crate) id: Arc<str>,
+    pub(crate) head: Head,
+    pub(crate) details: ConversationDetails,
+    /// The beginning of the first message.
+    pub(crate) title: Option<String>,
+    /// The run that is under way.
+    pub(crate) running: Option<Arc<str>>,
+    pub(crate) is_waiting: bool,
+}
+
+/// A conversation with a page of its entries.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    pub(crate) head: Head,
-    pub(crate) team: Option<String>,
+    pub(crate) listed: ListedConversation,
     pub(crate) entries: Vec<Entry>,
+    /// Set if there are earlier entries.
+    pub(crate) has_more: bool,
     pub(crate) waiting: Vec<Interruption>,
 }
 
-/// The name of the team in the details of a conversation.
-pub(super) fn team_name(details: &str) -> Option<String> {
-    let details: Value = serde_json::from_str(details).ok()?;
-    Some(details["team"]["name"].as_str()?.to_owned())
+/// Everything in a folder of the store, the last changed first, page by page and each once.
+pub(crate) struct HeadPages {
+    folder: Arc<str>,
+    before: Option<SystemTime>,
+    size: usize,
+    seen: HashSet<Arc<str>>,
+    is_ended: bool,
+}
+
+impl HeadPages {
+    /// Pages of at least this size. With a time, only what was changed then or before.
+    pub(crate) fn new(folder: Arc<str>, size: usize, changed: Option<SystemTime>) -> Self {
+        Self {
+            folder,
+            before: changed.map(|time| time + MILLISECOND),
+            size: size.max(PAGE),
+            seen: HashSet::new(),
+            is_ended: false,
+        }
+    }
+
+    /// The next page; `None` after the last.
+    pub(crate) async fn next(
+        &mut self,
+        service: &Service,
+    ) -> Result<Option<Vec<Head>>, ServiceError> {
+        if self.is_ended {
+            return Ok(None);
+        }
+        let mut query = ListQuery::default();
+        query.limit = Some(self.size);
+        query.changed_before = self.before;
+        query.folder = Some(self.folder.clone());
+        let heads = ConversationStore::list(&service.inner().store, &query).await;
+        let mut heads = heads.map_err(|error| ServiceError::of_store(&error))?;
+        let next = heads.last().map(|head| head.changed + MILLISECOND);
+        self.is_ended = heads.len() < self.size || next.is_none();
+        if next == self.before {
+            // A whole page of one millisecond.
+            self.size = self.size.saturating_mul(2);
+        }
+        self.before = next;
+        heads.retain(|head| self.seen.insert(head.id.clone()));
+        Ok(Some(heads))
+    }
+}
+
+/// The parts of a conversation's details that the service uses.
+#[derive(Debug, Default)]
+pub(crate) struct ConversationDetails {
+    /// The name of the team.
+    pub(crate) team: Option<String>,
+    /// The values of the team's context that were chosen for it.
+    pub(crate) context: Map<String, Value>,
+    /// The stored name of the conversation that it is a copy of, and the position.
+    pub(crate) forked_from: Option<(String, Option<u64>)>,
+}
+
+impl ConversationDetails {
+    pub(crate) fn read(details: Option<&str>) -> Self {
+        let details: Value = details
+            .and_then(|details| serde_json::from_str(details).ok())
+            .unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+        let origin = &details["forked_from"];
+        Self {
+            team: text(&details["team"]["name"]),
+            context: details["context"].as_object().cloned().unwrap_or_default(),
+            forked_from: text(&origin["conversation"]).map(|id| (id, origin["before"].as_u64())),
+        }
+    }
 }
 
 impl Service {
@@ -59,21 +154,13 @@ impl Service {
                 Some(parsed.ok_or_else(|| ServiceError::invalid("this is no cursor of a list"))?)
             }
         };
-        let millisecond = Duration::from_millis(1);
-        let mut before = cursor.map(|(time, _)| from_millis(time) + millisecond);
+        let after = cursor.map(|(time, _)| from_millis(time));
+        let mut pages = HeadPages::new(caller.tenant.folder(), limit.saturating_mul(2), after);
         // Conversations of the cursor's millisecond that come before it.
         let mut is_skipping = cursor;
-        let mut seen = HashSet::new();
-        let mut page = limit.saturating_mul(2).max(PAGE);
-        let mut listed = Vec::new();
-        loop {
-            let heads = self.list_heads(page, before).await?;
-            let is_last = heads.len() < page;
-            let oldest = heads.last().map(|head| head.changed);
+        let mut listed: Vec<(Arc<str>, Head)> = Vec::new();
+        while let Some(heads) = pages.next(self).await? {
             for head in heads {
-                if !seen.insert(head.id.clone()) {
-                    continue;
-                }
                 let Some(id) = caller.tenant.id_of(&head.id).map(Arc::<str>::from) else {
                     continue;
                 };
@@ -90,37 +177,69 @@ impl Service {
                     let last: Option<&(Arc<str>, Head)> = listed.last();
                     let next = last.map(|(id, head)| format!("{}~{id}", to_millis(head.changed)));
                     return Ok(Listed {
-                        conversations: listed,
+                        conversations: self.with_titles(caller, listed).await?,
                         next,
                     });
                 }
                 listed.push((id, head));
             }
-            let next = oldest.map(|time| time + millisecond);
-            if is_last || next.is_none() {
-                return Ok(Listed {
-                    conversations: listed,
-                    next: None,
-                });
-            }
-            if next == before {
-                // A whole page of one millisecond.
-                page = page.saturating_mul(2);
-            }
-            before = next;
         }
+        Ok(Listed {
+            conversations: self.with_titles(caller, listed).await?,
+            next: None,
+        })
     }
 
-    async fn list_heads(
+    /// Reads the beginnings of conversations.
+    async fn with_titles(
         &self,
-        limit: usize,
-        before: Option<SystemTime>,
-    ) -> Result<Vec<Head>, ServiceError> {
-        let mut query = ListQuery::default();
-        query.limit = Some(limit);
-        query.changed_before = before;
-        let heads = ConversationStore::list(&self.inner().store, &query).await;
-        heads.map_err(|error| ServiceError::of_store(&error))
+        caller: &Caller,
+        heads: Vec<(Arc<str>, Head)>,
+    ) -> Result<Vec<ListedConversation>, ServiceError> {
+        let listed = heads
+            .into_iter()
+            .map(|(id, head)| self.with_title(caller, id, head));
+        stream::iter(listed).buffered(TITLES).try_collect().await
+    }
+
+    async fn with_title(
+        &self,
+        caller: &Caller,
+        id: Arc<str>,
+        head: Head,
+    ) -> Result<ListedConversation, ServiceError> {
+        let conversation = self.conversation(caller, &id)?;
+        let first = conversation.record_from(head.first, FIRST_ENTRIES);
+        // A conversation that cannot be read must not hide the others.
+        let first = first.await.unwrap_or_default();
+        let message = first.iter().find_map(|entry| {
+            let item = entry.content.item()?;
+            let is_user = item.role().as_deref() == Some("user");
+            is_user.then(|| cut(&item.text()?, MAX_TITLE)).flatten()
+        });
+        let mut runs = self.0.runs.of_conversation(&caller.tenant, &id).into_iter();
+        let running = runs.find(|run| run.end(|_| ()).is_none());
+        Ok(ListedConversation {
+            details: ConversationDetails::read(head.details.as_deref()),
+            title: message,
+            running: running.map(|run| run.id.clone()),
+            is_waiting: self.is_marked_waiting(&caller.tenant, &id),
+            head,
+            id,
+        })
+    }
+
+    /// A conversation as lists have it; `None` if it does not exist.
+    pub(crate) async fn listed(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Option<ListedConversation>, ServiceError> {
+        let head = self.conversation(caller, id)?.head().await;
+        match head.map_err(|error| ServiceError::of_store(&error))? {
+            None => Ok(None),
+            Some(head) => self.with_title(caller, id.into(), head).await.map(Some),
+        }
     }
 
     /// Finds entries of the caller's conversations, the latest first.
@@ -130,45 +249,105 @@ impl Service {
         text: &str,
         limit: usize,
     ) -> Result<Vec<(Arc<str>, Entry)>, ServiceError> {
-        let mut most = limit.saturating_mul(2).max(PAGE);
-        loop {
-            let found = self.inner().store.search(text, most).await;
-            let found = found.map_err(|error| ServiceError::of_store(&error))?;
-            let is_all = found.len() < most || most >= MAX_FOUND;
-            let own = found.into_iter().filter_map(
-                |Found {
-                     conversation,
-                     entry,
-                     ..
-                 }| { Some((caller.tenant.id_of(&conversation)?.into(), entry)) },
-            );
-            let own: Vec<(Arc<str>, Entry)> = own.take(limit).collect();
-            if is_all || own.len() == limit {
-                return Ok(own);
-            }
-            most = most.saturating_mul(4).min(MAX_FOUND);
-        }
+        let mut query = SearchQuery::new(text, limit);
+        query.folder = Some(caller.tenant.folder());
+        let found = ConversationStore::search(&self.inner().store, &query).await;
+        let found = found.map_err(|error| ServiceError::of_store(&error))?;
+        let own = found.into_iter().filter_map(
+            |Found {
+                 conversation,
+                 entry,
+                 ..
+             }| { Some((caller.tenant.id_of(&conversation)?.into(), entry)) },
+        );
+        Ok(own.collect())
     }
 
-    /// Reads a conversation with its latest entries.
+    /// Reads a conversation with its latest entries, or the latest before a position.
     pub(crate) async fn show(
         &self,
         caller: &Caller,
         id: &str,
         limit: usize,
+        before: Option<u64>,
     ) -> Result<Shown, ServiceError> {
         let failed = |error| ServiceError::of_store(&error);
+        let listed = self.listed(caller, id).await?;
+        let mut listed = listed.ok_or_else(missing)?;
         let conversation = self.conversation(caller, id)?;
-        let head = conversation.head().await.map_err(failed)?;
-        let head = head.ok_or_else(|| ServiceError::not_found("there is no such conversation"))?;
-        let entries = conversation.record(limit).await.map_err(failed)?;
+        let before = before.unwrap_or(u64::MAX);
+        let entries = conversation.record_before(before, limit + 1).await;
+        let mut entries = entries.map_err(failed)?;
+        let has_more = entries.len() > limit;
+        if has_more {
+            entries.remove(0);
+        }
         let waiting = conversation.waiting_run().await.map_err(failed)?;
+        let waiting = waiting.map(|run| run.interruptions()).unwrap_or_default();
+        listed.is_waiting = !waiting.is_empty();
         Ok(Shown {
-            team: head.details.as_deref().and_then(team_name),
-            head,
+            listed,
             entries,
-            waiting: waiting.map(|run| run.interruptions()).unwrap_or_default(),
+            has_more,
+            waiting,
         })
+    }
+
+    /// All entries of a conversation's record, the oldest first.
+    pub(crate) async fn all_entries(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Vec<Entry>, ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
+        let conversation = self.conversation(caller, id)?;
+        conversation
+            .head()
+            .await
+            .map_err(failed)?
+            .ok_or_else(missing)?;
+        conversation.record(None).await.map_err(failed)
+    }
+
+    /// Chooses the values of the team's context for a conversation. They can be chosen once, before the first
+    /// message is stored.
+    pub(crate) async fn choose_context(
+        &self,
+        conversation: &Conversation,
+        context: &Map<String, Value>,
+    ) -> Result<(), ServiceError> {
+        if context.is_empty() {
+            return Ok(());
+        }
+        let failed = |error| ServiceError::of_store(&error);
+        let head = conversation.head().await.map_err(failed)?;
+        let details = head.as_ref().and_then(|head| head.details.as_deref());
+        if ConversationDetails::read(details).context == *context {
+            return Ok(());
+        }
+        if head.as_ref().is_some_and(|head| head.entries() > 0) {
+            let message = "the context is chosen with the first message of a conversation";
+            return Err(ServiceError::new(ServiceErrorKind::Conflict, message));
+        }
+        let mut details: Map<String, Value> = details
+            .and_then(|details| serde_json::from_str(details).ok())
+            .unwrap_or_default();
+        details.insert("context".to_owned(), Value::Object(context.clone()));
+        let expected = match &head {
+            None => Expected::New,
+            Some(head) => Expected::At(head.revision),
+        };
+        let mut commit = Commit::new(expected, Vec::new());
+        commit.details = Some(Value::Object(details).to_string().into());
+        let store = &self.inner().store;
+        let committed = ConversationStore::commit(store, conversation.name(), commit).await;
+        match committed.map_err(failed)? {
+            Committed::At(_) => Ok(()),
+            _ => Err(ServiceError::new(
+                ServiceErrorKind::Conflict,
+                "the conversation was changed meanwhile; try again",
+            )),
+        }
     }
 
     /// Copies a conversation, or what came before a position of it, to a new one.
@@ -181,13 +360,35 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let conversation = self.conversation(caller, id)?;
         let to = caller.tenant.stored_name(to)?;
-        let forked = conversation.fork(to, before).await;
-        forked
-            .map(drop)
-            .map_err(|error| ServiceError::of_store(&error))
+        let forked = conversation.fork(to.clone(), before).await;
+        let forked = forked.map_err(|error| ServiceError::of_store(&error))?;
+        if let Some(id) = caller.tenant.id_of(&to).map(Arc::from) {
+            if matches!(forked.waiting_run().await, Ok(Some(_))) {
+                self.mark(&caller.tenant, &id).await;
+            }
+            self.tell_of_conversation(caller, id, "created");
+        }
+        Ok(())
     }
 
-    /// Deletes a conversation, and cancels its runs.
+    /// Goes back in a conversation to what it was before a position.
+    pub(crate) async fn rewind(
+        &self,
+        caller: &Caller,
+        id: &str,
+        position: u64,
+    ) -> Result<(), ServiceError> {
+        let conversation = self.conversation(caller, id)?;
+        let rewound = conversation.rewind(position).await;
+        rewound.map_err(|error| ServiceError::of_store(&error))
+    }
+
+    fn tell_of_conversation(&self, caller: &Caller, id: Arc<str>, change: &'static str) {
+        let change = Change::Conversation { id, change };
+        self.0.changes.tell(&caller.tenant, change);
+    }
+
+    /// Deletes a conversation, cancels its runs, and ends its realtime session.
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
         let name = caller.tenant.stored_name(id)?;
         for run in self.runs(caller) {
@@ -196,11 +397,28 @@ impl Service {
                 run.log.closed().await;
             }
         }
+        let sessions = &self.inner().sessions;
+        sessions.end(&caller.tenant, id, CloseReason::Deleted).await;
+        // What clients of AG-UI have given to it.
+        let record = crate::agui::record_name(caller, id);
+        let deleted = self.inner().store.delete(&record).await;
+        deleted.map_err(|error| ServiceError::of_store(&error))?;
         let is_deleted = self.inner().store.delete(&name).await;
-        if is_deleted.map_err(|error| ServiceError::of_store(&error))? {
-            Ok(())
-        } else {
-            Err(ServiceError::not_found("there is no such conversation"))
+        if !is_deleted.map_err(|error| ServiceError::of_store(&error))? {
+            return Err(missing());
         }
+        let id: Arc<str> = id.into();
+        if let Some(recordings) = &self.inner().recordings {
+            recordings.forget(&caller.tenant, &id);
+        }
+        if self.is_marked_waiting(&caller.tenant, &id) {
+            self.unmark_waiting(&caller.tenant, &id).await;
+        }
+        self.tell_of_conversation(caller, id, "deleted");
+        Ok(())
     }
+}
+
+fn missing() -> ServiceError {
+    ServiceError::not_found("there is no such conversation")
 }

@@ -6,15 +6,17 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::BoxFuture;
 use switchboard_core::conversation::Conversation;
 use switchboard_core::model::RequestUsage;
-use switchboard_core::stream::StopHandle;
+use switchboard_core::stream::{EventKind, StopHandle};
 
-use super::{Caller, Service, draining, status_name};
+use super::{Caller, Follower, Service, draining, status_name};
+use crate::changes::Change;
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::event_log::{EventLog, LogLimits};
 use crate::keys::random_id;
 use crate::limits::Limits;
+use crate::recording::Recording;
 use crate::runs::{Insertion, RunRecord};
-use crate::team::{EndStatus, RunEnd, RunRequest, ServedTeam};
+use crate::team::{EndStatus, RunEnd, RunRequest, RunStart, ServedTeam};
 
 /// The time for which the calls of a client that keeps its conversations itself wait for their outputs.
 const KEEP_WAITING: Duration = Duration::from_secs(24 * 60 * 60);
@@ -26,7 +28,7 @@ impl Service {
         caller: &Caller,
         team: &ServedTeam,
         conversation: Option<Arc<str>>,
-        request: RunRequest,
+        mut request: RunRequest,
         identity: RunIdentity,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         let inner = &self.0;
@@ -52,20 +54,35 @@ impl Service {
             bytes: inner.limits.event_bytes,
             is_copied: inner.logs_content,
         }));
-        let sink = {
-            let (service, log, team) = (self.clone(), log.clone(), team.clone());
-            Box::new(move |event| {
-                let metrics = &service.0.metrics;
-                metrics.observe(team.name(), &event, |tool| team.has_tool(tool));
-                log.push(event);
-            })
-        };
-        let stored = request.conversation.clone();
-        let prepared = team.prepare(request, sink)?;
         let id = match identity.id {
             Some(id) => id,
             None => random_id("run")?,
         };
+        let recording = inner.recordings.as_ref().map(|recordings| {
+            Arc::new(Recording::new(
+                id.clone(),
+                caller.tenant.clone(),
+                conversation.clone(),
+                &recordings.limits,
+                inner.prices.clone(),
+            ))
+        });
+        request.recording.clone_from(&recording);
+        let sink = {
+            let (service, log, team) = (self.clone(), log.clone(), team.clone());
+            let recording = recording.clone();
+            Box::new(move |event| {
+                let metrics = &service.0.metrics;
+                metrics.observe(team.name(), &event, |tool| team.has_tool(tool));
+                if let Some(recording) = &recording {
+                    recording.observe(&event);
+                }
+                log.push(event);
+            })
+        };
+        let stored = request.conversation.clone();
+        let is_resumed = matches!(request.start, RunStart::Resume(_));
+        let prepared = team.prepare(request, sink)?;
         let record = Arc::new(RunRecord::new(
             id,
             caller.tenant.clone(),
@@ -85,15 +102,23 @@ impl Service {
             }
         }
         inner.metrics.run_started();
+        if let (Some(recordings), Some(recording)) = (&inner.recordings, &recording) {
+            recordings.add(recording);
+        }
+        self.tell_of_run(&record, "running");
         tracing::info!(
+            request = &*caller.request,
             run = &*record.id,
             team = team.name(),
             tenant = caller.tenant.name(),
             key = caller.key.as_ref().map(|key| key.id()),
             "a run begins"
         );
-        let (service, caller) = (self.clone(), caller.clone());
+        let (service, caller, team) = (self.clone(), caller.clone(), team.clone());
         let running = record.clone();
+        let follower = identity
+            .follower
+            .map(|follower| tokio::spawn(follower.follow(record.clone())));
         tokio::spawn(async move {
             let began = Instant::now();
             // A panic in the task must not leave the run in the list of those that are under way.
@@ -108,18 +133,34 @@ impl Service {
             };
             if let Some(conversation) = stored.filter(|_| identity.is_temporary) {
                 end_temporary(&conversation, end.status).await;
+            } else {
+                let calls = waiting_calls(&running, &team);
+                service.mark_waiting(&running, calls, is_resumed).await;
             }
             let cost = service.cost(&end.request_usage);
             if let Some(key) = &caller.key {
-                key.add_usage(end.usage.total_tokens(), cost);
+                let used = key.add_usage(end.usage.total_tokens(), cost);
+                if let Some((day, used)) = used {
+                    service.store_usage(key, day, used).await;
+                }
             }
             drop(permit);
             let status = status_name(end.status, running.is_cancelled());
             let time = began.elapsed();
             let metrics = &service.0.metrics;
             metrics.run_ended(&running.team, status, time, &end.usage, cost);
+            if let Some(follower) = follower {
+                running.log.end();
+                if follower.await.is_err() {
+                    tracing::error!(run = &*running.id, "the record of a run was not kept");
+                }
+            }
+            if let Some(recording) = recording {
+                recording.end(status, end.usage);
+            }
             service.0.runs.ended(&running, &end);
             running.log.close();
+            service.tell_of_run(&running, status);
             tracing::info!(
                 run = &*running.id,
                 status,
@@ -129,6 +170,25 @@ impl Service {
             );
         });
         Ok(record)
+    }
+
+    /// Tells clients that a run and its conversation have changed.
+    fn tell_of_run(&self, run: &RunRecord, status: &'static str) {
+        let changes = &self.0.changes;
+        let conversation = run.conversation.clone();
+        if let Some(id) = conversation.clone() {
+            let change = "changed";
+            changes.tell(&run.tenant, Change::Conversation { id, change });
+        }
+        let id = run.id.clone();
+        changes.tell(
+            &run.tenant,
+            Change::Run {
+                id,
+                conversation,
+                status,
+            },
+        );
     }
 
     /// The cost of model calls whose prices are known.
@@ -152,6 +212,21 @@ pub(super) struct RunIdentity {
     pub(super) id: Option<Arc<str>>,
     pub(super) idempotency_key: Option<Arc<str>>,
     pub(super) is_temporary: bool,
+    pub(super) follower: Option<Follower>,
+}
+
+/// The number of calls and people that wait, without the calls that the client of a protocol carries out.
+fn waiting_calls(run: &RunRecord, team: &ServedTeam) -> usize {
+    match run.log.last().map(|last| last.event.clone()) {
+        Some(event) => match &event.kind {
+            EventKind::RunInterrupted { interruptions, .. } => interruptions
+                .iter()
+                .filter(|waiting| !team.is_client_call(waiting))
+                .count(),
+            _ => 0,
+        },
+        None => 0,
+    }
 }
 
 /// Deletes the conversation of a client that keeps its conversations itself, unless it waits.

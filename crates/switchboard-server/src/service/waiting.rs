@@ -12,7 +12,19 @@ use super::start::RunIdentity;
 use super::{Caller, MessageOptions, Service};
 use crate::error::{ServiceError, ServiceErrorKind};
 use crate::runs::RunRecord;
-use crate::team::{RunRequest, RunStart};
+use crate::team::{RunRequest, RunStart, ServedTeam};
+
+/// An answer to something that a run waits for.
+#[derive(Debug)]
+pub(crate) enum Resolution {
+    /// A decision on the call with this identifier.
+    Decide(Arc<str>, Decision),
+    /// The answer of a person; of the only one that waits, where none is named.
+    Answer {
+        person: Option<Arc<str>>,
+        answer: PersonAnswer,
+    },
+}
 
 impl Service {
     /// Decides calls that wait, and goes on with their run.
@@ -21,21 +33,14 @@ impl Service {
         caller: &Caller,
         id: &str,
         decisions: Vec<(Arc<str>, Decision)>,
+        options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         if decisions.is_empty() {
             return Err(ServiceError::invalid("there is no decision"));
         }
-        let (conversation, mut run) = self.waiting(caller, id).await?;
-        for (call_id, decision) in decisions {
-            let waiting = find_waiting(&run, |waiting| {
-                waiting.call_id == call_id && !is_person(waiting)
-            })?;
-            let decided = run.decide(&waiting, decision);
-            decided.map_err(|error| {
-                ServiceError::new(ServiceErrorKind::Conflict, error.to_string())
-            })?;
-        }
-        self.resume(caller, id, conversation, run, MessageOptions::default())
+        let decisions = decisions.into_iter();
+        let decisions = decisions.map(|(call_id, decision)| Resolution::Decide(call_id, decision));
+        self.resolve(caller, id, decisions.collect(), Vec::new(), options)
             .await
     }
 
@@ -46,15 +51,37 @@ impl Service {
         id: &str,
         person: Option<&str>,
         answer: Result<PersonAnswer, ServiceError>,
+        options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
         let (conversation, mut run) = self.waiting(caller, id).await?;
-        let waiting = find_waiting(&run, |waiting| {
-            is_person(waiting) && person.is_none_or(|person| *waiting.agent == *person)
-        })?;
-        let answered = run.answer(&waiting, answer?);
-        answered.map_err(|error| ServiceError::invalid(error.to_string()))?;
-        self.resume(caller, id, conversation, run, MessageOptions::default())
-            .await
+        let person = person.map(Arc::from);
+        // A wait that is over is told before a mistake in the answer.
+        find_person(&run, person.as_deref())?;
+        let answer = Resolution::Answer {
+            person,
+            answer: answer?,
+        };
+        apply(&mut run, answer)?;
+        self.resume(caller, id, conversation, run, options).await
+    }
+
+    /// Answers what a run waits for, with the outputs of a client's tools, and goes on with it.
+    pub(crate) async fn resolve(
+        &self,
+        caller: &Caller,
+        id: &str,
+        resolutions: Vec<Resolution>,
+        outputs: Vec<(Arc<str>, ToolOutput)>,
+        mut options: MessageOptions,
+    ) -> Result<Arc<RunRecord>, ServiceError> {
+        let (conversation, mut run) = self.waiting(caller, id).await?;
+        let team = self.team_of(caller, &conversation).await?;
+        add_input(&mut run, &mut options)?;
+        give(&team, &mut run, outputs, &mut options)?;
+        for resolution in resolutions {
+            apply(&mut run, resolution)?;
+        }
+        self.resume(caller, id, conversation, run, options).await
     }
 
     /// Gives the outputs of a client's tools, and goes on with their run. Returns `None` if no such call waits.
@@ -71,35 +98,41 @@ impl Service {
             return Ok(None);
         };
         let team = self.team_of(caller, &conversation).await?;
-        let waiting = run.interruptions();
-        let calls = outputs.into_iter().filter_map(|(call_id, output)| {
-            let call = waiting.iter().find(|waiting| waiting.call_id == call_id)?;
-            team.is_client_call(call).then_some((call, output))
-        });
-        let calls: Vec<(&Interruption, ToolOutput)> = calls.collect();
-        if calls.is_empty() {
+        let is_waiting = |call_id: &Arc<str>| {
+            let waiting = run.interruptions();
+            let mut calls = waiting.iter().filter(|call| team.is_client_call(call));
+            calls.any(|call| call.call_id == *call_id)
+        };
+        if !outputs.iter().any(|(call_id, _)| is_waiting(call_id)) {
             return Ok(None);
         }
-        let conflict =
-            |error: DecisionError| ServiceError::new(ServiceErrorKind::Conflict, error.to_string());
-        if !options.added.is_empty() {
-            run.add_input(std::mem::take(&mut options.added))
-                .map_err(conflict)?;
-        }
-        for (call, output) in calls {
-            run.decide(call, Decision::approve()).map_err(conflict)?;
-            options.client_tools.set_output(&call.call_id, output);
-        }
-        if waiting.iter().all(|waiting| team.is_client_call(waiting)) {
-            // A client may describe its tools otherwise, or not at all, when it sends their outputs.
-            run.accept_schema_changes();
-        }
-        options
-            .client_tools
-            .add_waiting(&waiting, |waiting| team.is_client_call(waiting));
+        add_input(&mut run, &mut options)?;
+        give(&team, &mut run, outputs, &mut options)?;
         self.resume(caller, id, conversation, run, options)
             .await
             .map(Some)
+    }
+
+    /// The calls and people that a conversation waits for; none if nothing waits.
+    pub(crate) async fn waiting_for(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Vec<Interruption>, ServiceError> {
+        let run = self.conversation(caller, id)?.waiting_run().await;
+        let run = run.map_err(|error| ServiceError::of_store(&error))?;
+        Ok(run.map(|run| run.interruptions()).unwrap_or_default())
+    }
+
+    /// Ends the wait of a conversation without a decision: the calls are not carried out, and the next message goes
+    /// on from there.
+    pub(crate) async fn end_wait(&self, caller: &Caller, id: &str) -> Result<(), ServiceError> {
+        let failed = |error| ServiceError::of_store(&error);
+        let (conversation, _) = self.waiting(caller, id).await?;
+        let head = conversation.head().await.map_err(failed)?;
+        let next = head.map(|head| head.revision.next).unwrap_or_default();
+        // A new state at the end of the record waits for nothing.
+        conversation.rewind(next).await.map_err(failed)
     }
 
     /// The run of a conversation that waits.
@@ -135,7 +168,7 @@ impl Service {
         run: Run,
         options: MessageOptions,
     ) -> Result<Arc<RunRecord>, ServiceError> {
-        let team = self.team_of(caller, &conversation).await?.clone();
+        let team = self.team_of(caller, &conversation).await?;
         let request = RunRequest {
             start: RunStart::Resume(Box::new(run)),
             agent: None,
@@ -145,14 +178,77 @@ impl Service {
             instructions: options.instructions,
             without_tools: false,
             exclusive: self.0.limits.conversation_wait,
+            recording: None,
         };
         let identity = RunIdentity {
             id: options.run_id,
             idempotency_key: options.idempotency_key,
             is_temporary: options.is_temporary,
+            follower: options.follower,
         };
         self.start(caller, &team, Some(id.into()), request, identity)
     }
+}
+
+/// Adds the messages that follow the outputs of tools.
+fn add_input(run: &mut Run, options: &mut MessageOptions) -> Result<(), ServiceError> {
+    if options.added.is_empty() {
+        return Ok(());
+    }
+    run.add_input(std::mem::take(&mut options.added))
+        .map_err(conflict)
+}
+
+/// Gives the outputs of those calls of the client's tools that wait.
+fn give(
+    team: &ServedTeam,
+    run: &mut Run,
+    outputs: Vec<(Arc<str>, ToolOutput)>,
+    options: &mut MessageOptions,
+) -> Result<(), ServiceError> {
+    let waiting = run.interruptions();
+    for (call_id, output) in outputs {
+        let mut calls = waiting.iter().filter(|call| team.is_client_call(call));
+        if let Some(call) = calls.find(|call| call.call_id == call_id) {
+            run.decide(call, Decision::approve()).map_err(conflict)?;
+            options.client_tools.set_output(&call_id, output);
+        }
+    }
+    if waiting.iter().all(|waiting| team.is_client_call(waiting)) {
+        // A client may describe its tools otherwise, or not at all, when it sends their outputs.
+        run.accept_schema_changes();
+    }
+    options
+        .client_tools
+        .add_waiting(&waiting, |waiting| team.is_client_call(waiting));
+    Ok(())
+}
+
+/// Applies an answer to a run that waits for it.
+fn apply(run: &mut Run, resolution: Resolution) -> Result<(), ServiceError> {
+    match resolution {
+        Resolution::Decide(call_id, decision) => {
+            let waiting = find_waiting(run, |waiting| {
+                waiting.call_id == call_id && !is_person(waiting)
+            })?;
+            run.decide(&waiting, decision).map_err(conflict)
+        }
+        Resolution::Answer { person, answer } => {
+            let waiting = find_person(run, person.as_deref())?;
+            let answered = run.answer(&waiting, answer);
+            answered.map_err(|error| ServiceError::invalid(error.to_string()))
+        }
+    }
+}
+
+fn conflict(error: DecisionError) -> ServiceError {
+    ServiceError::new(ServiceErrorKind::Conflict, error.to_string())
+}
+
+fn find_person(run: &Run, person: Option<&str>) -> Result<Interruption, ServiceError> {
+    find_waiting(run, |waiting| {
+        is_person(waiting) && person.is_none_or(|person| *waiting.agent == *person)
+    })
 }
 
 fn is_person(waiting: &Interruption) -> bool {

@@ -17,6 +17,8 @@ command = [
     "--seed", "7",
     "--no-color",
     "--generation-database", "none",
+    # A stream without an end.
+    "--exclude-path", "/api/events",
 ]
 # It leaves files in its working directory.
 with tempfile.TemporaryDirectory() as folder:

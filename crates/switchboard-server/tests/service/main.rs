@@ -6,11 +6,17 @@
     reason = "in a test, a panic is the report"
 )]
 
+mod a2a;
+mod agui;
 mod api;
 mod attacks;
 mod clients;
 mod durability;
 mod openai;
 mod operations;
+mod realtime;
+mod recordings;
+mod remote;
+mod studio;
 mod support;
 mod tenants;

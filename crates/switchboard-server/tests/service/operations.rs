@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use switchboard_core::conversation::Conversations;
 use switchboard_core::run::Price;
 use switchboard_server::{Keys, Limits, Server, Service, Tls, make_key};
 
@@ -382,4 +383,36 @@ async fn tls_is_served_where_it_is_asked_for() {
     // A client that does not speak TLS is not answered, and does no harm.
     let plain = Client::new(&format!("http://127.0.0.1:{port}"), None);
     assert!(plain.request("GET", "/health/live").send().await.is_err());
+}
+
+#[tokio::test]
+async fn the_use_of_a_key_outlives_the_server() {
+    let (key, mut entry) = make_key("acme").unwrap();
+    entry.tokens_per_day = Some(20);
+    let store = Conversations::in_memory();
+    let start = async || {
+        let keys = Keys::from_entries([entry.clone()]).unwrap();
+        let store = store.clone();
+        TestServer::with(|builder| builder.keys(keys).conversations(store)).await
+    };
+    let body = json!({"input": "hello"});
+    let path = "/api/conversations/c/messages";
+    let first = start().await;
+    first.client_with(&key).post(path, body.clone()).await.ok();
+    first.running.shut_down().await;
+    // 15 of the 20 tokens are used.
+    let second = start().await;
+    second.client_with(&key).post(path, body.clone()).await.ok();
+    second.running.shut_down().await;
+    let third = start().await;
+    let refused = third.client_with(&key).post(path, body).await;
+    assert_eq!(refused.error_code(), (429, "rate_limited".to_owned()));
+    assert!(
+        refused.text.contains("20 tokens per day"),
+        "{}",
+        refused.text
+    );
+    // The records are no conversations.
+    let listed = third.client_with(&key).get("/api/conversations").await.ok();
+    assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
 }

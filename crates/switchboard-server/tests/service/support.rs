@@ -72,11 +72,18 @@ impl RuleModel {
         if words.contains("weather") && has("get_weather") {
             return Ok(self.call("get_weather", &json!({"city": "Oslo"})));
         }
+        if words.contains("lookup") && has("lookup") {
+            return Ok(self.call("lookup", &json!({"account": 7})));
+        }
         if words.contains("refund") && has("refund") {
             return Ok(self.call("refund", &json!({"amount": 5})));
         }
         if words.contains("fail") {
             return Err("the provider is down".into());
+        }
+        if words.contains("instructions") {
+            let told = request.instructions.as_deref().unwrap_or_default();
+            return Ok(self.say(agent, &format!("you said {words} ({told})")));
         }
         Ok(self.say(agent, &format!("you said {words}")))
     }
@@ -119,6 +126,10 @@ impl Model for RuleModel {
             .into();
         let words: Vec<String> = text.split_inclusive(' ').map(ToOwned::to_owned).collect();
         let is_slow = text.contains("slow");
+        let thought = text.contains("think").then(|| ModelEvent::ReasoningDelta {
+            item: "rs_1".into(),
+            text: "Hm.".to_owned(),
+        });
         let gate = self.gate.clone();
         let words = stream::iter(words.into_iter().enumerate()).then(move |(at, text)| {
             let (gate, item) = (gate.clone(), id.clone());
@@ -129,7 +140,8 @@ impl Model for RuleModel {
                 Ok(ModelEvent::TextDelta { item, text })
             }
         });
-        words.chain(stream::once(
+        let thought = stream::iter(thought.map(Ok));
+        thought.chain(words).chain(stream::once(
             async move { response.map(ModelEvent::Completed) },
         ))
     }
@@ -147,9 +159,13 @@ pub(crate) fn team(model: &RuleModel) -> Team {
         .run_raw(&json!({"type": "object"}), |ctx| {
             format!("refunded {}", ctx.arguments())
         });
+    let lookup = tool::<()>("lookup")
+        .description("Looks an account up.")
+        .run_raw(&json!({"type": "object"}), |_ctx| "open");
     Team::new()
         .agent(
             Agent::new("Triage")
+                .tool(lookup)
                 .handoff("Billing")
                 .handoff("Ann")
                 .model(model.clone()),
@@ -190,11 +206,18 @@ impl TestServer {
         let builder = Service::builder()
             .team(served)
             .conversations(Conversations::in_memory());
-        let service = configure(builder).build().unwrap();
+        Self {
+            model,
+            ..Self::of(configure(builder).build().unwrap()).await
+        }
+    }
+
+    /// Starts a server for a service.
+    pub(crate) async fn of(service: Service) -> Self {
         let server = Server::bind(service.clone(), "127.0.0.1:0").await.unwrap();
         let client = Client::new(&format!("http://{}", server.address()), None);
         Self {
-            model,
+            model: RuleModel::new(),
             service,
             running: server.start(),
             client,

@@ -7,7 +7,8 @@ use super::statements::quoted;
 
 /// The steps, in order. The version of a schema is the number of its steps. A step that was released
 /// never changes; what a later version needs is a further step.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE {schema}.conversations (
         key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         id text COLLATE \"C\" NOT NULL UNIQUE,
@@ -46,7 +47,10 @@ const STEPS: [&str; 1] = ["
         owner text NOT NULL,
         until timestamptz NOT NULL
     );
-"];
+",
+    "CREATE INDEX conversations_by_folder
+        ON {schema}.conversations (regexp_replace(id, '[^/]*$', ''), changed DESC, id);",
+];
 
 /// The lock that programs hold while they change a schema: `switchbd` as a number.
 const LOCK: i64 = 0x7377_6974_6368_6264;

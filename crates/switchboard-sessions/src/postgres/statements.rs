@@ -38,7 +38,9 @@ pub(super) struct Statements {
     pub(super) delete: Statement,
     pub(super) delete_expired: Statement,
     pub(super) list: Statement,
+    pub(super) list_folder: Statement,
     pub(super) search: Statement,
+    pub(super) search_folder: Statement,
     pub(super) lease: Statement,
     pub(super) release: Statement,
 }
@@ -65,8 +67,10 @@ impl Statements {
             delete_expired: statement(
                 "DELETE FROM {schema}.conversations WHERE id = $1 AND expires <= $2 RETURNING key",
             ),
-            list: statement(&format!("{HEAD} {LISTED}")),
-            search: statement(SEARCH),
+            list: statement(&format!("{HEAD} WHERE {LISTED}")),
+            list_folder: statement(&format!("{HEAD} WHERE {FOLDER} = $5 AND {LISTED}")),
+            search: statement(&format!("{SEARCH} {FOUND}")),
+            search_folder: statement(&format!("{SEARCH} AND {FOLDER} = $3 {FOUND}")),
             lease: statement(LEASE),
             release: statement("DELETE FROM {schema}.leases WHERE id = $1 AND owner = $2"),
         }
@@ -76,7 +80,10 @@ impl Statements {
 const HEAD: &str = "SELECT id, epoch, first, next, state, agent, details, created, changed, expires \
     FROM {schema}.conversations";
 
-const LISTED: &str = "WHERE ($1::bigint IS NULL OR changed < $1) \
+/// The folder of a conversation's name. The index has the same expression.
+const FOLDER: &str = "regexp_replace(id, '[^/]*$', '')";
+
+const LISTED: &str = "($1::bigint IS NULL OR changed < $1) \
     AND ($2::bigint IS NULL OR expires <= $2) AND starts_with(id, 'switchboard-run:') = $4 \
     ORDER BY changed DESC, id LIMIT $3";
 
@@ -130,7 +137,9 @@ const CLEAR_HEAD: &str = "UPDATE {schema}.conversations \
 
 const SEARCH: &str = "SELECT c.id, position, run, turn, number, e.agent, time, kind, content \
     FROM {schema}.entries e JOIN {schema}.conversations c ON c.key = e.conversation \
-    WHERE searched LIKE $1 ORDER BY time DESC, position DESC LIMIT $2";
+    WHERE searched LIKE $1";
+
+const FOUND: &str = "ORDER BY time DESC, position DESC LIMIT $2";
 
 // The server's clock decides, so that the clocks of the writers do not matter.
 const LEASE: &str = "INSERT INTO {schema}.leases AS l (id, owner, until) \

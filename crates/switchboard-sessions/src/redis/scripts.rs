@@ -25,7 +25,7 @@ impl Scripts {
     }
 }
 
-/// Keys: head, entries, conversations by change, conversations by expiry.
+/// Keys: head, entries, conversations by change, conversations by expiry, those of the folder by change.
 ///
 /// A script that fails midway is not taken back, so everything is checked before the first write. Epochs
 /// stay text: Lua would print large numbers in another form.
@@ -65,6 +65,7 @@ if not is_expected then return false end
 
 redis.call('ZSCORE', KEYS[3], id)
 redis.call('ZSCORE', KEYS[4], id)
+redis.call('ZSCORE', KEYS[5], id)
 local at = tonumber(head[2] or 0)
 for index = first_entry, #ARGV, 1000 do
     redis.call('RPUSH', KEYS[2], unpack(ARGV, index, math.min(index + 999, #ARGV)))
@@ -89,6 +90,7 @@ elseif changes_expiry == 'unset' then
     redis.call('ZREM', KEYS[4], id)
 end
 redis.call('ZADD', KEYS[3], '-' .. time, id)
+redis.call('ZADD', KEYS[5], '-' .. time, id)
 return {head[1], after}
 ";
 
@@ -111,6 +113,7 @@ redis.call('HSET', KEYS[1], 'epoch', ARGV[3], 'first', next, 'changed', ARGV[2])
 redis.call('HDEL', KEYS[1], 'state', 'agent', 'details', 'expires')
 redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('ZADD', KEYS[3], '-' .. ARGV[2], ARGV[1])
+redis.call('ZADD', KEYS[5], '-' .. ARGV[2], ARGV[1])
 ";
 
 /// Keys as for a commit. Arguments: the name, and the time by which it must have expired, if any.
@@ -123,6 +126,7 @@ local deleted = redis.call('DEL', KEYS[1])
 redis.call('UNLINK', KEYS[2])
 redis.call('ZREM', KEYS[3], ARGV[1])
 redis.call('ZREM', KEYS[4], ARGV[1])
+redis.call('ZREM', KEYS[5], ARGV[1])
 return deleted
 ";
 

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, ffi, params};
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
     Commit, Committed, Entry, EntryContent, Expected, Found, Head, ListQuery, Listed, Revision,
-    from_millis, now, to_millis,
+    SearchQuery, from_millis, now, to_millis,
 };
 
 use crate::error::{StoreError, StoreErrorKind};
@@ -78,6 +79,14 @@ pub(super) fn primary_code(error: &rusqlite::Error) -> i32 {
         rusqlite::Error::SqliteFailure(error, _) => error.extended_code & 0xff,
         _ => 0,
     }
+}
+
+/// The folder of a conversation's name: what is left when all but its last `/` is cut off the end. The index
+/// has the same expression.
+macro_rules! folder_of_name {
+    () => {
+        "rtrim(name, replace(name, '/', ''))"
+    };
 }
 
 /// The columns of a conversation, as [`parse_head`] expects them.
@@ -273,39 +282,47 @@ pub(super) fn delete_expired(
 
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Vec<Head>, Failure> {
     let mut sql = concat!("SELECT ", head_columns!(), " FROM conversation WHERE TRUE").to_owned();
-    let mut times = Vec::new();
+    let mut parameters: Vec<Value> = Vec::new();
+    if let Some(folder) = &query.folder {
+        sql += concat!(" AND ", folder_of_name!(), " = ?");
+        parameters.push(folder.to_string().into());
+    }
     if let Some(time) = query.changed_before {
         sql += " AND changed < ?";
-        times.push(to_millis(time));
+        parameters.push(to_millis(time).into());
     }
     if let Some(time) = query.expired_before {
         sql += " AND expires <= ?";
-        times.push(to_millis(time));
+        parameters.push(to_millis(time).into());
     }
     sql += match query.listed {
         Listed::Journals => " AND name >= 'switchboard-run:' AND name < 'switchboard-run;'",
         _ => " AND NOT (name >= 'switchboard-run:' AND name < 'switchboard-run;')",
     };
     sql += " ORDER BY changed DESC, name LIMIT ?";
-    times.push(to_limit(query.limit));
+    parameters.push(to_limit(query.limit).into());
     let mut statement = connection.prepare_cached(&sql)?;
-    let heads = statement.query_map(rusqlite::params_from_iter(times), parse_head)?;
+    let heads = statement.query_map(rusqlite::params_from_iter(parameters), parse_head)?;
     Ok(heads.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn search(
-    connection: &Connection,
-    text: &str,
-    limit: usize,
-) -> Result<Vec<Found>, Failure> {
-    let sql = concat!(
+pub(super) fn search(connection: &Connection, query: &SearchQuery) -> Result<Vec<Found>, Failure> {
+    let mut sql = concat!(
         "SELECT ",
         entry_columns!(),
         ", name FROM entry JOIN conversation ON conversation.id = conversation \
-         WHERE instr(text, ?) > 0 ORDER BY time DESC, position DESC LIMIT ?"
-    );
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![text.to_lowercase(), to_limit(Some(limit))])?;
+         WHERE instr(text, ?) > 0"
+    )
+    .to_owned();
+    let mut parameters: Vec<Value> = vec![query.text.to_lowercase().into()];
+    if let Some(folder) = &query.folder {
+        sql += concat!(" AND ", folder_of_name!(), " = ?");
+        parameters.push(folder.to_string().into());
+    }
+    sql += " ORDER BY time DESC, position DESC LIMIT ?";
+    parameters.push(to_limit(Some(query.limit)).into());
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let name: Arc<str> = row.get(8)?;

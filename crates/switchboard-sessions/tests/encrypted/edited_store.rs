@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
 };
 
 type Edit<T> = Arc<dyn Fn(&mut T) + Send + Sync>;
@@ -98,8 +98,8 @@ impl ConversationStore for EditedStore {
         Ok(heads)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.store.search(text, limit).await
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        self.store.search(query).await
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {

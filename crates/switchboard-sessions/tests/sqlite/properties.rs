@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use switchboard_core::Item;
 use switchboard_core::conversation::{
     Commit, Committed, ConversationStore, Entry, EntryContent, Expected, Head, ListQuery,
-    MemoryStore, Revision, from_millis,
+    MemoryStore, Revision, SearchQuery, from_millis,
 };
 use switchboard_sessions::SqliteStore;
 
@@ -242,14 +242,23 @@ async fn assert_alike(names: &[String], operations: Vec<(usize, Operation)>) {
             }
             Operation::Search(text, limit) => {
                 // Entries of equal times may come in any order.
-                let found = store.search(&text, usize::MAX).await.unwrap();
-                let expected = model.search(&text, usize::MAX).await.unwrap();
+                let found = store
+                    .search(&SearchQuery::new(&*text, usize::MAX))
+                    .await
+                    .unwrap();
+                let expected = model
+                    .search(&SearchQuery::new(&*text, usize::MAX))
+                    .await
+                    .unwrap();
                 assert!(found.is_sorted_by(|a, b| {
                     (a.entry.time, a.entry.position) >= (b.entry.time, b.entry.position)
                 }));
                 assert_eq!(found.len(), expected.len(), "{text:?}");
                 assert!(expected.iter().all(|expected| found.contains(expected)));
-                let limited = store.search(&text, limit).await.unwrap();
+                let limited = store
+                    .search(&SearchQuery::new(&*text, limit))
+                    .await
+                    .unwrap();
                 assert_eq!(limited.len(), found.len().min(limit));
             }
             Operation::Lease(by, time) => {

@@ -1,6 +1,6 @@
 //! Lists, expiry and search.
 
-use switchboard_core::conversation::{Conversations, Found, ListQuery, now};
+use switchboard_core::conversation::{Conversations, Found, ListQuery, SearchQuery, now};
 
 use crate::*;
 
@@ -17,7 +17,7 @@ async fn ids(store: &impl ConversationStore, query: &ListQuery) -> Vec<String> {
 
 /// The texts that a search finds.
 async fn found(store: &impl ConversationStore, text: &str) -> Vec<String> {
-    let found = store.search(text, 100).await.unwrap();
+    let found = store.search(&SearchQuery::new(text, 100)).await.unwrap();
     let text = |found: &Found| {
         let text = found.entry.content.searchable_text();
         format!("{}: {}", found.conversation, text.unwrap())
@@ -53,6 +53,49 @@ tests! {
         assert_eq!(ids(&store, &ListQuery::default()).await, ["b", "c", "d", "a"]);
         assert!(store.delete("c").await.unwrap());
         assert_eq!(ids(&store, &ListQuery::default()).await, ["b", "d", "a"]);
+    }
+
+    async fn a_folder_is_listed_and_searched_without_the_others(backend) {
+        let store = backend.open().await;
+        let names = ["a", "acme/b", "acme/c", "acme/~run/d", "ac/e", "acmeX/f", "/g"];
+        for (id, at) in names.iter().zip(1..) {
+            let mut commit = commit(Expected::New, "r", 1, &["word"]);
+            commit.time = time(at);
+            for entry in &mut commit.entries {
+                entry.time = time(at);
+            }
+            committed(&store, id, commit).await;
+        }
+        let listed = async |folder: &str| {
+            let inside = query(|query| query.folder = Some(folder.into()));
+            ids(&store, &inside).await
+        };
+        assert_eq!(listed("acme/").await, ["acme/c", "acme/b"]);
+        assert_eq!(listed("").await, ["a"]);
+        assert_eq!(listed("/").await, ["/g"]);
+        assert_eq!(listed("acme/~run/").await, ["acme/~run/d"]);
+        assert_eq!(listed("acme").await, [""; 0]);
+        let before = query(|query| {
+            query.folder = Some("acme/".into());
+            query.changed_before = Some(time(3));
+            query.limit = Some(1);
+        });
+        assert_eq!(ids(&store, &before).await, ["acme/b"]);
+
+        let mut search = SearchQuery::new("WORD", 10);
+        search.folder = Some("acme/".into());
+        let found = store.search(&search).await.unwrap();
+        let found: Vec<&str> = found.iter().map(|found| &*found.conversation).collect();
+        assert_eq!(found, ["acme/c", "acme/b"]);
+
+        let mut again = commit(Expected::Any, "r", 2, &["word"]);
+        again.time = time(20);
+        committed(&store, "acme/b", again).await;
+        assert_eq!(listed("acme/").await, ["acme/b", "acme/c"]);
+        store.clear("acme/c").await.unwrap();
+        assert_eq!(listed("acme/").await, ["acme/c", "acme/b"]);
+        assert!(store.delete("acme/b").await.unwrap());
+        assert_eq!(listed("acme/").await, ["acme/c"]);
     }
 
     async fn conversations_whose_time_has_passed_are_listed_and_deleted(backend) {
@@ -161,13 +204,13 @@ tests! {
             "a: second word", "a: first word", "c: second word", "c: first word", "b: second word", "b: first word",
         ];
         assert_eq!(found(&store, "WORD").await, expected);
-        let two = store.search("first", 2).await.unwrap();
+        let two = store.search(&SearchQuery::new("first", 2)).await.unwrap();
         let entries = [
             Found::new("a", entry("r", 1, item("first word")).committed_at(time(9))),
             Found::new("c", entry("r", 1, item("first word")).committed_at(time(5))),
         ];
         assert_eq!(two, entries);
-        assert_eq!(store.search("first", 0).await.unwrap(), []);
+        assert_eq!(store.search(&SearchQuery::new("first", 0)).await.unwrap(), []);
     }
 
     async fn a_search_looks_through_what_was_said_and_done_only(backend) {

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
-use switchboard_core::conversation::ListQuery;
+use switchboard_core::conversation::{ListQuery, SearchQuery};
 use switchboard_sessions::{PostgresOptions, PostgresStore, StoreErrorKind};
 
 use crate::backends::{Backend, Postgres, address, unique_name};
@@ -185,7 +185,8 @@ async fn lost_connections_are_replaced() {
         .schema(unique_name());
     let store = options.open().await.unwrap();
     // Several idle connections.
-    let heads = (0..10).map(|_| store.search("x", 1));
+    let query = SearchQuery::new("x", 1);
+    let heads = (0..10).map(|_| store.search(&query));
     join_all(heads).await;
     let end = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{application}'"

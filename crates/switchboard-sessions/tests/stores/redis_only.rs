@@ -2,7 +2,7 @@
 
 use redis::AsyncCommands;
 use redis::aio::MultiplexedConnection;
-use switchboard_core::conversation::ListQuery;
+use switchboard_core::conversation::{ListQuery, SearchQuery};
 use switchboard_sessions::{RedisOptions, RedisStore, StoreErrorKind};
 
 use crate::backends::{Backend, Redis, address, unique_name};
@@ -53,7 +53,7 @@ async fn all_keys_are_in_one_slot_of_a_cluster_and_are_gone_after_a_delete() {
     }
     let mut connection = connection().await;
     let keys: Vec<String> = connection.keys(format!("*{prefix}*")).await.unwrap();
-    assert_eq!(keys.len(), 3 * 3 + 3);
+    assert_eq!(keys.len(), 3 * 3 + 4);
     assert!(
         keys.iter()
             .all(|key| key.starts_with(&format!("{{{prefix}}}:"))),
@@ -65,6 +65,30 @@ async fn all_keys_are_in_one_slot_of_a_cluster_and_are_gone_after_a_delete() {
     }
     let keys: Vec<String> = connection.keys(format!("*{prefix}*")).await.unwrap();
     assert_eq!(keys, [format!("{{{prefix}}}:version")]);
+}
+
+#[tokio::test]
+#[ignore = "needs Redis; ./test starts one"]
+async fn conversations_of_the_version_before_get_into_the_lists_of_their_folders() {
+    let prefix = unique_name();
+    let options = || RedisOptions::new(&server()).unwrap().prefix(&prefix);
+    let store = options().open().await.unwrap();
+    for id in ["acme/a", "b"] {
+        committed(&store, id, commit(Expected::New, "r", 1, &["x"])).await;
+    }
+    let mut connection = connection().await;
+    let folders = ["acme/", ""].map(|folder| format!("{{{prefix}}}:folder:{folder}"));
+    let _: () = connection.del(&folders[..]).await.unwrap();
+    let version = format!("{{{prefix}}}:version");
+    let _: () = connection.set(&version, 1).await.unwrap();
+
+    let store = options().open().await.unwrap();
+    let mut query = ListQuery::default();
+    query.folder = Some("acme/".into());
+    let listed = store.list(&query).await.unwrap();
+    assert_eq!(listed, [head(&store, "acme/a").await]);
+    let version: u32 = connection.get(&version).await.unwrap();
+    assert_eq!(version, 2);
 }
 
 #[tokio::test]
@@ -163,7 +187,10 @@ async fn a_search_reads_no_more_entries_than_it_may() {
             .for_each(|entry| entry.time = time(at));
         committed(&store, id, commit).await;
     }
-    let found = store.search("word", 1_000).await.unwrap();
+    let found = store
+        .search(&SearchQuery::new("word", 1_000))
+        .await
+        .unwrap();
     let of = |id: &str| {
         found
             .iter()

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use futures_util::future::join_all;
-use switchboard_core::conversation::{Conversations, ListQuery};
+use switchboard_core::conversation::{Conversations, ListQuery, SearchQuery};
 
 use crate::*;
 
@@ -175,7 +175,7 @@ tests! {
             assert_eq!(stored.len() as u64, head.entries());
             store.clear(&id).await.unwrap();
             // Nothing of it is left to be found.
-            assert_eq!(store.search("a", 10).await.unwrap(), []);
+            assert_eq!(store.search(&SearchQuery::new("a", 10)).await.unwrap(), []);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::condition::ArgumentNames;
 use crate::diagnostics::Severity;
 use crate::document::{Step, steps};
 use crate::types::{
-    AfterToolsSpec, AgentSpec, HandoffSpec, HandoffTableSpec, KnowledgeSpec, TextSpec,
+    AfterToolsSpec, AgentSpec, HandoffSpec, HandoffTableSpec, KnowledgeSpec, RemoteSpec, TextSpec,
 };
 
 /// The values of `tool_choice` that are not names of tools.
@@ -29,6 +29,9 @@ impl Resolver<'_> {
         if name.trim().is_empty() || name.chars().any(char::is_control) {
             let message = "this is not a name for an agent";
             self.report_name("bad-name", at, message, "give it one that people can read");
+        }
+        if let Some(remote) = &spec.a2a {
+            self.check_remote(name, spec, remote);
         }
         if let Some(model) = &spec.model {
             self.check_model(steps!["agents", name, "model"], model);
@@ -76,6 +79,50 @@ impl Resolver<'_> {
                 .map(Value::Object),
             handoffs: self.handoffs(name, spec),
             spec: spec.clone(),
+        }
+    }
+
+    /// Checks an agent of another server: its address, and the fields that have no effect on it.
+    fn check_remote(&mut self, name: &str, spec: &AgentSpec, remote: &RemoteSpec) {
+        let at = steps!["agents", name];
+        let path = match remote.table() {
+            Some(_) => [at, steps!["a2a", "url"]].concat(),
+            None => [at, steps!["a2a"]].concat(),
+        };
+        let url = remote.url().trim();
+        let rest = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"));
+        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
+            let message = "this is no address of an agent";
+            let help = "it looks like https://travel.example/a2a/travel";
+            self.report("bad-address", &path, message.to_owned(), help);
+        }
+        if rest.is_some_and(|rest| rest.contains('@')) {
+            let message = "the address has a password";
+            let help = "write a2a = { url = \"…\", key = { env = \"…\" } }";
+            self.report("bad-address", &path, message.to_owned(), help);
+        }
+        let ignored = [
+            ("person", spec.person),
+            ("instructions", spec.instructions.is_some()),
+            ("explain_handoffs", spec.explain_handoffs),
+            ("model", spec.model.is_some()),
+            ("knowledge", !spec.knowledge.is_empty()),
+            ("tools", !spec.tools.is_empty()),
+            ("output", spec.output.is_some()),
+        ];
+        for (field, is_set) in ignored {
+            if is_set {
+                let message = format!("{field} has no effect on an agent of another server");
+                let help = "remove it, or remove a2a";
+                self.warn_at(
+                    "ignored-by-remote",
+                    &[at, steps![field]].concat(),
+                    &message,
+                    help,
+                );
+            }
         }
     }
 

@@ -110,7 +110,11 @@ impl Resolver<'_> {
         let agents = self.spec.agents.iter().filter(|(_, agent)| !agent.person);
         for (name, agent) in agents {
             let model = agent.model.as_deref().or(self.spec.model.as_deref());
-            let model = model.unwrap_or(models::OFFLINE).to_owned();
+            let model = match &agent.a2a {
+                Some(_) => models::REMOTE,
+                None => model.unwrap_or(models::OFFLINE),
+            };
+            let model = model.to_owned();
             used.entry(model).or_insert_with(|| name.clone());
         }
         used

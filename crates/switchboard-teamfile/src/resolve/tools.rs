@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Method;
+use http::header::{HeaderName, HeaderValue};
 use indexmap::IndexMap;
-use reqwest::Method;
-use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::Resolver;

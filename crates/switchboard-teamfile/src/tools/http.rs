@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method};
+use ::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use ::http::{Method, Request, Uri};
 use serde_json::Value;
 use switchboard_core::callback::BoxError;
+use switchboard_models::__private::{
+    HttpClient, HttpError, TimeLimits, USER_AGENT as OWN_USER_AGENT, bytes_body, causes,
+};
 
 use super::{Limits, ToolError, UrlTemplate, Vars, output_text};
 use crate::diagnostics::Problem;
@@ -73,11 +76,11 @@ pub(super) struct OpenHttp {
     tool: HttpTool,
     /// Headers from the environment, marked as sensitive so that `Debug` does not print them.
     secrets: HeaderMap,
-    client: Client,
+    client: HttpClient,
 }
 
 impl HttpTool {
-    pub(super) fn open(&self, client: Client, vars: Vars<'_>) -> Result<OpenHttp, ToolError> {
+    pub(super) fn open(&self, client: HttpClient, vars: Vars<'_>) -> Result<OpenHttp, ToolError> {
         let mut secrets = HeaderMap::new();
         for (name, value) in &self.headers {
             let HeaderTemplate::Env(variable) = value else {
@@ -129,27 +132,29 @@ impl OpenHttp {
             }
         }
         headers.extend(self.secrets.clone());
-        // The tool's timeout cancels the call; this one closes the connection too.
-        let mut request = self
-            .client
-            .request(self.tool.method.clone(), url)
-            .timeout(limits.timeout + Duration::from_secs(1));
+        headers.entry(USER_AGENT).or_insert(OWN_USER_AGENT);
         let body = match &self.tool.body {
             Body::Empty => None,
             Body::Arguments => Some(Value::Object(values.arguments.clone())),
             Body::Json(json) => json.render(values),
         };
-        if let Some(body) = body {
+        if body.is_some() {
             headers
                 .entry(CONTENT_TYPE)
                 .or_insert(HeaderValue::from_static("application/json"));
-            request = request.body(body.to_string());
         }
-        let mut response = request
-            .headers(headers)
-            .send()
-            .await
-            .map_err(describe_error)?;
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let mut request = Request::new(bytes_body(body));
+        *request.method_mut() = self.tool.method.clone();
+        *request.uri_mut() = Uri::try_from(String::from(url))?;
+        *request.headers_mut() = headers;
+        // The tool's timeout cancels the call; this one closes the connection too.
+        let time = TimeLimits {
+            read: None,
+            total: Some(limits.timeout.saturating_add(Duration::from_secs(1))),
+        };
+        let response = self.client.send_within(request, time).await;
+        let mut response = response.map_err(describe_error)?;
         let mut output = Vec::new();
         while output.len() <= limits.output_bytes
             && let Some(chunk) = response.chunk().await.map_err(describe_error)?
@@ -168,15 +173,12 @@ impl OpenHttp {
     }
 }
 
-/// Formats an error with its causes, but without the URL: it may hold what the model must not see.
-fn describe_error(error: reqwest::Error) -> BoxError {
-    let error = error.without_url();
+/// Formats an error with its causes.
+fn describe_error(error: HttpError) -> BoxError {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
+    for cause in causes(&error) {
         text.push_str(": ");
         text.push_str(&cause.to_string());
-        source = cause.source();
     }
     text.into()
 }

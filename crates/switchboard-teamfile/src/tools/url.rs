@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use reqwest::Url;
+use ::url::Url;
 use serde_json::Value;
 
 use crate::template::{Part, Placeholder, Template, TemplateValues};

@@ -161,6 +161,34 @@ fn a_guardrail_that_only_some_agents_have_is_reported() {
 }
 
 #[test]
+fn people_whom_nobody_can_answer_for_are_reported() {
+    let team = |conversations: &str| {
+        format!(
+            "{conversations}\n[agents.Triage]\ninstructions = 'x'\nhandoffs = ['Ann']\n\
+             [agents.Ann]\nperson = true\ndescription = 'Complaints.'\nhandoffs = ['Triage']\n"
+        )
+    };
+    let unanswerable = |text: &str| {
+        let mut found = findings(text);
+        found.retain(|(code, _)| *code == "unanswerable-person");
+        found
+    };
+    assert_eq!(
+        unanswerable(&team("[conversations]\nstore = 'memory:'")),
+        [(
+            "unanswerable-person",
+            "nobody can answer for \"Ann\" once the program has ended: conversations are kept in memory"
+                .to_owned()
+        )]
+    );
+    for lasting in ["", "[conversations]\nstore = 'sqlite:c.db'"] {
+        assert_eq!(unanswerable(&team(lasting)), [], "{lasting}");
+    }
+    let nobody = "[conversations]\nstore = 'memory:'\n[agents.Triage]\ninstructions = 'x'\n";
+    assert_eq!(unanswerable(nobody), []);
+}
+
+#[test]
 fn a_program_that_is_not_on_this_machine_is_reported() {
     let text = "[commands]\nallow = ['no-such-program-anywhere', './here.sh']\n\
         [agents.A]\ninstructions = 'x'\ntools = ['a', 'b']\n\

@@ -17,6 +17,7 @@ mod people;
 mod policies;
 mod policy_checks;
 mod records;
+mod remote_agents;
 mod running;
 mod schema;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use switchboard_realtime::voice::{Audio, BargeIn, Playback, VoiceHandle, WavError, WavReader};
 
-use super::speech::Speech;
+use crate::commands::speech::Speech;
 use crate::embedded_teams;
 use crate::failure::{Exit, Failure};
 

@@ -1,12 +1,10 @@
 //! `--record`: makes a case out of a recorded conversation.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use serde_json::Value;
-use switchboard_teamfile::{Case, TeamFile};
+use switchboard_teamfile::{Case, RecordedCase, TeamFile};
 
 use super::observed::Observed;
 use crate::atomic_write;
@@ -96,64 +94,16 @@ fn read(path: &Path) -> Result<Observed, Failure> {
 
 /// The case that a conversation passes.
 fn toml(name: &str, observed: &Observed) -> String {
-    let mut out = String::from("[[cases]]\n");
-    let mut field = |name: &str, value: &Value| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "{name} = {}", toml_value(value));
-    };
-    field("name", &name.into());
-    let messages: Vec<&str> = observed
-        .messages
+    let mut case = RecordedCase::new(name);
+    case.messages = observed.messages.iter().flatten().cloned().collect();
+    case.path.clone_from(&observed.path);
+    case.payload.clone_from(&observed.payload);
+    case.calls = observed
+        .calls
         .iter()
-        .flatten()
-        .map(String::as_str)
+        .map(|call| (call.tool.clone(), call.arguments.clone()))
         .collect();
-    match messages.as_slice() {
-        [message] => field("message", &(*message).into()),
-        messages => field("messages", &messages.to_vec().into()),
-    }
-    if let Some(last) = observed.path.last() {
-        field("expect", &last.as_str().into());
-    }
-    field("path", &observed.path.clone().into());
-    if let Some(payload @ Value::Object(fields)) = &observed.payload
-        && !fields.is_empty()
-    {
-        field("payload", payload);
-    }
-    let tools = observed.calls.iter().map(|call| match &call.arguments {
-        Value::Object(fields) if !fields.is_empty() => {
-            serde_json::json!({"tool": call.tool, "arguments": call.arguments})
-        }
-        _ => call.tool.as_str().into(),
-    });
-    field("tools", &tools.collect());
-    if let Some(guardrail) = observed.guardrails.first() {
-        field("guardrail", &guardrail.as_str().into());
-    }
-    field("max_turns", &observed.turns.into());
-    out
-}
-
-/// A value in TOML, which has no null: fields and items that are null are left out.
-fn toml_value(value: &Value) -> String {
-    match value {
-        Value::Array(items) => {
-            let items = items.iter().filter(|item| !item.is_null()).map(toml_value);
-            format!("[{}]", items.collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields.iter().filter(|(_, value)| !value.is_null());
-            let fields =
-                fields.map(|(name, value)| format!("{} = {}", toml_text(name), toml_value(value)));
-            format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
-        }
-        Value::String(text) => toml_text(text),
-        other => other.to_string(),
-    }
-}
-
-/// A text as a basic string of TOML. The escapes of JSON are those of TOML, but DEL needs one.
-fn toml_text(text: &str) -> String {
-    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+    case.guardrail = observed.guardrails.first().cloned();
+    case.turns = observed.turns;
+    case.to_toml()
 }

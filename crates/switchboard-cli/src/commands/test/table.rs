@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::{CaseResult, Summary};
 use crate::screen::style::{BAD, GOOD, Look, NOTICE};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
+use crate::translate::translate;
 use unicode_width::UnicodeWidthStr as _;
 
 /// A table that is drawn row by row.
@@ -32,16 +33,17 @@ impl Table {
     pub(super) fn row(&self, result: &CaseResult, out: &mut impl Write) -> io::Result<()> {
         let Self { look, column } = *self;
         let verdict = if result.passed() {
-            look.paint(GOOD, "ok  ")
+            look.paint(GOOD, look.language.choose("ok  ", "通过"))
         } else {
-            look.paint(BAD, "FAIL")
+            look.paint(BAD, look.language.choose("FAIL", "失败"))
         };
         let name = padded(&shortened(&one_line(&result.name), column), column);
         let path = one_line(&result.path.join(" → ")).into_owned();
         let path = wrapped(&path, look.width, column + 8, column + 8);
         writeln!(out, "{verdict}  {name}  {path}")?;
         for failure in &result.failures {
-            writeln!(out, "      {}", wrapped(failure, look.width, 6, 8))?;
+            let failure = translate(failure, look.language);
+            writeln!(out, "      {}", wrapped(&failure, look.width, 6, 8))?;
         }
         out.flush()
     }
@@ -54,19 +56,26 @@ impl Table {
             untried,
             seconds,
         } = summary;
+        let language = self.look.language;
         let verdict = match (failed, untried) {
-            (0, 0) => self.look.paint(GOOD, "ok"),
-            (0, _) => self.look.paint(NOTICE, "stopped"),
-            _ => self.look.paint(BAD, "FAILED"),
+            (0, 0) => self.look.paint(GOOD, language.choose("ok", "通过")),
+            (0, _) => self
+                .look
+                .paint(NOTICE, language.choose("stopped", "已停止")),
+            _ => self.look.paint(BAD, language.choose("FAILED", "失败")),
         };
         let untried = match untried {
             0 => String::new(),
-            untried => format!(", {untried} not tried"),
+            untried => language.choose(
+                format!(", {untried} not tried"),
+                format!("，{untried} 个未运行"),
+            ),
         };
-        writeln!(
-            out,
-            "\n{verdict}: {passed} passed, {failed} failed{untried} in {seconds:.2} s"
-        )?;
+        let counts = language.choose(
+            format!("{passed} passed, {failed} failed{untried} in {seconds:.2} s"),
+            format!("{passed} 个通过，{failed} 个失败{untried}，用时 {seconds:.2} 秒"),
+        );
+        writeln!(out, "\n{verdict}: {counts}")?;
         out.flush()
     }
 }

@@ -113,12 +113,18 @@ fn is_of_card_network(digits: &str, before: &str) -> bool {
         CARD.as_ref()
             .is_some_and(|word| word.is_match(last_bytes(before, 40)))
     };
-    let first: Option<u32> = digits.get(..2).and_then(|two| two.parse().ok());
-    match (first, digits.len()) {
-        (Some(34 | 37), 15) | (Some(30 | 36 | 38 | 39), 14..=19) => true,
-        (Some(22..=27 | 35 | 40..=49 | 50..=69), 16..=19) => true,
-        (Some(40..=49), 13) => !is_ean(digits) || has_word(),
-        (Some(50..=69), 12..=15) => has_word(),
+    let prefix = |len| {
+        let prefix: Option<u32> = digits.get(..len).and_then(|first| first.parse().ok());
+        prefix.unwrap_or_default()
+    };
+    match (prefix(2), digits.len()) {
+        (34 | 37, 15) | (30 | 36 | 38 | 39, 14..=19) => true,
+        (35 | 40..=49 | 50..=69, 16..=19) => true,
+        // Mir; Mastercard; RuPay; Troy.
+        (22, 16..=19) if matches!(prefix(4), 2200..=2204) => true,
+        (_, 16) if matches!(prefix(4), 2221..=2720 | 8100..=8299 | 9792) => true,
+        (40..=49, 13) => !is_ean(digits) || has_word(),
+        (50..=69, 12..=15) => has_word(),
         _ => false,
     }
 }

@@ -66,6 +66,11 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         if has_spaces && is_common_word(&text[local..sign.start()]) {
             continue;
         }
+        let local = if domain.has_word {
+            with_spelled_dots(text, free, local)
+        } else {
+            local
+        };
         found.push(local..sign.end() + domain.len);
         start = sign.end() + domain.len;
     }
@@ -127,6 +132,25 @@ fn local_part(text: &str, free: usize, end: usize) -> Option<usize> {
     let is_closed =
         part.ends_with(|c: char| is_dense(c) || is_letter_or_digit(c) || "_+-".contains(c));
     is_closed.then(|| free + text.len() - part.len())
+}
+
+/// Returns the offset at which a local part with words for dots begins, as in "ann dot lee at example dot com".
+fn with_spelled_dots(text: &str, free: usize, mut local: usize) -> usize {
+    const MOST_DOTS: usize = 3;
+    for _ in 0..MOST_DOTS {
+        let before = &text[free..local];
+        let words = [" dot ", " punkt ", " punto ", " ponto ", " точка "];
+        let Some(rest) = words.iter().find_map(|word| before.strip_suffix(word)) else {
+            break;
+        };
+        super::count_steps(1);
+        let name = rest.trim_end_matches(is_letter_or_digit);
+        if name.len() == rest.len() || rest.len() - name.len() > MAX_LOCAL {
+            break;
+        }
+        local = free + name.len();
+    }
+    local
 }
 
 /// The domain that a text begins with.

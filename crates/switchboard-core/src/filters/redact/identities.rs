@@ -151,7 +151,11 @@ fn has_check_digit(digits: &str) -> bool {
 /// Finds passport numbers after a word for passport.
 pub(super) fn passports(text: &str) -> Vec<Range<usize>> {
     static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let words = r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass(?:nummer|nr\b|-nr\b)|pasaportes?|passaport[eo]|paspoort|paszport|pasaport|paspor\b|útlevél|hộ chiếu)|паспорт|διαβατηρ|护照|護照|旅券|パスポート|여권|جواز|דרכון|หนังสือเดินทาง|पासपोर्ट";
+        let words = concat!(
+            r"\b(?:passports?|passeports?|reisep(?:ass|ässe)|pass?(?:nummer|nr\b|-nr\b)|pasaportes?|passaport[eo]|paspoort|paszport|",
+            r"pasaport|pașaport|pasport|paspor\b|passin numero|cestovní(?:ho)? pas|putovnic|potni list|pasoš|útlevél|hộ chiếu)|",
+            "паспорт|пасош|διαβατ[ηή]ρ|护照|護照|旅券|パスポート|여권|جواز|گذرنامه|پاسپور|דרכון|หนังสือเดินทาง|พาสปอร์ต|पासपोर्ट|পাসপোর্ট",
+        );
         Regex::new(&format!("(?i){words}")).ok()
     });
     super::count_steps(text.len());

@@ -33,7 +33,7 @@ pub(super) struct Label {
 }
 
 /// Words for phones and calls. Those of the first list may be the beginning of a longer word.
-const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|celular|cellular|\
+const PHONE_STEMS: &str = "telephon|telefon|téléphon|teléfon|telefón|telefoon|phone|handy|mobil|móvil|telemóvel|telemovel|celular|cellular|\
     cellphone|whatsapp|puhelin|puhelim|telepon|telpon|anruf|dzwoni|zadzwo|llám|llame|llama|appel|chiama|ligue|soita|volejte|\
     телефон|звон|дзвон|мобильн|мобільн|τηλ|κινητ|τηλέφ";
 const PHONE_WORDS: &str = "tel|tél|tels|tlf|puh|gsm|cel|cell|cep|fax|hp|sms|call|calls|calling|dial|ring|ringe|ringen|text|\
@@ -45,16 +45,18 @@ const PHONE_OTHER_SCRIPTS: &str = "电话|手机|電話|手機|携帯|拨打|致
 /// Words for other things that have numbers.
 const OTHER_STEMS: &str = "bestell|rechnung|kundenn|vertrag|sendung|paket|steuern|betrag|artikel|aktenz|konto|commande|facture|\
     colis|montant|pedido|factura|fatura|importe|ordine|fattura|zamówien|faktur|przesyłk|заказ|счет|счёт|накладн|посылк|трек|\
-    bestilling|beställning|tilau|sipariş|pesanan|đơn hàng|confirmation|tracking|timestamp|shipment|consignment|waybill";
+    bestilling|beställning|tilau|sipariş|pesanan|đơn hàng|confirmation|tracking|timestamp|shipment|consignment|waybill|\
+    comand|comenz|factură|encomend|objednáv|objednavk|zásilk|rendelés|számla|narudž|naroč|račun|užsakym|pasūtīj|tellimus|lasku|\
+    замовлен|рахун|поръчк|фактур|παραγγελ|τιμολόγ|hóa đơn|mã đơn";
 const OTHER_WORDS: &str = "order|orders|ordre|invoice|invoices|ticket|tickets|ref|reference|parcel|booking|transaction|receipt|\
     isbn-10|isbn-13|isbn|issn|ean|upc|gtin|barcode|sku|po|id|ids|uid|guid|uuid|hash|epoch|ts|amount|total|totals|price|sum|count|counts|qty|\
     quantity|case|account|customer|contract|policy|item|items|product|article|serial|model|part|payment|member|claim|batch|\
-    matter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
+    matter|meter|code|key|license|licence|version|firmware|release|revision|build|orcid|doi|imei|awb|container|dhl|fedex|ups|usps|gls|vat|ein|budget|population|balance|\
     fee|saldo|points|bytes|size|offset|seq|sequence|rows|cols|tokens|range|ns|ms|index|length|zip|zoom|kilometers|\
     usd|eur|gbp|cny|jpy|idr|chf|rp|debt|score|scored|record|records|row|line|page|pages|chapter|user id|room|flight|iteration|\
     bestellung|bestelling|factuur|dossier|réf|envío|guía";
 const OTHER_OTHER_SCRIPTS: &str = "订单|訂單|单号|單號|运单|運單|快递|编号|編號|流水|账号|金额|數量|数量|价格|合计|共计|客户|发票|條形|\
-    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب";
+    条形|条码|邮编|批次|注文|送り状|金額|주문|송장|택배|금액|طلب|فاتورة|سفارش|הזמנ|חשבונית|คำสั่งซื้อ|ใบแจ้งหนี้|ऑर्डर|請求書|請求番号|청구서";
 
 /// Matches words of [`Meaning::Phone`] in its first group, and others in its second.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -77,9 +79,10 @@ static GAP: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Matches a unit after a number.
 static UNIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = "bytes|byte|kb|mb|gb|ms|ns|us|sec|secs|seconds|minutes|hours|days|rows|row|steps|points|users|items|pieces|people|\
-        km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars|euros|stück|kč|zł|usd|eur|gbp|idr|btc|eth";
+        km|m|cm|mm|kg|times|tokens|records|entries|lines|requests|hits|views|yen|dollars?|euros?|pounds?|pesos?|rupees?|rupiah|rub(?:le|el)s?|rublos|francs?|franken|kron(?:a|e|or|er|y)|yuan|rmb|baht|liras?|reais|đồng|dirhams?|ri?yals?|\
+        shekels?|złotych|forint|lei|stück|stücke|pcs|kč|zł|usd|eur|gbp|idr|inr|krw|vnd|brl|mxn|zar|sek|nok|dkk|pln|czk|huf|thb|myr|sgd|hkd|twd|aud|cad|nzd|chf|aed|ils|uah|jpy|cny|btc|eth";
     Regex::new(&format!(
-        r"^ ?(?:(?i:{})\b|[€$£¥₩₹%‰元円원円个個人次件])",
+        r"^ ?(?:(?i:{})\b|[€$£¥₩₹₽₺₴฿₫₪%‰元円원円个個人次件]|руб|грн|ریال|ريال|درهم|บาท|रुपये)",
         words.replace("    ", "")
     ))
     .ok()
@@ -110,8 +113,11 @@ pub(super) fn nearest(before: &str) -> Option<Label> {
     };
     let words = WORDS.as_ref()?.captures_iter(&text);
     let labels = words.filter_map(|captures| {
-        let label = label(&captures);
-        (label.is_adjacent || !is_weak(captures.get_match().as_str())).then_some(label)
+        let mut label = label(&captures);
+        let word = captures.get_match();
+        // "the clinic's line, 617-555-0111"
+        label.is_adjacent &= !(is_weak(word.as_str()) && text[word.end()..].starts_with(','));
+        (label.is_adjacent || !is_weak(word.as_str())).then_some(label)
     });
     labels.last()
 }

@@ -266,6 +266,10 @@ impl<'n, 't> Run<'n, 't> {
         if let Some(before) = self.before.strip_suffix('-') {
             return before.ends_with(|c: char| c.is_ascii_alphanumeric());
         }
+        let token = last_bytes(self.before, 128).rsplit(char::is_whitespace);
+        if token.take(1).any(|token| token.contains("://")) {
+            return true;
+        }
         let word = last_bytes(self.before.trim_end_matches(' '), 24);
         let word = word
             .rsplit(|c: char| !c.is_ascii_alphanumeric())
@@ -358,6 +362,10 @@ fn has_form(prefix: &str, digits: &str, sizes: &[usize]) -> bool {
 /// Returns `true` for digits in one group that can be an American number, a Chinese mobile number, or ten
 /// or eleven digits after a zero.
 fn is_bare_number(digits: &str) -> bool {
+    // The digits in their order are an example, not a number.
+    if "01234567890".contains(digits) {
+        return false;
+    }
     let bytes = digits.as_bytes();
     let is_american = |bytes: &[u8]| bytes.len() == 10 && bytes[0] >= b'2' && bytes[3] >= b'2';
     match bytes {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::BoxFuture;
 use switchboard_core::callback::BoxError;
 use switchboard_core::conversation::{
-    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore,
+    Commit, Committed, ConversationStore, Entry, Found, Head, ListQuery, MemoryStore, SearchQuery,
 };
 
 /// A store in memory that counts the entries that are read and written, can lose the answer to a commit,
@@ -87,8 +87,8 @@ impl ConversationStore for ObservedStore {
         Ok(heads)
     }
 
-    async fn search(&self, text: &str, limit: usize) -> Result<Vec<Found>, BoxError> {
-        self.store.search(text, limit).await
+    async fn search(&self, query: &SearchQuery) -> Result<Vec<Found>, BoxError> {
+        self.store.search(query).await
     }
 
     async fn lease(&self, id: &str, owner: &str, time: Duration) -> Result<bool, BoxError> {

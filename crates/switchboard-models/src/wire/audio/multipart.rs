@@ -1,7 +1,7 @@
 //! Bodies of the type `multipart/form-data`.
 
 use bytes::Bytes;
-use reqwest::header::HeaderValue;
+use http::header::HeaderValue;
 
 use crate::wire::model_error::ModelError;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::stream;
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use http::Uri;
+use http::header::HeaderValue;
 use serde::Serialize;
 use tokio::time::sleep;
 
@@ -43,7 +43,7 @@ const MAX_CHARACTERS: usize = 4096;
 #[must_use]
 pub struct SpeechModel {
     client: Client,
-    url: Arc<Url>,
+    url: Uri,
     name: Arc<str>,
     voice: Arc<str>,
     instructions: Option<Arc<str>>,
@@ -71,7 +71,7 @@ impl SpeechModel {
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
-            url: client.url("audio/speech").into(),
+            url: client.url("audio/speech"),
             name: name.into(),
             voice: DEFAULT_VOICE.into(),
             instructions: None,
@@ -111,7 +111,7 @@ impl SpeechModel {
         voice: Option<&str>,
     ) -> impl Stream<Item = Result<Bytes, ModelError>> + Send + use<> {
         let call = self.call(text, voice.unwrap_or(&self.voice));
-        let state = State::Start(self.client.clone(), call);
+        let state = State::Start(self.client.clone(), Box::new(call));
         stream::unfold(state, |state| async move {
             match state.next().await {
                 Ok(Some((bytes, state))) => Some((Ok(bytes), state)),
@@ -138,6 +138,8 @@ impl SpeechModel {
         let body = serde_json::to_vec(&body);
         let body = body.map_err(|error| ModelError::unsupported(error.to_string()))?;
         Ok(BytesCall {
+            is_get: false,
+            added_header: None,
             url: self.url.clone(),
             content_type: HeaderValue::from_static("application/json"),
             accept: HeaderValue::from_static("application/octet-stream"),
@@ -148,7 +150,7 @@ impl SpeechModel {
 
 /// The state of spoken text.
 enum State {
-    Start(Client, Result<BytesCall, ModelError>),
+    Start(Client, Box<Result<BytesCall, ModelError>>),
     Reading(Client, Box<ResponseBody>),
     Ended,
 }
@@ -157,7 +159,7 @@ impl State {
     /// The next bytes, which are never empty.
     async fn next(self) -> Result<Option<(Bytes, Self)>, ModelError> {
         let (client, mut body) = match self {
-            Self::Start(client, call) => return open(client, call?).await,
+            Self::Start(client, call) => return open(client, (*call)?).await,
             Self::Reading(client, body) => (client, body),
             Self::Ended => return Ok(None),
         };

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::Url;
-use reqwest::header::HeaderValue;
+use http::Uri;
+use http::header::HeaderValue;
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -35,7 +35,7 @@ const MAX_ANSWER: usize = 4 << 20;
 #[must_use]
 pub struct TranscriptionModel {
     client: Client,
-    url: Arc<Url>,
+    url: Uri,
     name: Arc<str>,
     language: Option<Arc<str>>,
     prompt: Option<Arc<str>>,
@@ -46,7 +46,7 @@ impl TranscriptionModel {
     pub fn new(client: &Client, name: impl Into<Arc<str>>) -> Self {
         Self {
             client: client.clone(),
-            url: client.url("audio/transcriptions").into(),
+            url: client.url("audio/transcriptions"),
             name: name.into(),
             language: None,
             prompt: None,
@@ -105,6 +105,8 @@ impl TranscriptionModel {
         let form = form.file("file", "speech.wav", "audio/wav", wav);
         let (content_type, body) = form.finish()?;
         Ok(BytesCall {
+            is_get: false,
+            added_header: None,
             url: self.url.clone(),
             content_type,
             accept: HeaderValue::from_static("application/json"),

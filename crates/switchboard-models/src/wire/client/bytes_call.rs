@@ -1,20 +1,24 @@
-//! Requests whose bodies are bytes, such as those of the audio endpoints.
+//! Requests whose bodies are bytes, such as those of the audio endpoints and of A2A.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Request, Url};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Uri};
 use switchboard_core::model::ModelRetry;
 
 use super::{Client, ResponseBody, RetryContext};
+use crate::http_client::bytes_body;
 use crate::wire::model_error::ModelError;
 
-/// A request with a body of bytes.
+/// A request with a body of bytes, or without one.
 pub(crate) struct BytesCall {
-    pub(crate) url: Arc<Url>,
+    /// Set if nothing is sent but the address.
+    pub(crate) is_get: bool,
+    pub(crate) url: Uri,
     pub(crate) content_type: HeaderValue,
     pub(crate) accept: HeaderValue,
+    pub(crate) added_header: Option<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
 }
 
@@ -24,16 +28,47 @@ impl Client {
         &self,
         call: &BytesCall,
     ) -> Result<ResponseBody, ModelError> {
-        let mut request = Request::new(Method::POST, Url::clone(&call.url));
-        *request.headers_mut() = self.0.template.headers().clone();
+        let mut request = self.post(&call.url, bytes_body(call.body.clone()));
+        if call.is_get {
+            *request.method_mut() = Method::GET;
+        }
         let headers = request.headers_mut();
-        headers.insert(CONTENT_TYPE, call.content_type.clone());
         headers.insert(ACCEPT, call.accept.clone());
-        *request.body_mut() = Some(call.body.clone().into());
-        let sent = self.0.http.execute(request);
+        if let Some((name, value)) = &call.added_header {
+            headers.insert(name, value.clone());
+        }
+        if call.is_get {
+            headers.remove(CONTENT_TYPE);
+        } else {
+            headers.insert(CONTENT_TYPE, call.content_type.clone());
+        }
+        let sent = self.0.http.send(request);
         let response = self.success(sent, &[]).await?;
         let limit = self.0.endpoint.max_response_bytes;
         Ok(ResponseBody::new(response, limit, false))
+    }
+
+    /// Fetches a document of JSON, of at most `limit` bytes.
+    pub(in crate::wire) async fn get(
+        &self,
+        url: &Uri,
+        limit: usize,
+    ) -> Result<ResponseBody, ModelError> {
+        let mut request = self.post(url, bytes_body(Bytes::new()));
+        *request.method_mut() = Method::GET;
+        request.headers_mut().remove(CONTENT_TYPE);
+        let response = self.success(self.0.http.send(request), &[]).await?;
+        Ok(ResponseBody::new(response, limit, false))
+    }
+
+    /// Returns `true` if requests have a key or other headers of the endpoint.
+    pub(in crate::wire) fn has_secrets(&self) -> bool {
+        !self.0.secrets.is_empty() || !self.0.endpoint.headers.is_empty()
+    }
+
+    /// The longest time of one attempt.
+    pub(in crate::wire) fn total_timeout(&self) -> Option<Duration> {
+        self.0.endpoint.total_timeout
     }
 
     /// Adds the server to an error and removes secrets from it.

@@ -1,8 +1,15 @@
 //! Checks the address, the headers and the proxy of an endpoint.
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Proxy, Url};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Uri;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use percent_encoding::percent_decode_str;
+use url::Url;
 
+use crate::http_client;
 use crate::wire::endpoint::Endpoint;
 
 /// Headers that cannot be set: the HTTP client needs its own values of them.
@@ -27,8 +34,10 @@ pub(crate) fn display_address(address: &str) -> String {
 }
 
 /// An address with its path, without user name, password and parameters.
-pub(crate) fn display_url(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
+pub(crate) fn display_url(url: &Uri) -> String {
+    let scheme = url.scheme_str().unwrap_or_default();
+    let host = url.authority().map_or("", |authority| authority.as_str());
+    format!("{scheme}://{host}{}", url.path())
 }
 
 /// Returns `true` for OpenAI's own server.
@@ -64,10 +73,40 @@ pub(super) fn parse_address(address: &str) -> Result<Url, String> {
     .unwrap_or(path);
     let base = base.trim_end_matches('/').to_owned();
     url.set_path(&base);
+    if request_uri(&url, "chat/completions").is_none() {
+        return Err("the address of the server has characters that no address has".to_owned());
+    }
     Ok(url)
 }
 
-pub(super) fn proxy(address: &str) -> Result<Proxy, String> {
+/// The address of requests to a path of the server; `None` if it is no address that can be sent.
+pub(super) fn request_uri(base: &Url, path: &str) -> Option<Uri> {
+    let mut url = base.clone();
+    url.set_fragment(None);
+    let base = base.path().trim_end_matches('/');
+    url.set_path(&format!("{base}/{path}"));
+    Uri::try_from(String::from(url)).ok()
+}
+
+/// Removes the user name and the password from an address. Returns them as the value of a header.
+pub(super) fn take_credentials(url: &mut Url) -> Option<HeaderValue> {
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let name = decoded(url.username());
+    let password = url.password().map(decoded);
+    if name.is_empty() && password.is_none() {
+        return None;
+    }
+    // Fails for addresses that can have neither, which have none.
+    let _ = (url.set_username(""), url.set_password(None));
+    let credentials = [&*name, b":", &password.unwrap_or_default()].concat();
+    let value = format!("Basic {}", STANDARD.encode(credentials));
+    let mut value = HeaderValue::from_str(&value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Parses the address of a proxy.
+pub(super) fn proxy(address: &str) -> Result<Uri, String> {
     let address = address.trim();
     let scheme = address
         .split_once("://")
@@ -78,15 +117,27 @@ pub(super) fn proxy(address: &str) -> Result<Proxy, String> {
                 .to_owned(),
         );
     }
-    Proxy::all(address).map_err(|_| {
-        "the address of the proxy cannot be read; it looks like http://proxy:8080".to_owned()
-    })
+    let unreadable = "the address of the proxy cannot be read; it looks like http://proxy:8080";
+    let address = if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    };
+    let url = Url::parse(&address).map_err(|_| unreadable.to_owned())?;
+    Uri::try_from(String::from(url)).map_err(|_| unreadable.to_owned())
 }
 
-/// The headers of every request.
-pub(super) fn headers(endpoint: &Endpoint) -> Result<HeaderMap, String> {
+/// The headers of every request. `authorization` is that of the address.
+pub(super) fn headers(
+    endpoint: &Endpoint,
+    authorization: Option<HeaderValue>,
+) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(USER_AGENT, http_client::USER_AGENT);
+    headers.insert(CONTENT_TYPE, json.clone());
+    headers.insert(ACCEPT, json);
+    headers.extend(authorization.map(|value| (AUTHORIZATION, value)));
     if let Some(key) = &endpoint.key {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
             .map_err(|_| "the key has characters that no key has".to_owned())?;

@@ -1,13 +1,13 @@
 //! The body of a response.
 
 use bytes::Bytes;
-use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName};
 use switchboard_core::ModelResponse;
 
 use super::response_headers::request_id;
 use super::transport_error::transport_error;
 use super::{Events, Opened, ResponseHeaders};
+use crate::http_client::HttpResponse;
 use crate::wire::lenient_json::{bad, field, raw_usage};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::{Protocol, server_errors};
@@ -17,7 +17,7 @@ const MAX_WHITE_SPACE: usize = 64 << 10;
 
 /// The body of a successful response.
 pub(crate) struct ResponseBody {
-    response: Response,
+    response: HttpResponse,
     /// The number of bytes that may still come.
     left: usize,
     limit: usize,
@@ -27,7 +27,7 @@ pub(crate) struct ResponseBody {
 
 impl ResponseBody {
     /// The body of a response, of which at most `limit` bytes are read.
-    pub(super) fn new(response: Response, limit: usize, keeps_raw_usage: bool) -> Self {
+    pub(super) fn new(response: HttpResponse, limit: usize, keeps_raw_usage: bool) -> Self {
         Self {
             response,
             left: limit,
@@ -58,7 +58,7 @@ impl ResponseBody {
     /// The next bytes; `None` at the end.
     pub(in crate::wire) async fn next_chunk(&mut self) -> Result<Option<Bytes>, ModelError> {
         // The length that is still to come. Polling for the end would start another timer.
-        if self.response.content_length() == Some(0) {
+        if self.response.remaining_length() == Some(0) {
             return Ok(None);
         }
         let chunk = self.response.chunk().await;
@@ -71,6 +71,29 @@ impl ResponseBody {
             ModelError::new(ModelErrorKind::TooLarge, message)
         })?;
         Ok(Some(bytes))
+    }
+
+    /// The value of a header, if it is text.
+    pub(in crate::wire) fn header(&self, name: &HeaderName) -> Option<String> {
+        let value = self.response.headers().get(name)?.to_str().ok()?;
+        Some(value.to_owned())
+    }
+
+    /// Reads the whole body.
+    pub(in crate::wire) async fn read_bytes(&mut self) -> Result<Vec<u8>, ModelError> {
+        let mut read = Vec::new();
+        while let Some(bytes) = self.next_chunk().await? {
+            read.extend_from_slice(&bytes);
+        }
+        if read.trim_ascii_start().starts_with(b"<") {
+            return Err(self.web_page());
+        }
+        Ok(read)
+    }
+
+    /// The body as a stream of events.
+    pub(in crate::wire) fn into_events(self) -> Events {
+        Events::new(self, &[])
     }
 
     /// Reads the rest of a body that begins with `start`, and parses it.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderMap, HeaderName, RETRY_AFTER};
+use http::header::{HeaderMap, HeaderName, RETRY_AFTER};
 
 use crate::wire::model_error::RateLimits;
 

@@ -35,7 +35,10 @@ pub(super) fn config(file: Option<&Path>) -> Result<ClientConfig, ModelError> {
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| ModelError::configuration(format!("no TLS: {error}")))?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    // A server that speaks HTTP/2 alone refuses the connection, instead of answering in another protocol.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 fn add_certificates(roots: &mut RootCertStore, file: &Path) -> Result<(), BoxError> {

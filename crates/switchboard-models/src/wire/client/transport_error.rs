@@ -1,13 +1,13 @@
 //! Errors of the connection to a server.
 
+use crate::http_client::{HttpError, causes};
 use crate::wire::model_error::{ModelError, ModelErrorKind};
 use crate::wire::payload::WrongLength;
 
-/// The error for a failed connection. Without the URL, which may hold a key.
-pub(super) fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelError {
+/// The error for a failed connection.
+pub(super) fn transport_error(error: HttpError, has_begun: bool) -> ModelError {
     use ModelErrorKind::{Connection, Interrupted, Timeout};
-    let error = error.without_url();
-    let details = error_chain(&error);
+    let details = causes_text(&error);
     if causes(&error).any(|cause| cause.is::<WrongLength>()) {
         let message = format!("the request cannot be sent: {WrongLength}");
         return ModelError::unsupported(message)
@@ -39,20 +39,16 @@ pub(super) fn transport_error(error: reqwest::Error, has_begun: bool) -> ModelEr
     error.with(|error| error.is_unsent = is_unsent)
 }
 
-/// An error and its causes, in one line.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
+/// The causes of an error, in one line.
+fn causes_text(error: &dyn std::error::Error) -> String {
+    let mut text = String::new();
     for cause in causes(error).map(ToString::to_string) {
-        if !chain.contains(&cause) {
-            chain.push_str(": ");
-            chain.push_str(&cause);
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
         }
     }
-    chain
-}
-
-fn causes<'a>(
-    error: &'a dyn std::error::Error,
-) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
-    std::iter::successors(error.source(), |cause| cause.source())
+    text
 }

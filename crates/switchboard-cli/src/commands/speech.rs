@@ -39,7 +39,7 @@ impl Speech {
         checked.await.map_err(|error| Failure::Message {
             exit: Exit::Usage,
             message: format!("there is no offline speech here: {error}"),
-            help: Some("leave --offline out to use a provider's speech".to_owned()),
+            help: Some("use a provider's speech instead".to_owned()),
         })?;
         // Each agent has a voice of its own, so that a handoff is heard.
         let own = team.names().zip(OFFLINE_VOICES.iter().cycle());
@@ -72,7 +72,7 @@ impl Speech {
                 return Err(Failure::usage(
                     "there is no key for speech",
                     "set OPENAI_API_KEY, name a server with --base-url, or speak with programs on this \
-                     machine: --offline",
+                     machine: --offline with talk, --set speech=offline with serve",
                 ));
             }
             None => from_env,

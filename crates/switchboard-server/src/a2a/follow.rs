@@ -1,0 +1,97 @@
+//! Following the run of a task: for its record, and for the streams of clients.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
+use serde_json::Value;
+use switchboard_core::conversation::Expected;
+
+use super::record::TaskRecord;
+use super::types::Task;
+use super::updates::TaskUpdates;
+use crate::event_log::Read;
+use crate::runs::RunRecord;
+use crate::service::{Caller, Service};
+
+/// The task of a run that is under way, with what has come of it so far.
+pub(super) fn live_task(record: &TaskRecord, run: &RunRecord) -> TaskUpdates {
+    let mut updates = TaskUpdates::new(record.task.clone());
+    for event in run.log.so_far() {
+        updates.translate(&event.event, run);
+    }
+    updates
+}
+
+/// Follows a run to its end, and stores the task.
+pub(super) async fn keep_record(
+    service: Service,
+    caller: Caller,
+    mut record: TaskRecord,
+    run: Arc<RunRecord>,
+) {
+    let mut updates = TaskUpdates::new(record.task.clone());
+    let mut reader = run.log.read_after(0);
+    while let Some(read) = reader.next().await {
+        if let Read::Event(event) = read {
+            updates.translate(&event.event, &run);
+        }
+    }
+    if !updates.is_settled() {
+        updates.fail("The run ended without a result.");
+    }
+    record.set_waiting(&updates.waiting);
+    record.task = updates.task;
+    record.run = None;
+    let head = match service.conversation(&caller, &record.task.context_id) {
+        Ok(conversation) => conversation.head().await.ok().flatten(),
+        Err(_) => None,
+    };
+    record.next = head.map_or(0, |head| head.revision.next);
+    if let Err(error) = record.save(&service, &caller, Expected::Any).await {
+        tracing::error!(%error, task = record.task.id, "a task could not be stored");
+    }
+}
+
+/// The task, and then its updates after the event with this number. The last one is sent once it is stored.
+pub(super) fn updates_of(
+    run: &Arc<RunRecord>,
+    updates: TaskUpdates,
+    after: u64,
+) -> BoxStream<'static, Value> {
+    let first = updates.snapshot();
+    let state = (
+        run.clone(),
+        run.log.read_after(after),
+        updates,
+        Vec::new().into_iter(),
+    );
+    let rest = stream::unfold(state, |(run, mut reader, mut updates, mut waiting)| async {
+        loop {
+            if let Some(update) = waiting.next() {
+                return Some((update, (run, reader, updates, waiting)));
+            }
+            if updates.is_settled() {
+                return None;
+            }
+            let next: Vec<Value> = match reader.next().await {
+                Some(Read::Event(event)) => updates.translate(&event.event, &run),
+                Some(Read::Truncated(_)) => {
+                    vec![updates.fail("The client is too slow; get the task instead.")]
+                }
+                None => vec![updates.fail("The run ended without a result.")],
+            };
+            if updates.is_settled() {
+                run.log.closed().await;
+            }
+            waiting = next.into_iter();
+        }
+    });
+    stream::once(async move { first }).chain(rest).boxed()
+}
+
+/// A stream of a task that waits.
+pub(super) fn only_task(task: Task) -> BoxStream<'static, Value> {
+    let first = TaskUpdates::new(task).snapshot();
+    async move { first }.into_stream().boxed()
+}

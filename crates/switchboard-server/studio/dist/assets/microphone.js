@@ -1,0 +1,1 @@
+var e=Math.ceil(sampleRate/50),t=class extends AudioWorkletProcessor{piece=new Float32Array(e);filled=0;process(t){for(let n of t[0]?.[0]??[])this.piece[this.filled]=n,this.filled+=1,this.filled<e||(this.port.postMessage(this.piece,[this.piece.buffer]),this.piece=new Float32Array(e),this.filled=0);return!0}};registerProcessor(`microphone`,t);
