@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dbos::sysdb::SystemDatabase as _;
 use dbos::sysdb::postgres::{Config as DatabaseConfig, PostgresSystemDatabase};
@@ -14,13 +14,13 @@ use dbos::{
     SendOptions, StartOptions, WorkflowRef,
 };
 use switchboard_core::callback::BoxFuture;
-use switchboard_core::conversation::{Conversations, now};
+use switchboard_core::conversation::{Conversations, now, to_millis};
 use tokio::sync::{OnceCell, watch};
 
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
-use crate::record::RunRecord;
+use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 
 mod takeover;
@@ -297,6 +297,7 @@ impl DbosEngine {
         }
         let client = self.client().await?;
         let mut stop = self.stop.subscribe();
+        let mut woken = Instant::now();
         loop {
             tokio::select! {
                 () = takeover.pause() => {}
@@ -305,10 +306,44 @@ impl DbosEngine {
             if let Err(error) = takeover.look(client).await {
                 tracing::warn!(%error, "the processes that execute runs cannot be listed");
             }
+            if woken.elapsed() >= self.settings.lease {
+                woken = Instant::now();
+                if let Err(error) = self.wake_again().await {
+                    tracing::warn!(%error, "the runs that were sent messages cannot be woken");
+                }
+            }
         }
         *self.launched() = None;
         launched.dbos.shutdown().await;
         takeover.give_back().await
+    }
+
+    /// Wakes the runs whose messages came without that.
+    async fn wake_again(&self) -> Result<(), DurableError> {
+        for run in self.runs.unwoken(now() - self.settings.lease).await? {
+            self.wake_once(&run).await?;
+        }
+        Ok(())
+    }
+
+    /// Wakes a run that is due, once for that time.
+    async fn wake_once(&self, run: &RunRecord) -> Result<(), DurableError> {
+        let time = run.due.map(to_millis).unwrap_or_default();
+        let key = format!("{}/{time}", self.settings.workflow_id(&run.id));
+        self.send_wake(run, Some(&key)).await
+    }
+
+    /// Sends a run the message that wakes it; with a key, unless it was sent under that before.
+    async fn send_wake(&self, run: &RunRecord, key: Option<&str>) -> Result<(), DurableError> {
+        let options = SendOptions {
+            topic: Some(TOPIC),
+            idempotency_key: key,
+            ..SendOptions::default()
+        };
+        let client = self.client().await?;
+        let workflow = self.settings.workflow_id(&run.id);
+        let sent = client.send_with(&workflow, &(), options).await;
+        sent.map_err(|error| failed(&error))
     }
 }
 
@@ -324,23 +359,20 @@ impl Engine for DbosEngine {
     fn wake<'a>(&'a self, run: &'a RunRecord) -> BoxFuture<'a, Result<(), DurableError>> {
         Box::pin(async move {
             self.executor.wake(&run.id);
-            let options = SendOptions {
-                topic: Some(TOPIC),
-                ..SendOptions::default()
-            };
-            let client = self.client().await?;
-            let workflow = self.settings.workflow_id(&run.id);
-            let sent = client.send_with(&workflow, &(), options).await;
-            sent.map_err(|error| failed(&error))
+            self.send_wake(run, None).await
         })
     }
 
-    /// Runs whose process ended between storing and submitting them are submitted.
+    /// Runs whose process ended between storing and submitting them are submitted, and those that it did not wake for a
+    /// message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
             let due = self.runs.due(now()).await?;
             for run in &due {
-                self.enqueue(&run.id).await?;
+                match run.status {
+                    RunStatus::Waiting { .. } => self.wake_once(run).await?,
+                    _ => self.enqueue(&run.id).await?,
+                }
             }
             Ok(due.len())
         })

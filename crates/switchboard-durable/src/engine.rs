@@ -69,6 +69,12 @@ pub trait StepLog: Send {
     /// # Errors
     /// An error if the log cannot be used. The execution ends.
     fn wait<'a>(&'a mut self, begin: BeginWait) -> BoxFuture<'a, Result<String, DurableError>>;
+
+    /// Returns `true` if an execution has to make all calls of the one before, also if the run has ended meanwhile. By
+    /// default, it may end without them.
+    fn is_compared(&self) -> bool {
+        false
+    }
 }
 
 /// Waits for the next batch of a log.

@@ -155,6 +155,12 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         let (journal, start) = match taken {
             // Its last step was to store how it has ended.
             Err(error) if error.kind() == DurableErrorKind::NotWaiting => {
+                if log.is_compared() {
+                    let ended = RunJournal::reopen_logged(runs, &active, LOGGED_LEASE);
+                    let (journal, start) = ended.await?;
+                    self.drive_with_log(runs, &journal, &start, &active, log)
+                        .await?;
+                }
                 return Ok(Execution::Ended);
             }
             taken => taken?,
@@ -211,7 +217,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
         loop {
             let drive = self.drive(&runner, journal, run, active);
             let waiting = match journal.with_log(log, drive).await {
-                Driven::Waiting(result) if journal.end().is_none() => result,
+                Driven::Waiting(result) if !journal.stops() => result,
                 driven => return Ok(self.after(journal, Some(driven))),
             };
             run = waiting.into_run();
@@ -360,6 +366,7 @@ impl<C: Send + Sync + 'static> TeamExecutor<C> {
                 );
                 After::Nothing
             }
+            (Some(End::Over), _) => After::Nothing,
             (Some(End::Cancelled), _) => After::Status(RunStatus::Cancelled),
             (Some(End::Diverged(reason)), _) => {
                 tracing::warn!(

@@ -61,6 +61,8 @@ pub(crate) enum End {
     Broken(String),
     /// This process takes no further steps.
     Draining,
+    /// The run had ended before. Its recorded steps are made again, and no others.
+    Over,
 }
 
 impl End {
@@ -70,6 +72,7 @@ impl End {
             Self::Cancelled => "the run was cancelled".to_owned(),
             Self::Diverged(reason) | Self::Broken(reason) => reason.clone(),
             Self::Draining => "this process shuts down".to_owned(),
+            Self::Over => "it has ended".to_owned(),
         }
     }
 }
@@ -162,7 +165,8 @@ impl RunJournal {
             (commit.run, commit.number) = (owner.clone(), 1);
             commit.details = Some(details(id, &record)?);
             let waits = matches!(record.status, RunStatus::Waiting { .. });
-            commit.expires = Some((!waits).then(|| now() + lease));
+            // One that waits stays due if it was sent a message.
+            commit.expires = (!waits).then(|| Some(now() + lease));
             match runs.commit(id, commit).await? {
                 Committed::At(revision) => {
                     let mut state = State::new(record, revision, steps);
@@ -179,17 +183,42 @@ impl RunJournal {
         if is_stored {
             state.retract_parts(id)?;
         }
-        let journal = Self(Arc::new(Inner {
+        Ok((Self::new(runs, run, owner, lease, state), start))
+    }
+
+    /// Opens the journal of a run that has ended and whose steps are in the log of an engine, to make them again.
+    /// Nothing is written.
+    pub(crate) async fn reopen_logged(
+        runs: &RunStore,
+        run: &ActiveRun,
+        lease: Duration,
+    ) -> Result<(Self, Box<RawValue>), DurableError> {
+        let (head, record) = runs.head(&run.id).await?;
+        let steps = StepsIn::Log(Box::default());
+        let mut state = State::new(record, head.revision, steps);
+        let entries = runs.read(&run.id, head.first, head.revision.next).await?;
+        let start = state.read(&run.id, entries)?;
+        (state.end, state.is_released) = (Some(End::Over), true);
+        Ok((Self::new(runs, run, "".into(), lease, state), start))
+    }
+
+    fn new(
+        runs: &RunStore,
+        run: &ActiveRun,
+        owner: Arc<str>,
+        lease: Duration,
+        state: State,
+    ) -> Self {
+        Self(Arc::new(Inner {
             runs: runs.clone(),
-            id: id.to_owned(),
+            id: run.id.clone(),
             owner,
             lease,
             state: Mutex::new(state),
             writing: tokio::sync::Mutex::default(),
             changed: Notify::new(),
             readers: run.all().clone(),
-        }));
-        Ok((journal, start))
+        }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -224,13 +253,23 @@ impl RunJournal {
 
     /// Waits until work in progress is of no use any more.
     pub(crate) async fn over(&self) {
-        self.until(|state| {
-            matches!(
-                state.end,
-                Some(End::Taken | End::Cancelled | End::Broken(_))
-            )
+        self.until(|state| match state.end {
+            Some(End::Taken | End::Broken(_)) => true,
+            Some(End::Cancelled) => !state.is_replayed(),
+            _ => false,
         })
         .await;
+    }
+
+    /// Returns `true` if the run goes no further here. The recorded steps of a log are made again also if the run
+    /// was cancelled or has ended meanwhile: its engine may compare them with those of before.
+    pub(crate) fn stops(&self) -> bool {
+        let state = self.state();
+        match state.end {
+            None | Some(End::Over) => false,
+            Some(End::Cancelled) => !state.is_replayed(),
+            Some(_) => true,
+        }
     }
 
     /// The reason for which the run cannot go on here.

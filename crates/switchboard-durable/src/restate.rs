@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::engine::{Engine, IntoEngine};
 use crate::error::{DurableError, DurableErrorKind};
 use crate::executor::Executor;
-use crate::record::RunRecord;
+use crate::record::{RunRecord, RunStatus};
 use crate::run_store::RunStore;
 
 mod client;
@@ -26,6 +26,9 @@ use client::Client;
 
 /// The pause between two looks at the runs of a process that ends.
 const POLL: Duration = Duration::from_millis(20);
+
+/// The time after which a run that was sent a message and not woken is woken.
+const WAKE_PAUSE: Duration = Duration::from_secs(5);
 
 /// The engine on a [Restate](https://restate.dev) server, with the conversations, the states of runs and their streams in a
 /// store that all processes share.
@@ -195,11 +198,25 @@ impl RestateEngine {
             if let Err(error) = self.recover().await {
                 tracing::warn!(%error, "the runs that the server does not know cannot be submitted");
             }
-            std::future::pending::<()>().await;
+            loop {
+                tokio::time::sleep(WAKE_PAUSE).await;
+                if let Err(error) = self.wake_again().await {
+                    tracing::warn!(%error, "the runs that were sent messages cannot be woken");
+                }
+            }
         };
         tokio::select! {
             () = serve => {}
             () = register => {}
+        }
+        Ok(())
+    }
+
+    /// Wakes the runs whose messages came without that.
+    async fn wake_again(&self) -> Result<(), DurableError> {
+        let sent = switchboard_core::conversation::now() - WAKE_PAUSE;
+        for run in self.runs.unwoken(sent).await? {
+            self.wake(&run).await?;
         }
         Ok(())
     }
@@ -231,12 +248,15 @@ impl Engine for RestateEngine {
     }
 
     /// The server calls again what was interrupted. Runs whose process ended between storing and submitting them are
-    /// submitted.
+    /// submitted, and those that it did not wake for a message are woken.
     fn recover(&self) -> BoxFuture<'_, Result<usize, DurableError>> {
         Box::pin(async {
             let due = self.runs.due(switchboard_core::conversation::now()).await?;
             for run in &due {
-                self.client.invoke(&run.conversation, &run.id).await?;
+                match run.status {
+                    RunStatus::Waiting { .. } => self.wake(run).await?,
+                    _ => self.client.invoke(&run.conversation, &run.id).await?,
+                }
             }
             Ok(due.len())
         })

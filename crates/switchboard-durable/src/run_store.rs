@@ -71,6 +71,15 @@ impl RunStore {
         self.listed(query).await
     }
 
+    /// The runs that wait and were sent a message before a time: the process that sent it may have ended, or lost its
+    /// connection, before it woke them.
+    #[cfg(any(feature = "restate", feature = "dbos"))]
+    pub(crate) async fn unwoken(&self, time: SystemTime) -> Result<Vec<RunRecord>, DurableError> {
+        let mut runs = self.due(time).await?;
+        runs.retain(|run| matches!(run.status, RunStatus::Waiting { .. }));
+        Ok(runs)
+    }
+
     async fn listed(&self, mut query: ListQuery) -> Result<Vec<RunRecord>, DurableError> {
         query.listed = Listed::Journals;
         let heads = ConversationStore::list(&self.0, &query).await;
@@ -151,8 +160,8 @@ impl RunStore {
         )
     }
 
-    /// Cancels a run. One that a process has ends as soon as the process learns of it; any other has ended when this
-    /// returns. Returns the state of the run before.
+    /// Cancels a run. One that a process has, or that waits in the log of an engine under a name, ends as soon as it
+    /// learns of it; any other has ended when this returns. Returns the state of the run before.
     ///
     /// # Errors
     /// An error if the run has ended, or the store cannot be written.
@@ -161,7 +170,7 @@ impl RunStore {
             let (head, mut stored_record) = self.head(id).await?;
             let record = to_record(id, &head, stored_record.clone());
             not_ended(&record)?;
-            if record.is_executed() {
+            if record.is_executed() || record.wake.is_some() {
                 return self.signal(id, &[Signal::Cancel]).await;
             }
             stored_record.status = RunStatus::Cancelled;

@@ -23,9 +23,10 @@ pub(super) struct LogState {
     is_at_end: bool,
     /// Steps that wait for an outcome or the end of the log.
     wanted: FxHashSet<StepKey>,
-    /// Entries for the next batch, and the numbers of entries queued and recorded.
+    /// Entries for the next batch, and the numbers of entries queued, taken for a batch, and recorded.
     queue: Vec<JournalEntry>,
     queued: u64,
+    taken: u64,
     recorded: u64,
     /// Set if the batch in progress is to end without entries: a step has failed for a reason that may pass.
     skips: bool,
@@ -53,6 +54,11 @@ impl State {
             StepsIn::Store => None,
             StepsIn::Log(log) => Some(log),
         }
+    }
+
+    /// Returns `true` if steps of the log are still made again.
+    pub(super) fn is_replayed(&self) -> bool {
+        matches!(&self.steps, StepsIn::Log(log) if !log.is_at_end)
     }
 
     fn knows(&self, key: &StepKey) -> bool {
@@ -105,8 +111,9 @@ impl RunJournal {
         let queued = match self.state().log() {
             None => return Ok(()),
             Some(log) => {
+                let before = log.queue.len();
                 log.queue.extend(entries);
-                log.queued = log.recorded + log.queue.len() as u64;
+                log.queued += (log.queue.len() - before) as u64;
                 log.queued
             }
         };
@@ -194,7 +201,10 @@ impl RunJournal {
         })
         .await;
         let entries = match self.state().log() {
-            Some(log) => std::mem::take(&mut log.queue),
+            Some(log) => {
+                log.taken = log.queued;
+                std::mem::take(&mut log.queue)
+            }
             None => Vec::new(),
         };
         to_batch(&self.0.id, &entries)
@@ -208,8 +218,9 @@ impl RunJournal {
         })?;
         {
             let mut state = self.state();
+            // Entries that were queued while this batch was recorded wait for the next one.
             if let Some(log) = state.log() {
-                log.recorded += entries.len() as u64;
+                log.recorded = log.taken;
             }
             let is_at_end = state.log().is_some_and(|log| log.is_at_end);
             for entry in entries {
@@ -263,6 +274,10 @@ impl RunJournal {
                 let mut state = self.state();
                 if let Some(log) = state.log() {
                     log.is_at_end = true;
+                }
+                if let Some(End::Over) = state.end {
+                    let signals = Vec::new();
+                    return to_batch(&self.0.id, &[JournalEntry::Resumed { signals }]);
                 }
                 (
                     state.open_signals(),

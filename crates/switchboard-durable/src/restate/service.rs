@@ -127,6 +127,10 @@ impl StepLog for InvocationLog<'_, '_> {
             }
         })
     }
+
+    fn is_compared(&self) -> bool {
+        true
+    }
 }
 
 /// Binds the address at which a server reaches this process. Other processes can bind it too.
