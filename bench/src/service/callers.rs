@@ -12,6 +12,10 @@ use tokio::task::JoinSet;
 use super::{Failed, Pace};
 use crate::ages::Ages;
 
+/// The messages after which a caller begins another conversation. A run holds what its model is shown for as long as it is
+/// answered, so with ever longer conversations memory would grow.
+const MESSAGES: usize = 10;
+
 /// The longest mark of a piece: `@`, the time, `;`.
 const MARK: usize = 24;
 
@@ -85,14 +89,16 @@ impl ServiceLoad {
             let delay = answer_time.mul_f64(share);
             callers.spawn(async move {
                 tokio::time::sleep(delay).await;
-                let mut caller = Caller::connect(&address, number).await?;
-                loop {
+                let mut caller = Caller::connect(&address).await?;
+                for message in 0.. {
+                    let conversation = format!("caller-{number}-{}", message / MESSAGES);
                     let pieces = self.pace.pieces as u64;
-                    caller.send_message(&counts, pieces).await?;
+                    caller.send_message(&conversation, &counts, pieces).await?;
                     if started.elapsed() >= Duration::from_secs_f64(self.seconds) {
-                        return Ok::<_, Failed>(());
+                        break;
                     }
                 }
+                Ok::<_, Failed>(())
             });
         }
         while let Some(ended) = callers.join_next().await {
@@ -104,30 +110,36 @@ impl ServiceLoad {
 
 struct Caller {
     stream: TcpStream,
-    request: Vec<u8>,
+    address: String,
     buffer: Vec<u8>,
 }
 
 impl Caller {
-    async fn connect(address: &str, number: usize) -> Result<Self, Failed> {
+    async fn connect(address: &str) -> Result<Self, Failed> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let body = r#"{"input":"My bill is wrong","stream":true}"#;
-        let request = format!(
-            "POST /api/conversations/caller-{number}/messages HTTP/1.1\r\nhost: {address}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
         Ok(Self {
             stream,
-            request: request.into_bytes(),
+            address: address.to_owned(),
             buffer: Vec::with_capacity(4096),
         })
     }
 
     /// Sends a message and reads its answer to the end.
-    async fn send_message(&mut self, counts: &Counts, expected: u64) -> Result<(), Failed> {
-        self.stream.write_all(&self.request).await?;
+    async fn send_message(
+        &mut self,
+        conversation: &str,
+        counts: &Counts,
+        expected: u64,
+    ) -> Result<(), Failed> {
+        let body = r#"{"input":"My bill is wrong","stream":true}"#;
+        let request = format!(
+            "POST /api/conversations/{conversation}/messages HTTP/1.1\r\nhost: {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).await?;
         self.buffer.clear();
         let mut answer = Answer::default();
         while !answer.has_ended {

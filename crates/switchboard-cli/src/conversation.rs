@@ -458,7 +458,7 @@ impl Conversation {
 
     fn write(&self, event: StreamEvent, sink: &mut dyn EventSink) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
-        sink.write(&EventLine { event, at })
+        sink.write(&EventLine::new(event, at))
     }
 }
 

@@ -1,7 +1,11 @@
 //! The lines of `--json`, `/save` and `replay`: the events of a run's stream, each with its time.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use switchboard_core::{EventKind, StreamEvent};
+
+use crate::library_advice::without_library_advice;
 
 /// An event and its time. `docs/program.md` describes the JSON form.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +17,12 @@ pub(crate) struct EventLine {
 }
 
 impl EventLine {
+    /// The line of an event that happens now. Its error has no advice for programmers.
+    pub(crate) fn new(mut event: StreamEvent, at: f64) -> Self {
+        remove_library_advice(&mut event);
+        Self { event, at }
+    }
+
     /// Returns the event's JSON with a field `at`.
     pub(crate) fn to_json(&self) -> serde_json::Result<String> {
         let event = serde_json::to_string(&self.event)?;
@@ -31,6 +41,18 @@ impl EventLine {
         let Time { at } = serde_json::from_slice(json)?;
         let event = serde_json::from_slice(json)?;
         Ok(Self { event, at })
+    }
+}
+
+fn remove_library_advice(event: &mut StreamEvent) {
+    let text = match &mut event.kind {
+        EventKind::RunFailed { message, .. } => message,
+        EventKind::CompactionFailed { reason, .. } | EventKind::ModelRetry { reason, .. } => reason,
+        EventKind::Inner { event, .. } => return remove_library_advice(event),
+        _ => return,
+    };
+    if let Cow::Owned(plain) = without_library_advice(text) {
+        *text = plain;
     }
 }
 

@@ -6,6 +6,10 @@ use std::path::Path;
 
 use switchboard_teamfile::Problems;
 
+use crate::screen::style::{BAD, BOLD, Look};
+use crate::screen::wrap::wrapped;
+use crate::translate::translate;
+
 /// The exit code. `--help` and `docs/program.md` list them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -84,6 +88,7 @@ impl Failure {
         };
         let help = match error.kind() {
             io::ErrorKind::InvalidData => "save it as UTF-8",
+            io::ErrorKind::FileTooLarge => "split it, or name another file",
             io::ErrorKind::IsADirectory => "name a file in this folder",
             io::ErrorKind::NotFound => "check the name; the path counts from the folder you are in",
             io::ErrorKind::PermissionDenied => "let yourself read it, as with chmod",
@@ -110,6 +115,27 @@ impl Failure {
             _ => "check that the folder exists, is yours, and has room",
         };
         Self::usage(message, help)
+    }
+
+    /// The text for a person, in the language and the width of `look`.
+    pub(crate) fn drawn(&self, look: Look) -> String {
+        let text = match self {
+            Self::BrokenPipe => String::new(),
+            Self::Problems(problems) => look.problems(problems),
+            Self::Message { message, help, .. } => {
+                let error = look.paint(BAD, look.language.error());
+                let message = translate(message, look.language);
+                let message = wrapped(&message, look.width, 7, 7);
+                let help = help.as_ref().map(|help| {
+                    let label = look.paint(BOLD, look.language.help());
+                    let help = translate(help, look.language);
+                    let help = wrapped(&help, look.width, 8, 8);
+                    format!("\n  {label} {help}")
+                });
+                format!("{error} {message}{}", help.unwrap_or_default())
+            }
+        };
+        text.trim_end().to_owned()
     }
 
     /// The exit code.

@@ -1,11 +1,11 @@
 //! The messages of `switchboard run`: from the command line, a pipe, or a file.
 
-use std::fs;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::bounded_read;
 use crate::failure::Failure;
 
 /// Returns the messages, of which there is at least one.
@@ -37,7 +37,7 @@ pub(crate) fn messages(
         Some(path) if path == Path::new("-") => plain_lines(&stdin()?),
         Some(path) => {
             let text =
-                fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
+                bounded_read::file(path).map_err(|error| Failure::unreadable(path, &error))?;
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("jsonl" | "ndjson" | "json") => json_lines(&text, path)?,
                 _ => plain_lines(&text),
@@ -54,11 +54,8 @@ pub(crate) fn messages(
 }
 
 fn stdin() -> Result<String, Failure> {
-    let mut text = String::new();
-    match io::stdin().lock().read_to_string(&mut text) {
-        Ok(_) => Ok(text),
-        Err(error) => Err(Failure::unreadable(Path::new("standard input"), &error)),
-    }
+    let text = bounded_read::text(io::stdin().lock());
+    text.map_err(|error| Failure::unreadable(Path::new("standard input"), &error))
 }
 
 /// Returns the lines that are not empty.

@@ -2,7 +2,7 @@
 
 mod terminal_mode;
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -19,6 +19,7 @@ use rustyline::{
 };
 use tokio::sync::mpsc as async_mpsc;
 
+use crate::bounded_read;
 use crate::data_folder;
 use crate::failure::Failure;
 pub(crate) use terminal_mode::ResumeSignal;
@@ -129,12 +130,12 @@ impl LineReader {
     /// Creates a reader for a pipe or a file.
     pub(crate) fn piped() -> Self {
         Self::spawn(Source::Piped, |prompts, lines| {
-            let mut stdin = io::stdin().lock().lines();
+            let mut stdin = io::stdin().lock();
             while prompts.recv().is_ok() {
-                let line = match stdin.next() {
-                    Some(Ok(line)) => ReadLine::Line(line),
-                    Some(Err(error)) => ReadLine::Failed(error),
-                    None => ReadLine::End,
+                let line = match bounded_read::line(&mut stdin) {
+                    Ok(Some(line)) => ReadLine::Line(line),
+                    Ok(None) => ReadLine::End,
+                    Err(error) => ReadLine::Failed(error),
                 };
                 if lines.blocking_send(line).is_err() {
                     return;

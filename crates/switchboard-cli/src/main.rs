@@ -6,6 +6,7 @@
 mod approvals;
 mod args;
 mod atomic_write;
+mod bounded_read;
 mod commands;
 mod conversation;
 mod conversation_store;
@@ -16,6 +17,7 @@ mod event_line;
 mod event_sink;
 mod failure;
 mod input;
+mod library_advice;
 mod line_reader;
 mod loaded_team;
 mod run_error;
@@ -35,7 +37,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::Cli;
 use failure::{Exit, Failure};
-use screen::style::{BAD, BOLD, Color, Language, Look};
+use screen::style::{Color, Language, Look};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -119,24 +121,10 @@ fn requested_colour(args: &[OsString]) -> Color {
 
 /// Prints a failure on standard error.
 fn print_failure(failure: &Failure, look: Look) {
-    let text = match failure {
-        Failure::BrokenPipe => return,
-        Failure::Problems(problems) => look.problems(problems),
-        Failure::Message { message, help, .. } => {
-            let error = look.paint(BAD, look.language.error());
-            let message = translate::translate(message, look.language);
-            let message = screen::wrap::wrapped(&message, look.width, 7, 7);
-            let help = help.as_ref().map(|help| {
-                let label = look.paint(BOLD, look.language.help());
-                let help = translate::translate(help, look.language);
-                let help = screen::wrap::wrapped(&help, look.width, 8, 8);
-                format!("\n  {label} {help}")
-            });
-            format!("{error} {message}{}", help.unwrap_or_default())
-        }
-    };
-    // A closed standard error is no reason to fail.
-    let _ = writeln!(anstream::stderr(), "{}", text.trim_end());
+    if !matches!(failure, Failure::BrokenPipe) {
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(anstream::stderr(), "{}", failure.drawn(look));
+    }
 }
 
 #[cfg(test)]

@@ -124,7 +124,9 @@ fn model_help(error: &Error) -> Option<&'static str> {
         ModelErrorKind::Request | ModelErrorKind::Unsupported => {
             "check the model's name and settings in the team file"
         }
-        ModelErrorKind::Configuration => "mend the model's settings in the team file",
+        ModelErrorKind::Configuration => {
+            "mend what the message says; the model's settings are in the team file"
+        }
         _ => "try again; if it stays so, use another model (--model)",
     })
 }

@@ -107,6 +107,12 @@ impl Transcript {
         Self { lines }
     }
 
+    /// Removes all but the last lines.
+    pub(crate) fn keep_last(&mut self, count: usize) {
+        let first = self.lines.len().saturating_sub(count);
+        self.lines.drain(..first);
+    }
+
     /// Returns `true` if nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()

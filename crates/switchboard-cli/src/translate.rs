@@ -7,6 +7,7 @@ mod command_line;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use crate::library_advice::without_library_advice;
 use crate::screen::style::Language;
 
 pub(crate) use command_line::{error_text, localized};
@@ -42,20 +43,22 @@ static CHINESE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     entries
 });
 
-/// Translates a text of the program.
+/// Translates a text of the program, and leaves out the advice of the library for programmers.
 pub(crate) fn translate(text: &str, language: Language) -> Cow<'_, str> {
-    if language == Language::En {
-        return Cow::Borrowed(text);
+    let plain = without_library_advice(text);
+    match language {
+        Language::En => plain,
+        Language::Zh => to_chinese(&plain).map_or(plain, Cow::Owned),
     }
+}
+
+fn to_chinese(text: &str) -> Option<String> {
     let found = CHINESE
         .iter()
         .find_map(|entry| Some((entry, entry.holes(text)?)));
     match found {
-        Some((entry, holes)) => Cow::Owned(entry.filled(&holes)),
-        None => match described_field(text).or_else(|| list(text)) {
-            Some(translation) => Cow::Owned(translation),
-            None => Cow::Borrowed(text),
-        },
+        Some((entry, holes)) => Some(entry.filled(&holes)),
+        None => described_field(text).or_else(|| list(text)),
     }
 }
 
@@ -126,3 +129,5 @@ impl Entry {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::{NOT_SHOWN, literals as source_texts};

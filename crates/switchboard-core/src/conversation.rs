@@ -343,6 +343,9 @@ impl Conversation {
     ) -> Result<Self, BoxError> {
         let before = before.into();
         let mut exported = self.export().await?;
+        if exported.is_encrypted() {
+            return Err(ConversationError::encrypted(&self.id).into());
+        }
         let first = exported.entries.first().map_or(0, |entry| entry.position);
         let end = exported
             .entries
@@ -361,7 +364,14 @@ impl Conversation {
             && let Err(error) = fork.rewind(before - first).await
         {
             self.conversations.delete(&fork.id).await?;
-            return Err(error);
+            // The user knows this conversation and its positions, not those of the copy.
+            let cause = error.downcast_ref::<ConversationError>();
+            return Err(match cause.map(ConversationError::kind) {
+                Some(ConversationErrorKind::WithinTurn) => {
+                    ConversationError::within_turn(&self.id, before).into()
+                }
+                _ => error,
+            });
         }
         Ok(fork)
     }

@@ -52,7 +52,13 @@ pub(crate) fn is_person(waiting: &Interruption) -> bool {
 /// The answer that the command line gives, if it gives one.
 pub(crate) fn given_answer(args: &args::Answer) -> Result<Option<PersonAnswer>, Failure> {
     let answer = match (&args.reply, &args.hand_to, args.hand_back) {
-        (None, None, false) => return Ok(None),
+        (None, None, false) if args.note.is_none() && args.payload.is_none() => return Ok(None),
+        (None, None, false) => {
+            return Err(Failure::usage(
+                "--note and --payload are parts of an answer, and none is given",
+                "give one with --reply, --hand-to or --hand-back",
+            ));
+        }
         (Some(reply), None, false) => PersonAnswer::reply(reply.as_str()),
         (Some(reply), Some(agent), _) => {
             PersonAnswer::reply(reply.as_str()).then_hand_to(agent.as_str())

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 
 use super::parsers::{at_least_one, duration, key_and_value};
 
@@ -27,7 +28,7 @@ pub(crate) struct TeamOptions {
     pub(crate) model: Option<String>,
 
     /// The server of the model, as in http://localhost:11434/v1
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) base_url: Option<String>,
 
     /// Set a value of the context; can be given several times

@@ -353,7 +353,7 @@ impl Chat {
                     return Ok(RunOutcome::Finished);
                 }
                 Err(failure) => {
-                    self.note(&failure.to_string())?;
+                    self.note_failure(&failure)?;
                     return Ok(RunOutcome::Finished);
                 }
             },
@@ -405,6 +405,10 @@ impl Chat {
     /// Prints a note in the reader's language.
     fn note_in(&mut self, en: &str, zh: &str) -> io::Result<()> {
         self.note(self.look.language.choose(en, zh))
+    }
+
+    fn note_failure(&mut self, failure: &Failure) -> io::Result<()> {
+        writeln!(self.out, "{}", failure.drawn(self.look))
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use switchboard_core::EventKind;
 
 use crate::args;
+use crate::bounded_read;
 use crate::event_line::EventLine;
 use crate::event_sink::EventSink as _;
 use crate::failure::{Exit, Failure};
@@ -67,7 +68,7 @@ async fn replay(
     let mut bytes = Vec::new();
     for number in 1_usize.. {
         bytes.clear();
-        let read = source.read_until(b'\n', &mut bytes);
+        let read = bounded_read::line_bytes(&mut source, &mut bytes);
         let read = read.map_err(|error| Failure::unreadable(Path::new(name), &error))?;
         if read == 0 {
             break;
@@ -106,7 +107,7 @@ async fn replay(
 
 /// The state of a recording at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+pub(super) enum Cut {
     /// It is complete.
     No,
     /// A run has begun and not ended.
@@ -116,7 +117,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn see(&mut self, event: &EventKind) {
+    pub(super) fn see(&mut self, event: &EventKind) {
         match event {
             EventKind::RunStarted { .. } => *self = Self::InRun,
             EventKind::RunFinished { .. }

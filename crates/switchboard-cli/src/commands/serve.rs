@@ -38,7 +38,12 @@ pub(super) fn run(args: &args::Serve) -> Result<Exit, Failure> {
 /// Makes a key, and prints it.
 pub(super) fn add_key(args: &args::Key, out: &mut dyn Write) -> Result<Exit, Failure> {
     let key = switchboard_server::add_key(&args.file, &args.tenant);
-    let key = key.map_err(|error| unusable(&error))?;
+    let key = key.map_err(|error| {
+        Failure::usage(
+            format!("the key cannot be added: {error}"),
+            "name a file of keys that you may write to, on a disk with room",
+        )
+    })?;
     writeln!(out, "{key}")?;
     Ok(Exit::Ok)
 }

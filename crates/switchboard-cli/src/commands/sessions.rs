@@ -1,7 +1,6 @@
 //! `switchboard sessions`: lists, shows, copies, moves and deletes stored conversations.
 
-use std::fs;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,10 +16,12 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::args::{Sessions, SessionsCommand};
 use crate::atomic_write;
+use crate::bounded_read;
 use crate::conversation_store;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::{BOLD, DIM, Look};
 use crate::screen::wrap::{one_line, padded, shortened};
+use crate::store_keys;
 use crate::transcript::Transcript;
 
 /// The largest width of the columns of names.
@@ -67,9 +68,12 @@ async fn carry_out(
         }
         SessionsCommand::Show { name, limit, json } => {
             let session = existing(sessions, &name).await?;
-            let record = session.record(limit.map(Into::into)).await;
+            let record = session.record(None).await;
             let record = record.map_err(conversation_store::failure)?;
-            let transcript = Transcript::new(&record);
+            let mut transcript = Transcript::new(&record);
+            if let Some(limit) = limit {
+                transcript.keep_last(limit.get());
+            }
             if json {
                 transcript.write_json(out)?;
             } else {
@@ -90,6 +94,16 @@ async fn carry_out(
         SessionsCommand::Import { file, name } => {
             let exported = read_export(&file)?;
             let name = name.map_or_else(|| exported.id.clone(), Arc::from);
+            // The cipher text belongs to the name, and would be encrypted a second time with a key.
+            if exported.is_encrypted()
+                && (name != exported.id || store_keys::of_environment()?.is_some())
+            {
+                return Err(Failure::usage(
+                    format!("the session in {} is encrypted", file.display()),
+                    "export it with its key in SWITCHBOARD_STORE_KEY; or import it as it is, without the \
+                     variable and without --as",
+                ));
+            }
             let imported = sessions.get(name.clone()).import(&exported).await;
             imported.map_err(|error| name_failure(error, &name))?;
             let done = look.language.choose("imported", "已导入");
@@ -321,10 +335,9 @@ fn write_export(path: &Path, json: &[u8], force: bool) -> Result<(), Failure> {
 
 fn read_export(path: &Path) -> Result<Exported, Failure> {
     let text = if path == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().lock().read_to_string(&mut text).map(|_| text)
+        bounded_read::text(io::stdin().lock())
     } else {
-        fs::read_to_string(path)
+        bounded_read::file(path)
     };
     let text = text.map_err(|error| Failure::unreadable(path, &error))?;
     serde_json::from_str(&text).map_err(|error| {

@@ -251,7 +251,7 @@ impl Talk<'_> {
 
     fn write(&mut self, event: StreamEvent) -> io::Result<()> {
         let at = rounded(self.began.elapsed().as_secs_f64());
-        self.sink.write(&EventLine { event, at })
+        self.sink.write(&EventLine::new(event, at))
     }
 
     /// Writes an event of the voice session in the form of those of runs.

@@ -33,6 +33,9 @@ pub(super) async fn run(args: args::Test, look: Look) -> Result<Exit, Failure> {
     if let Some(recording) = &args.record {
         return record::run(recording, &args.cases, &file, look);
     }
+    if let Some(path) = &args.junit {
+        junit::check(path)?;
+    }
     let cases = Case::read_each(&args.cases, &file)?;
     let has_invalid = cases.iter().any(Result::is_err);
     let teams = cases

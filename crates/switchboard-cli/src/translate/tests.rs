@@ -76,7 +76,7 @@ fn every_description_of_a_field_is_translated() {
 
 /// Texts of the source that no user of the program reads in Chinese: for models, for programs, or
 /// parts of other texts.
-const NOT_SHOWN: &str = include_str!("not_shown.txt");
+pub(crate) const NOT_SHOWN: &str = include_str!("not_shown.txt");
 
 #[test]
 fn every_text_of_the_source_is_translated() {
@@ -128,7 +128,7 @@ fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// The literals of a source file up to its tests, with `{}` for what is put in.
-fn literals(source: &str) -> Vec<String> {
+pub(crate) fn literals(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]\nmod tests").next().unwrap();
     let code = source
         .lines()

@@ -142,3 +142,39 @@ fn a_recorded_chat_becomes_a_case_that_passes() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert_eq!(folder.read("own.toml"), written);
 }
+
+#[test]
+fn results_are_written_over_older_results_and_nothing_else() {
+    let folder = Folder::new();
+    folder.write(
+        "cases.toml",
+        "[[cases]]\nmessage = \"Hi\"\nexpect = \"Triage\"\n",
+    );
+    let team = folder.read("team.toml");
+    let test = |file: &str| folder.run(&["test", "team.toml", "cases.toml", "--junit", file]);
+    let ran = test("team.toml");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("team.toml is there already and is no report of JUnit")
+    );
+    assert_eq!(folder.read("team.toml"), team);
+    for _ in 0..2 {
+        assert_eq!(test("out.xml").code, Some(0));
+    }
+}
+
+#[test]
+fn a_recording_that_was_cut_makes_no_case() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "My bill is wrong", "--json"]);
+    let lines: Vec<&str> = recorded.stdout.lines().collect();
+    folder.write("cut.jsonl", &lines[..lines.len() - 2].join("\n"));
+    let ran = folder.run(&["test", "team.toml", "cases.toml", "--record", "cut.jsonl"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("cut.jsonl is cut: it ends before its last run does")
+    );
+    assert!(!folder.path("cases.toml").exists());
+}

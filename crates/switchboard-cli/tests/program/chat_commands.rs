@@ -167,3 +167,43 @@ fn an_undone_message_is_not_in_the_saved_recording() {
         "{saved}"
     );
 }
+
+#[test]
+fn a_message_from_before_a_reset_is_not_sent_again() {
+    let folder = Folder::new();
+    let args = [
+        "chat",
+        "team.toml",
+        "-m",
+        "chat/x",
+        "--base-url",
+        "http://127.0.0.1:1/v1",
+    ];
+    let mut command = folder.command(&args);
+    command
+        .env("OPENAI_API_KEY", "key")
+        .stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = b"Hi\n/reset\n/retry\n";
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines).unwrap();
+    let ran = Ran::of(child);
+    assert!(
+        ran.stdout.ends_with("There is nothing to send again.\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn failures_within_a_chat_are_in_its_language() {
+    let folder = Folder::new();
+    let lines = "/agent Nobody\n/context foo=1\n/model nope\n";
+    let ran = folder.run_with_input(&["chat", "team.toml", "--lang", "zh"], lines);
+    for text in [
+        "没有成员“Nobody”",
+        "context 中没有 \"foo\"；",
+        "没有模型 \"nope\"",
+    ] {
+        assert!(ran.stdout.contains(text), "{ran:?}");
+    }
+    assert!(!ran.stdout.contains("there is no"), "{ran:?}");
+}

@@ -204,3 +204,50 @@ fn input_that_is_not_text_is_named() {
         }
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn input_without_an_end_does_not_fill_the_memory() {
+    let folder = Folder::new();
+    for (args, reason) in [
+        (
+            &["replay", "/dev/zero"][..],
+            "/dev/zero: a line is longer than 64 MiB",
+        ),
+        (
+            &["chat", "team.toml"],
+            "standard input: a line is longer than 64 MiB",
+        ),
+        (
+            &["run", "team.toml"],
+            "standard input: it is larger than 1 GiB",
+        ),
+    ] {
+        let endless = fs::File::open("/dev/zero").unwrap();
+        let ran = Ran::of(folder.command(args).stdin(endless).spawn().unwrap());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains(&format!("error: cannot read {reason}\n")),
+            "{ran:?}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_is_replayed_from_a_named_pipe() {
+    let folder = Folder::new();
+    let recorded = folder.run(&["run", "team.toml", "My bill is wrong", "--json"]);
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let replay = folder
+        .command(&["replay", "pipe", "--json"])
+        .spawn()
+        .unwrap();
+    fs::write(folder.path("pipe"), &recorded.stdout).unwrap();
+    let ran = Ran::of(replay);
+    assert_eq!((ran.code, ran.stdout), (Some(0), recorded.stdout));
+}

@@ -21,6 +21,7 @@ mod graphs;
 mod inner_events;
 mod io_errors;
 mod language;
+mod library_words;
 mod models;
 mod offline_model;
 mod output_options;

@@ -108,3 +108,12 @@ fn an_interrupted_run_ends_with_run_stopped() {
         assert!(!rest.contains("five"), "{rest}");
     }
 }
+
+#[test]
+fn an_empty_address_is_not_that_of_openai() {
+    let folder = Folder::new();
+    let args = ["run", "team.toml", "Hi", "-m", "chat/x", "--base-url", ""];
+    let ran = folder.run(&args);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("'--base-url <URL>'"), "{ran:?}");
+}

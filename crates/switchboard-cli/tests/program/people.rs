@@ -149,6 +149,8 @@ fn an_answer_that_cannot_be_given_changes_nothing() {
         ),
         (&["--reply", " "], "the reply is empty"),
         (&["--hand-back", "--payload", "{"], "--payload is not JSON"),
+        (&["--payload", "{}"], "are parts of an answer"),
+        (&["--note", "Hurry."], "are parts of an answer"),
     ] {
         let ran = team.resume(answer, "");
         assert_eq!(ran.code, Some(2), "{ran:?}");

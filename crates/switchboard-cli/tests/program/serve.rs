@@ -197,6 +197,19 @@ fn what_cannot_be_served_is_told() {
     assert_eq!(ran.status.code(), Some(2));
 }
 
+#[test]
+fn a_key_that_cannot_be_stored_is_not_printed_and_has_advice() {
+    let folder = Folder::new();
+    let ran = folder.run(&["key", "missing/keys.toml", "--tenant", "acme"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    for text in [
+        "error: the key cannot be added: missing/keys.toml: ",
+        "  help: name a file",
+    ] {
+        assert!(ran.stderr.contains(text), "{ran:?}");
+    }
+}
+
 /// A browser's side of a session: a ticket, and the WebSocket that it admits to.
 async fn open_session(
     served: &Served,

@@ -203,3 +203,77 @@ fn the_store_of_a_team_file_is_used() {
     let ran = folder.run(&["sessions", "list", "-j", "--team", "team.toml"]);
     assert_eq!(lines(&ran)[0]["name"], "tuesday");
 }
+
+#[test]
+fn the_latest_entries_are_those_that_are_shown() {
+    let folder = with_session();
+    let all = folder.run(&["sessions", "show", "tuesday", "--json"]);
+    let all: Vec<&str> = all.stdout.lines().collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    let latest = folder.run(&["sessions", "show", "tuesday", "--json", "-n", "2"]);
+    assert_eq!(latest.stdout.lines().collect::<Vec<_>>(), all[1..]);
+}
+
+#[test]
+fn a_copy_that_ends_within_a_turn_is_refused_by_the_name_of_the_original() {
+    let folder = with_session();
+    let ran = folder.run(&["sessions", "fork", "tuesday", "friday", "--before", "1"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("position 1 of the conversation \"tuesday\""),
+        "{ran:?}"
+    );
+    let listed = folder.run(&["sessions", "list", "--json"]);
+    assert_eq!(listed.stdout.lines().count(), 1);
+}
+
+#[test]
+fn an_encrypted_session_is_copied_with_its_key_only() {
+    let folder = Folder::new();
+    let key = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
+    let with_key = |args: &[&str]| {
+        let mut command = folder.command(args);
+        Ran::of(command.env("SWITCHBOARD_STORE_KEY", key).spawn().unwrap())
+    };
+    with_key(&["run", "team.toml", "My bill is wrong", "-s", "sealed"]);
+    let shown = with_key(&["sessions", "show", "sealed"]);
+    assert!(
+        shown.stdout.contains("A second charge is reversed."),
+        "{shown:?}"
+    );
+
+    // The cipher text belongs to the name: a copy under another one could not be read.
+    let forked = folder.run(&["sessions", "fork", "sealed", "copy"]);
+    assert!(
+        forked.stderr.contains("\"sealed\" is encrypted"),
+        "{forked:?}"
+    );
+    folder.run(&["sessions", "export", "sealed", "sealed.json"]);
+    let import = [
+        "sessions",
+        "import",
+        "sealed.json",
+        "--store",
+        "sqlite:other.db",
+    ];
+    for ran in [
+        folder.run(&[&import[..], &["--as", "copy"]].concat()),
+        with_key(&import),
+    ] {
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains("the session in sealed.json is encrypted")
+        );
+    }
+    assert_eq!(folder.run(&import).code, Some(0));
+    let show = ["sessions", "show", "sealed", "--store", "sqlite:other.db"];
+    assert_eq!(with_key(&show).stdout, shown.stdout);
+    assert_eq!(
+        with_key(&["sessions", "fork", "sealed", "copy"]).code,
+        Some(0)
+    );
+    let copy = with_key(&["sessions", "show", "copy"]);
+    assert_eq!(copy.stdout, shown.stdout);
+}

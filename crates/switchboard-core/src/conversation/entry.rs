@@ -11,6 +11,11 @@ use crate::items::{InvalidItem, Item};
 /// The beginning of the details of an encrypted conversation.
 const ENCRYPTED_DETAILS: &str = "{\"switchboard_encrypted\":";
 
+/// Returns `true` for the details of an encrypted conversation.
+pub(super) fn is_encrypted(details: Option<&str>) -> bool {
+    details.is_some_and(|details| details.starts_with(ENCRYPTED_DETAILS))
+}
+
 /// One entry of a conversation's record.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -271,8 +276,7 @@ impl Head {
     /// Returns `true` if the details say that the conversation is encrypted. A store that decrypts it
     /// replaces them. Entries that are encrypted are valid items, which no model must be shown.
     pub(crate) fn is_encrypted(&self) -> bool {
-        let details = self.details.as_deref();
-        details.is_some_and(|details| details.starts_with(ENCRYPTED_DETAILS))
+        is_encrypted(self.details.as_deref())
     }
 
     /// The number of entries.

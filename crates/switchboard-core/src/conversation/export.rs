@@ -6,7 +6,9 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::entry::{Commit, Committed, Entry, EntryContent, Expected, from_millis, to_millis};
+use super::entry::{
+    Commit, Committed, Entry, EntryContent, Expected, from_millis, is_encrypted, to_millis,
+};
 use super::view::State;
 use super::{Conversation, ConversationError, state_content};
 use crate::callback::BoxError;
@@ -33,6 +35,14 @@ pub struct Exported {
     pub expires: Option<SystemTime>,
     /// All entries, of all branches.
     pub entries: Vec<Entry>,
+}
+
+impl Exported {
+    /// Returns `true` if it was exported without the key of its store: what was said is encrypted, for the name
+    /// that it had.
+    pub fn is_encrypted(&self) -> bool {
+        is_encrypted(self.details.as_deref())
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub(crate) fn claim(wait: &Arc<str>) -> Result<Claim, &'static str> {
     let waits = waits.get_or_insert_default();
     if waits.resumed.contains(wait) {
         return Err(
-            "this state of the run was resumed before, and what was approved has run: resume \
+            "this state of the run was resumed before, and what was approved has run; resume \
              the run that came out of it, or a copy that Run::fork made on purpose",
         );
     }

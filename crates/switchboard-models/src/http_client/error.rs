@@ -65,7 +65,7 @@ impl Error for HttpError {
 
 impl fmt::Display for TimedOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it took too long")
+        f.write_str("the time limit was reached")
     }
 }
 

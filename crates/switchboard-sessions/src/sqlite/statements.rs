@@ -70,7 +70,12 @@ fn describe_error(error: &rusqlite::Error, path: &Path) -> StoreError {
         }
         _ => "SQLite could not be used".to_owned(),
     };
-    StoreError::new(kind, path, message)
+    // A disk without room for the index of the write-ahead log is reported as this, and not as full.
+    let advice = match code {
+        ffi::SQLITE_IOERR => "; check that the disk works and has room",
+        _ => "",
+    };
+    StoreError::new(kind, path, message + advice)
 }
 
 /// SQLite's primary result code; 0 for errors of other origin.

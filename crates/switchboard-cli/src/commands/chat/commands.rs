@@ -17,6 +17,7 @@ use crate::screen::style::{self, BOLD};
 use crate::screen::wrap::{one_line, padded, shortened, wrapped};
 use crate::shell;
 use crate::transcript::Transcript;
+use crate::translate::translate;
 
 impl Chat {
     /// Runs a command. Breaks if the chat ends.
@@ -49,12 +50,13 @@ impl Chat {
                 Ok(()) => {
                     self.events.clear();
                     self.run_starts.clear();
+                    self.unsent = None;
                     self.note_in(
                         "Forgotten; a new conversation begins.",
                         "已清除，开始新的对话。",
                     )?;
                 }
-                Err(failure) => self.note(&failure.to_string())?,
+                Err(failure) => self.note_failure(&failure)?,
             },
             "save" => self.save(argument)?,
             _ => {}
@@ -122,7 +124,7 @@ impl Chat {
     async fn history(&mut self) -> io::Result<()> {
         let record = match self.conversation.store().record().await {
             Ok(record) => record,
-            Err(failure) => return self.note(&failure.to_string()),
+            Err(failure) => return self.note_failure(&failure),
         };
         let transcript = Transcript::new(&record);
         if transcript.is_empty() {
@@ -142,7 +144,7 @@ impl Chat {
                 )
             }
             Ok(None) => self.note_in("There is nothing to take back.", "没有可以撤回的内容。"),
-            Err(failure) => self.note(&failure.to_string()),
+            Err(failure) => self.note_failure(&failure),
         }
     }
 
@@ -167,7 +169,7 @@ impl Chat {
                     &format!("现在是会话 {name}；之前的会话保持不变。"),
                 )
             }
-            Err(failure) => self.note(&failure.to_string()),
+            Err(failure) => self.note_failure(&failure),
         }
     }
 
@@ -193,7 +195,7 @@ impl Chat {
                     &format!("现在由 {agent} 回答。"),
                 )
             }
-            Err(failure) => self.note(&failure.to_string()),
+            Err(failure) => self.note_failure(&failure),
         }
     }
 
@@ -218,7 +220,7 @@ impl Chat {
                     &format!("所有成员现在使用模型 {name}。"),
                 )
             }
-            Err(failure) => self.note(&failure.to_string()),
+            Err(failure) => self.note_failure(&failure),
         }
     }
 
@@ -255,7 +257,7 @@ impl Chat {
                 self.conversation.set_team(team);
                 self.set_context("")
             }
-            Err(problem) => self.note(&problem),
+            Err(problem) => self.note(&translate(&problem, self.look.language)),
         }
     }
 
@@ -287,7 +289,7 @@ impl Chat {
                     &format!("{name} 中有 {count} 个事件：switchboard replay {quoted}"),
                 )
             }
-            Err(failure) => self.note(&failure.to_string()),
+            Err(failure) => self.note_failure(&failure),
         }
     }
 }

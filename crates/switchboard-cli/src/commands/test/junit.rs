@@ -1,11 +1,33 @@
 //! The results in the form of JUnit, which many services for continuous integration show.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use super::{CaseEnd, CaseResult};
 use crate::atomic_write;
 use crate::failure::Failure;
+
+/// Checks that the file can be written over: that it is no file of anything else.
+pub(super) fn check(path: &Path) -> Result<(), Failure> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let mut start = String::new();
+    let read = File::open(path).and_then(|file| file.take(1_000).read_to_string(&mut start));
+    let is_report = read.is_ok() && (start.trim().is_empty() || start.contains("<testsuite"));
+    if is_report {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!(
+            "{} is there already and is no report of JUnit",
+            path.display()
+        ),
+        "name another file with --junit, or delete this one",
+    ))
+}
 
 /// Writes the results to a file.
 pub(super) fn write(

@@ -1,6 +1,5 @@
 //! `--record`: makes a case out of a recorded conversation.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -8,6 +7,8 @@ use switchboard_teamfile::{Case, RecordedCase, TeamFile};
 
 use super::observed::Observed;
 use crate::atomic_write;
+use crate::bounded_read;
+use crate::commands::replay::Cut;
 use crate::event_line::EventLine;
 use crate::failure::{Exit, Failure};
 use crate::screen::style::Look;
@@ -32,7 +33,7 @@ pub(super) fn run(
     let observed = read(recording)?;
     let name = recording.file_stem().unwrap_or_default().to_string_lossy();
     let case = toml(&name, &observed);
-    let before = match fs::read_to_string(cases) {
+    let before = match bounded_read::file(cases) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(Failure::unreadable(cases, &error)),
@@ -49,7 +50,10 @@ pub(super) fn run(
     atomic_write::write(&[(cases.to_owned(), text.as_bytes())])?;
     let (path, messages) = (cases.display(), observed.messages.len());
     let text = look.language.choose(
-        format!("a case of {messages} messages was added to {path}"),
+        match messages {
+            1 => format!("a case of one message was added to {path}"),
+            _ => format!("a case of {messages} messages was added to {path}"),
+        },
         format!("已向 {path} 添加一个用例（{messages} 条消息）"),
     );
     writeln!(anstream::stdout(), "{text}")?;
@@ -58,7 +62,7 @@ pub(super) fn run(
 
 /// Reads the events of a recording.
 fn read(path: &Path) -> Result<Observed, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let text = bounded_read::file(path).map_err(|error| Failure::unreadable(path, &error))?;
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -82,6 +86,17 @@ fn read(path: &Path) -> Result<Observed, Failure> {
             "record a chat with /save FILE, or a run with --json",
         ));
     };
+    let mut cut = Cut::No;
+    lines.iter().for_each(|line| cut.see(&line.event.kind));
+    if cut != Cut::No {
+        return Err(Failure::usage(
+            format!(
+                "{} is cut: it ends before its last run does",
+                path.display()
+            ),
+            "record a chat with /save FILE, or a run with --json",
+        ));
+    }
     let observed = Observed::new(first.event.agent.to_string(), &lines);
     if observed.messages.iter().any(Option::is_none) || observed.messages.is_empty() {
         return Err(Failure::usage(

@@ -19,8 +19,8 @@ pub(super) fn transport_error(error: HttpError, has_begun: bool) -> ModelError {
     {
         return ModelError::configuration(
             "the proxy of the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) cannot be used: only \
-             proxies at http:// and https:// are supported; name another with Endpoint::proxy, or \
-             leave this server out with NO_PROXY",
+             proxies at http:// and https:// are supported; name another there, or leave this \
+             server out with NO_PROXY; Endpoint::proxy names one as well",
         );
     }
     let (kind, message) = if error.is_timeout() {
