@@ -54,7 +54,10 @@ impl Drop for LocalRun<'_> {
 /// Executes a run until it ends.
 pub(super) async fn execute(parts: Parts, id: String) -> dbos::Result<()> {
     let workflow = dbos::workflow_id().unwrap_or_else(|| id.clone());
-    parts.local.runs().insert(workflow.clone());
+    if !parts.local.runs().insert(workflow.clone()) {
+        tracing::debug!(run = id, "an earlier execution has the run");
+        return Err(interrupted(&id));
+    }
     let _local = LocalRun(&parts.local, &workflow);
     let mut log = WorkflowLog {
         id: &id,
