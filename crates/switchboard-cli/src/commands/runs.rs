@@ -177,7 +177,7 @@ async fn attach(
 ) -> Result<Exit, Failure> {
     runs.record(id).await.map_err(failure)?;
     let mut sink: Box<dyn EventSink> = if output.quiet {
-        Box::new(Answers::new(std::io::stdout()))
+        Box::new(Answers::new(std::io::stdout(), look.language))
     } else {
         Box::new(Screen::of_stdout(look, std::iter::empty()))
     };
