@@ -266,9 +266,13 @@ impl<C: Send + Sync + 'static> Driver<C> {
             (_, None) => JoinedBy::Caller,
         };
         let recorded = self.run.new_items().len();
+        let way_back = self.way_back_after_move();
         let run = Arc::make_mut(&mut self.run);
         run.join_branches(ran, joined_by, self.agent.output_type());
-        if let Step::CallModel = self.run.step() {
+        if let Some(agent) = &next {
+            run.arrive(way_back, agent.is_person());
+        }
+        if let Step::CallModel | Step::AskPerson = self.run.step() {
             self.report_recorded(recorded).await;
         }
         if let Some(agent) = next {

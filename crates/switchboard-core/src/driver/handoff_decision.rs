@@ -195,6 +195,12 @@ impl<C: Send + Sync + 'static> Driver<C> {
         };
         match &limits.at_limit {
             AtLoopLimit::Refuse => Ok(Some(Negotiated::Refused(reason()))),
+            // It has the conversation already.
+            AtLoopLimit::Redirect(to)
+                if **to == *self.agent.name() && !self.run.was_redirected_since_model_call() =>
+            {
+                Ok(Some(Negotiated::Refused(reason())))
+            }
             AtLoopLimit::Answer(answer) => Ok(Some(Negotiated::Answered(Box::new(Answered {
                 reason: reason(),
                 answer: answer.clone(),

@@ -85,7 +85,8 @@ pub enum AtLoopLimit {
     Fail,
     /// The handoff is refused: the model is told, and the agent keeps the conversation.
     Refuse,
-    /// The agent of this name gets the conversation instead. It must be one that the run can reach.
+    /// The agent of this name gets the conversation instead. It must be one that the run can reach. A
+    /// handoff of that agent itself is refused.
     Redirect(Arc<str>),
     /// The run ends with this as its final output.
     Answer(Arc<str>),

@@ -1,170 +1,22 @@
 //! Policies with each other: every pair of them that can meet, and random ones, with random teams, scripts
 //! and decisions, killed after every step.
 
+mod table;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use switchboard_core::run::{
-    AnnouncedHandoffs, ApprovalGuardrails, AtBudget, AtLoopLimit, BranchFailures, Budget, Budgets,
-    FanOut, HandoffPolicy, HandoffRetries, LoopLimits, ResumeChecks, SeveralHandoffs,
-};
+use switchboard_core::run::HandoffPolicy;
 
-use crate::policy_world::{AGENTS, Choice, Kills, Part, Setting, Verdict, observe};
+use crate::policy_world::{Kills, Observation, Part, Setting, Verdict, observe};
+use table::{About, Apply, NEVER_MEET, POLICIES, can_meet};
 
-/// The part of a setting that a choice is about; choices about the same part exclude each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum About {
-    Retries,
-    Loops,
-    Several,
-    Announced,
-    ApprovalGuardrails,
-    ResumeChecks,
-    Budgets,
-    Callback,
-    Guardrail,
-    HandoffApproval,
-    Decisions,
-}
-
-type Apply = fn(&mut Setting);
-
-/// Every policy, in each of its forms.
-const POLICIES: &[(About, &str, Apply)] = &[
-    (About::Retries, "no retries", |s| s.policy.retries = None),
-    (About::Retries, "one retry", |s| {
-        s.policy.retries = Some(HandoffRetries::new(1, 1));
-    }),
-    (About::Loops, "handoffs, fail", |s| {
-        s.policy.loops = LoopLimits::none().handoffs(1);
-    }),
-    (About::Loops, "handoffs, refuse", |s| {
-        s.policy.loops = LoopLimits::none().handoffs(1).at_limit(AtLoopLimit::Refuse);
-    }),
-    (About::Loops, "handoffs, redirect", |s| {
-        let to = AtLoopLimit::Redirect(AGENTS[2].into());
-        s.policy.loops = LoopLimits::none().handoffs(1).at_limit(to);
-    }),
-    (About::Loops, "handoffs, answer", |s| {
-        let answer = AtLoopLimit::Answer("Enough.".into());
-        s.policy.loops = LoopLimits::none().handoffs(1).at_limit(answer);
-    }),
-    (About::Loops, "per edge", |s| {
-        s.policy.loops = LoopLimits::none().per_edge(1).at_limit(AtLoopLimit::Refuse);
-    }),
-    (About::Loops, "ping-pong", |s| {
-        s.policy.loops = LoopLimits::none()
-            .ping_pong(1)
-            .at_limit(AtLoopLimit::Refuse);
-    }),
-    (About::Loops, "without progress", |s| {
-        let limits = LoopLimits::none().without_progress(1);
-        s.policy.loops = limits.at_limit(AtLoopLimit::Refuse);
-    }),
-    (About::Several, "ask to choose", |s| {
-        s.policy.several = SeveralHandoffs::AskToChoose;
-    }),
-    (About::Several, "refuse several", |s| {
-        s.policy.several = SeveralHandoffs::Refuse;
-    }),
-    (About::Several, "fan out to the caller", |s| {
-        s.policy.several = SeveralHandoffs::FanOut(FanOut::to_caller());
-    }),
-    (About::Several, "fan out to another agent", |s| {
-        let policy = FanOut::to_agent(AGENTS[2]).failures(BranchFailures::FailRun);
-        s.policy.several = SeveralHandoffs::FanOut(policy);
-    }),
-    (About::Several, "fan out, joined by code", |s| {
-        let join = FanOut::joined(|answers| format!("{} answers", answers.len()));
-        s.policy.several = SeveralHandoffs::FanOut(join);
-    }),
-    (About::Announced, "announced", |s| {
-        s.policy.announced = Some(AnnouncedHandoffs::default());
-    }),
-    (About::ApprovalGuardrails, "guardrails after", |s| {
-        s.has_fickle_guardrail = true;
-        s.policy.approval_guardrails = ApprovalGuardrails::AfterDecision;
-    }),
-    (About::ApprovalGuardrails, "guardrails before", |s| {
-        s.has_fickle_guardrail = true
-    }),
-    (About::ApprovalGuardrails, "guardrails twice", |s| {
-        s.has_fickle_guardrail = true;
-        s.policy.approval_guardrails = ApprovalGuardrails::Both;
-    }),
-    (About::ResumeChecks, "checks when reached", |s| {
-        s.policy.resume_checks = ResumeChecks::WhenReached;
-    }),
-    (About::ResumeChecks, "few turns", |s| s.max_turns = 2),
-    (About::Budgets, "budget, fail", |s| {
-        s.budgets = Some(budget(AtBudget::Fail))
-    }),
-    (About::Budgets, "budget, finish", |s| {
-        s.budgets = Some(budget(AtBudget::Finish("Later.".into())));
-    }),
-    (About::Budgets, "budget, hand to", |s| {
-        s.budgets = Some(budget(AtBudget::HandTo(AGENTS[2].into())));
-    }),
-    (About::Budgets, "budget of an agent", |s| {
-        let budgets = Budgets::new().agent(AGENTS[1], Budget::new().turns(1));
-        s.budgets = Some(budgets.at_limit(AtBudget::Finish("Later.".into())));
-    }),
-    (About::Budgets, "budget of an agent used as a tool", |s| {
-        let budgets = Budgets::new().agent("Expert", Budget::new().turns(1));
-        s.budgets = Some(budgets);
-    }),
-    (About::Budgets, "budget of a handoff", |s| {
-        let budgets = Budgets::new().edge(AGENTS[0], AGENTS[1], Budget::new().turns(1));
-        s.budgets = Some(budgets.at_limit(AtBudget::HandTo(AGENTS[2].into())));
-    }),
-    (About::Callback, "callback refuses", |s| {
-        s.callback = Choice::Refuse
-    }),
-    (About::Callback, "callback redirects", |s| {
-        s.callback = Choice::Redirect
-    }),
-    (About::Callback, "callback asks", |s| {
-        s.callback = Choice::AskApproval
-    }),
-    (About::Callback, "callback fails", |s| {
-        s.callback = Choice::Fail
-    }),
-    (About::Guardrail, "guardrail refuses", |s| {
-        s.guardrail = Some(Choice::Refuse)
-    }),
-    (About::Guardrail, "guardrail redirects", |s| {
-        s.guardrail = Some(Choice::Redirect)
-    }),
-    (About::Guardrail, "guardrail asks", |s| {
-        s.guardrail = Some(Choice::AskApproval)
-    }),
-    (About::Guardrail, "guardrail trips", |s| {
-        s.guardrail = Some(Choice::Fail)
-    }),
-    (About::HandoffApproval, "approved handoffs", |s| {
-        s.handoffs_need_approval = true
-    }),
-    (About::Decisions, "rejected", |s| {
-        s.decisions = vec![Verdict::Reject]
-    }),
-    (About::Decisions, "approved for always", |s| {
-        s.decisions = vec![Verdict::ApproveAlways]
-    }),
-    (About::Decisions, "one by one", |s| {
-        s.decides_all = false;
-        s.decisions = vec![Verdict::Approve, Verdict::RejectAlways];
-    }),
-];
-
-fn budget(at_limit: AtBudget) -> Budgets {
-    Budgets::new()
-        .run(Budget::new().turns(3))
-        .at_limit(at_limit)
-}
+/// Policies that decide nothing in these scripts unless another asks them.
+const ONLY_WITH_OTHERS: &[&str] = &["approved for always", "checks when reached"];
 
 /// Scripts in which every policy has something to decide.
 fn scripts() -> Vec<Vec<Vec<Part>>> {
-    use Part::{Announcement, Ask, Handoff, InvalidHandoff, Look, Pay, Words};
+    use Part::{Announcement, Ask, Back, Handoff, InvalidHandoff, Look, Pay, Words};
     vec![
         // Several handoffs beside tools, then a circle.
         vec![
@@ -173,11 +25,11 @@ fn scripts() -> Vec<Vec<Vec<Part>>> {
             vec![Handoff(1)],
             vec![Handoff(0)],
         ],
-        // A handoff that is announced, called with a wrong payload, and called.
+        // A handoff that is called with a wrong payload, announced, and called.
         vec![
-            vec![Announcement],
             vec![Pay, InvalidHandoff(1)],
             vec![InvalidHandoff(1)],
+            vec![Announcement],
             vec![Ask, Pay, Handoff(1)],
             vec![Pay, Pay],
         ],
@@ -189,61 +41,129 @@ fn scripts() -> Vec<Vec<Vec<Part>>> {
             vec![Handoff(2)],
             vec![Words, Handoff(0)],
         ],
+        // There and back, with tools on the way.
+        vec![
+            vec![Look, Handoff(1)],
+            vec![Pay, Back],
+            vec![Handoff(1), Handoff(2)],
+            vec![Back],
+            vec![Pay, Handoff(2)],
+            vec![Look, Handoff(1)],
+            vec![Back],
+            vec![Back],
+        ],
+        // Several handoffs at first, an announcement, and ways back that are wrong or not there.
+        vec![
+            vec![Back, Look],
+            vec![Handoff(2), Handoff(1)],
+            vec![Pay, Handoff(1)],
+            vec![InvalidHandoff(2), Back],
+            vec![Announcement],
+            vec![Ask, Handoff(0)],
+            vec![Back],
+        ],
     ]
 }
 
-/// Runs one setting with each script, in memory, and killed after each step with a stored conversation: what is
-/// asked and done is the same.
-fn check<'a>(names: &[&str], setting: &Setting, scripts: impl Iterator<Item = &'a Vec<Vec<Part>>>) {
-    for script in scripts {
-        let whole = observe(setting, script, Kills::Never);
-        let stored = Setting {
-            in_conversation: true,
-            ..setting.clone()
-        };
-        let killed = observe(&stored, script, Kills::AfterEachStep);
-        let place = format!("{names:?} with {script:?}");
-        assert_eq!(whole.effects, killed.effects, "{place}");
-        assert_eq!(whole.requests, killed.requests, "{place}");
-        assert_eq!(whole.handoffs, killed.handoffs, "{place}");
-        assert_eq!(whole.outcome, killed.outcome, "{place}");
-        assert_eq!(whole.agent, killed.agent, "{place}");
+/// Runs one setting with a script, in memory, and killed after each step with a stored conversation: what is
+/// asked and done is the same. Returns what was observed in memory.
+fn check(names: &[&str], setting: &Setting, script: &[Vec<Part>]) -> Vec<Observation> {
+    let whole = observe(setting, script, Kills::Never);
+    let stored = Setting {
+        in_conversation: true,
+        ..setting.clone()
+    };
+    let killed = observe(&stored, script, Kills::AfterEachStep);
+    let place = format!("{names:?} with {script:?}");
+    assert_eq!(whole.len(), killed.len(), "{place}");
+    for (whole, killed) in whole.iter().zip(&killed) {
+        assert_eq!(whole.without_history(), killed.without_history(), "{place}");
     }
+    whole
 }
 
-#[test]
-fn every_policy_and_every_pair_of_them_keeps_what_all_promise() {
-    let scripts = scripts();
-    let mut cases: Vec<(Vec<&str>, Setting)> = Vec::new();
-    for (at, (about, name, apply)) in POLICIES.iter().enumerate() {
-        let mut setting = Setting::default();
-        apply(&mut setting);
-        cases.push((vec![name], setting.clone()));
-        for (_, other_name, also) in POLICIES[at + 1..]
-            .iter()
-            .filter(|(other, ..)| other != about)
-        {
-            let mut both = setting.clone();
-            also(&mut both);
-            cases.push((vec![name, other_name], both));
-        }
-    }
-    assert!(cases.len() > 450, "{} cases", cases.len());
-    let (cases, scripts) = (&cases, &scripts);
+/// Calls `check` for all of `cases`, in several threads.
+fn for_each<T: Sync>(cases: &[T], check: impl Fn(usize, &T) + Sync) {
     std::thread::scope(|scope| {
         for first in 0..4 {
+            let check = &check;
             scope.spawn(move || {
-                for (at, (names, setting)) in cases.iter().enumerate().skip(first).step_by(4) {
-                    // Of a pair, the first script and one of the others.
-                    let other = if at / 4 % 2 == 0 { 1 } else { 2 };
-                    let is_run = |script: usize| names.len() == 1 || script == 0 || script == other;
-                    let scripts = scripts.iter().enumerate();
-                    let scripts = scripts.filter(|(script, _)| is_run(*script));
-                    check(names, setting, scripts.map(|(_, script)| script));
+                for (at, case) in cases.iter().enumerate().skip(first).step_by(4) {
+                    check(at, case);
                 }
             });
         }
     });
+}
+
+fn applied(policies: &[&(About, &str, Apply)]) -> Setting {
+    let mut setting = Setting::default();
+    for (_, _, apply) in policies {
+        apply(&mut setting);
+    }
+    setting
+}
+
+#[test]
+fn every_policy_keeps_what_all_promise_and_decides_something() {
+    let scripts = scripts();
+    let plain = |in_conversation: bool| {
+        let setting = Setting {
+            in_conversation,
+            ..Setting::default()
+        };
+        let observed = scripts.iter();
+        let observed = observed.map(|script| observe(&setting, script, Kills::Never));
+        observed.collect::<Vec<_>>()
+    };
+    let plain = [plain(false), plain(true)];
+    for_each(POLICIES, |_, policy| {
+        let setting = applied(&[policy]);
+        let mut decides = false;
+        for (at, script) in scripts.iter().enumerate() {
+            let observed = check(&[policy.1], &setting, script);
+            decides |= observed != plain[usize::from(setting.in_conversation)][at];
+        }
+        assert!(
+            decides || ONLY_WITH_OTHERS.contains(&policy.1),
+            "{}",
+            policy.1
+        );
+    });
+}
+
+#[test]
+fn every_pair_of_policies_that_can_meet_keeps_what_all_promise() {
+    let scripts = scripts();
+    let mut pairs = Vec::new();
+    for (at, one) in POLICIES.iter().enumerate() {
+        let others = POLICIES[at + 1..].iter();
+        pairs.extend(
+            others
+                .filter(|other| can_meet(one, other))
+                .map(|other| [one, other]),
+        );
+    }
+    assert!(pairs.len() > 1_600, "{} pairs", pairs.len());
+    for_each(&pairs, |at, pair| {
+        let names = [pair[0].1, pair[1].1];
+        // Each policy meets each of the others in another script.
+        let script = &scripts[(at / 4) % scripts.len()];
+        check(&names, &applied(pair), script);
+    });
+}
+
+#[test]
+fn policies_that_cannot_meet_are_those_of_the_table() {
+    let is_known = |name: &&&str| POLICIES.iter().any(|(_, known, _)| known == *name);
+    for (some, others, reason) in NEVER_MEET {
+        let unknown: Vec<_> = some
+            .iter()
+            .chain(*others)
+            .filter(|name| !is_known(name))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}: {reason}");
+    }
 }
 
 fn settings() -> impl Strategy<Value = Setting> {
@@ -288,6 +208,7 @@ fn parts() -> impl Strategy<Value = Vec<Vec<Part>>> {
         2 => Just(Part::Ask),
         4 => (0..3_usize).prop_map(Part::Handoff),
         1 => (0..3_usize).prop_map(Part::InvalidHandoff),
+        2 => Just(Part::Back),
     ];
     prop::collection::vec(prop::collection::vec(part, 1..5), 0..7)
 }
@@ -301,7 +222,8 @@ proptest! {
         script in parts(),
     ) {
         let whole = Arc::new(observe(&setting, &script, Kills::Never));
-        for at in 1..=whole.steps {
+        let steps = whole.iter().map(|run| run.steps).max().unwrap_or(0);
+        for at in 1..=steps {
             let killed = observe(&setting, &script, Kills::AfterStep(at));
             prop_assert_eq!(&*whole, &killed, "after step {}", at);
         }

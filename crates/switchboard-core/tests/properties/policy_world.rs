@@ -1,25 +1,31 @@
 //! A team of three agents that hand off to each other, with everything that policies decide about: handoffs
-//! with payloads, callbacks and guardrails, tools with and without approval, an agent used as a tool. Runs
-//! can be killed after each step and go on from their state in a new process, in effect.
+//! with payloads, callbacks and guardrails, ways back, conditions that hand off, people, tools with and without
+//! approval, an agent used as a tool. Runs can be killed after each step and go on from their state in a new
+//! process, in effect.
 
-use std::collections::BTreeMap;
+mod invariants;
+mod observation;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use switchboard_core::approval::Decision;
-use switchboard_core::conversation::{Conversation, Conversations};
+use switchboard_core::conversation::Conversation;
 use switchboard_core::guardrail::{HandoffGuardrail, HandoffVerdict, ToolGuardrail, ToolVerdict};
-use switchboard_core::handoff::HandoffDecision;
-use switchboard_core::items::{ItemKind, Items};
-use switchboard_core::run::{
-    AtBudget, AtLoopLimit, Budgets, HandoffOutcome, HandoffPolicy, SeveralHandoffs, UnknownTool,
+use switchboard_core::handoff::{
+    EdgeDecision, HandoffBuilder, HandoffContext, HandoffDecision, PayloadDelivery,
 };
+use switchboard_core::model::Usage;
+use switchboard_core::people::PersonAnswer;
+use switchboard_core::run::{Budgets, HandoffPolicy, UnknownTool};
 use switchboard_core::testing::ScriptedModel;
 use switchboard_core::{
-    Agent, Item, ModelRequest, ModelResponse, Run, RunConfig, Runner, Step, Team, Tool, handoff,
-    tool,
+    Agent, Handoff, Item, ModelRequest, ModelResponse, RunConfig, RunContext, Runner, Team, Tool,
+    handoff, tool,
 };
+
+pub(crate) use observation::{Kills, Observation, observe};
 
 /// The names of the agents. The first begins, and each hands off to the others.
 pub(crate) const AGENTS: [&str; 3] = ["Ann", "Bob", "Cid"];
@@ -40,6 +46,12 @@ pub(crate) struct Setting {
     /// Set if all calls that wait are decided before the run goes on, and not only the first.
     pub(crate) decides_all: bool,
     pub(crate) in_conversation: bool,
+    /// The agent that a person answers for, and the answers. The last one is given from then on, so it is a
+    /// reply: a person may hand over as often as it likes.
+    pub(crate) person: Option<(usize, &'static [Answer])>,
+    pub(crate) way_back: Option<WayBack>,
+    pub(crate) edges: Option<Edges>,
+    pub(crate) delivery: Option<PayloadDelivery>,
 }
 
 impl Default for Setting {
@@ -55,6 +67,129 @@ impl Default for Setting {
             decisions: vec![Verdict::Approve],
             decides_all: true,
             in_conversation: false,
+            person: None,
+            way_back: None,
+            edges: None,
+            delivery: None,
+        }
+    }
+}
+
+impl Setting {
+    /// The name of the agent that a person answers for.
+    fn person_name(&self) -> Option<&'static str> {
+        self.person.map(|(person, _)| AGENTS[person])
+    }
+
+    /// The number of messages. In a stored conversation, the next one comes to the agent that has it then.
+    fn messages(&self) -> usize {
+        if self.person.is_some() && self.in_conversation {
+            2
+        } else {
+            1
+        }
+    }
+}
+
+/// The answer of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Reply,
+    ReplyAndHandBack,
+    HandBack,
+    /// With a payload that is not what the handoff asks for.
+    HandBackInvalid,
+    HandTo(usize),
+}
+
+impl Answer {
+    /// The answer with words and a payload. A person with nobody to hand to replies.
+    fn given(self, from: Option<&str>, may_hand_to: &[Arc<str>]) -> PersonAnswer {
+        let reply = || PersonAnswer::reply("I am a person.");
+        let payload = json!({"reason": "asked_a_person"});
+        let can_hand_to = |name: &str| may_hand_to.iter().any(|known| **known == *name);
+        match self {
+            Self::HandTo(to) if can_hand_to(AGENTS[to]) => PersonAnswer::hand_to(AGENTS[to])
+                .message("My colleague will help.")
+                .note("Be kind.")
+                .payload(payload),
+            Self::HandBack if from.is_some() => PersonAnswer::hand_back().payload(payload),
+            Self::HandBackInvalid if from.is_some() => {
+                PersonAnswer::hand_back().payload(json!({"reason": 7}))
+            }
+            Self::ReplyAndHandBack if from.is_some() => reply().then_hand_back().payload(payload),
+            _ => reply(),
+        }
+    }
+}
+
+/// The way in which agents hand the conversation back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WayBack {
+    /// Each handoff returns something.
+    HandBack,
+    Previous,
+    Start,
+}
+
+impl WayBack {
+    fn tool(self) -> &'static str {
+        match self {
+            Self::HandBack => HAND_BACK,
+            Self::Previous => "return_to_previous",
+            Self::Start => "return_to_start",
+        }
+    }
+}
+
+/// The tool by which the target of a handoff that returns something hands back.
+const HAND_BACK: &str = "hand_back";
+
+/// The conditions that hand off without a model call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edges {
+    /// From the first agent to the second, before its turns.
+    Before,
+    /// The same, after its turns.
+    After,
+    /// Once a model was called, by a handoff that no model is offered.
+    HiddenBefore,
+    /// From each agent to the next, before its turns.
+    AroundBefore,
+    /// The same, after its turns.
+    AroundAfter,
+}
+
+impl Edges {
+    fn is_before_turn(self) -> bool {
+        !matches!(self, Self::After | Self::AroundAfter)
+    }
+
+    fn is_of(self, from: &str, to: &str) -> bool {
+        let place = |name: &str| AGENTS.iter().position(|known| *known == name);
+        match self {
+            Self::AroundBefore | Self::AroundAfter => {
+                place(to) == place(from).map(|from| (from + 1) % AGENTS.len())
+            }
+            _ => from == AGENTS[0] && to == AGENTS[1],
+        }
+    }
+
+    fn on(self, edge: HandoffBuilder<()>) -> HandoffBuilder<()> {
+        let taken = || EdgeDecision::hand_off_with(json!({"reason": "by_condition"}));
+        match self {
+            Self::Before | Self::AroundBefore => edge.before_turn_if(move |_ctx, _agent| taken()),
+            Self::After | Self::AroundAfter => edge.after_turn_if(move |_ctx, _agent| taken()),
+            Self::HiddenBefore => {
+                let condition = move |ctx: RunContext, _agent| {
+                    if ctx.usage().requests > 0 {
+                        taken()
+                    } else {
+                        EdgeDecision::Stay
+                    }
+                };
+                edge.before_turn_if(condition).hidden()
+            }
         }
     }
 }
@@ -102,6 +237,8 @@ pub(crate) enum Part {
     Handoff(usize),
     /// A handoff whose payload is not what it asks for.
     InvalidHandoff(usize),
+    /// The way back of the setting.
+    Back,
 }
 
 /// The world outside: models, which go on where they were, and what tools and callbacks have done.
@@ -116,24 +253,27 @@ struct World {
 /// A side effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Effect {
-    /// The agent and the tool, or the two agents of a callback.
-    what: (String, String),
+    agent: String,
+    tool: String,
+    /// The agent that a callback of a handoff was called for.
+    to: Option<String>,
     call_id: String,
 }
 
 impl World {
-    fn new(script: &[Vec<Part>]) -> Self {
+    fn new(setting: &Setting, script: &[Vec<Part>]) -> Self {
         let mut model = ScriptedModel::new();
         let mut count = 0;
         for answer in script {
             let items = answer.iter().map(|part| {
                 count += 1;
-                item(*part, count)
+                item(setting, *part, count)
             });
-            model = model.reply(items.collect::<Vec<_>>());
+            model = model.respond_with(response(items));
         }
-        for _ in 0..20 {
-            model = model.say("That is all.");
+        for number in 0..20 {
+            let said = Item::output_message(&format!("last_{number}"), "That is all.");
+            model = model.respond_with(response([said]));
         }
         let asked = Arc::new(AtomicUsize::new(0));
         let expert = (0..60).fold(ScriptedModel::new(), |model, _| {
@@ -148,10 +288,12 @@ impl World {
         }
     }
 
-    fn effect(&self, agent: &str, what: &str, call_id: &str) {
+    fn effect(&self, agent: &str, tool: &str, to: Option<&str>, call_id: &str) {
         self.effects.lock().unwrap().push(Effect {
-            what: (agent.to_owned(), what.to_owned()),
-            call_id: call_id.to_owned(),
+            agent: agent.to_owned(),
+            tool: tool.to_owned(),
+            to: to.map(str::to_owned),
+            call_id: observation::without_run(call_id),
         });
     }
 
@@ -163,9 +305,57 @@ impl World {
             tool::<()>(name)
         };
         builder.run(move |ctx, (): ()| {
-            world.effect(ctx.agent().name(), name, ctx.call_id());
+            world.effect(ctx.agent().name(), name, None, ctx.call_id());
             "done"
         })
+    }
+
+    /// A handoff with the payload, the approval, the guardrail and the callback of the setting.
+    fn edge(&self, setting: &Setting, edge: HandoffBuilder<()>, tool: String) -> Handoff {
+        let mut edge = edge.payload_schema(reason_schema());
+        if let Some(delivery) = setting.delivery {
+            edge = edge.deliver(delivery);
+        }
+        if setting.handoffs_need_approval {
+            edge = edge.needs_approval();
+        }
+        if let Some(choice) = setting.guardrail {
+            let guardrail = HandoffGuardrail::<()>::new("g", move |request| match choice {
+                Choice::Refuse => HandoffVerdict::refuse("not now"),
+                Choice::Redirect if may_redirect(&request.from, &request.to) => {
+                    HandoffVerdict::redirect(AGENTS[2])
+                }
+                Choice::AskApproval => HandoffVerdict::AskApproval,
+                Choice::Fail => HandoffVerdict::trip("no"),
+                _ => HandoffVerdict::Allow,
+            });
+            edge = edge.guardrail(guardrail);
+        }
+        let (world, callback) = (self.clone(), setting.callback);
+        let edge = edge.on_handoff(move |ctx, _payload| world.call_back(callback, &tool, &ctx));
+        edge.build()
+    }
+
+    /// The callback of a handoff.
+    fn call_back(
+        &self,
+        choice: Choice,
+        tool: &str,
+        ctx: &HandoffContext<()>,
+    ) -> Result<HandoffDecision, &'static str> {
+        match choice {
+            Choice::Refuse => Ok(HandoffDecision::refuse("closed")),
+            Choice::Redirect if may_redirect(ctx.from(), ctx.to()) => Ok(
+                HandoffDecision::redirect_with(AGENTS[2], json!({"reason": "redirected"})),
+            ),
+            Choice::AskApproval if !ctx.is_approved() => Ok(HandoffDecision::AskApproval),
+            Choice::Fail => Err("the database is down"),
+            _ => {
+                let to = Some(ctx.to().name());
+                self.effect(ctx.from().name(), tool, to, &ctx.call_id());
+                Ok(HandoffDecision::Proceed)
+            }
+        }
     }
 
     /// The team, as each process builds it.
@@ -175,51 +365,47 @@ impl World {
             model: Some(self.expert.clone().into()),
             ..RunConfig::default()
         };
+        let expert: Agent = Agent::new("Expert").tool(self.tool("pay"));
         for from in AGENTS {
-            let expert: Agent = Agent::new("Expert").tool(self.tool("pay"));
-            let mut agent = Agent::new(from)
-                .instructions(from)
-                .tool(self.tool("look"))
-                .tool(self.tool("pay"))
-                .tool(expert.as_tool("ask").config(settings.clone()));
+            let mut agent = if setting.person_name() == Some(from) {
+                Agent::person(from)
+            } else {
+                let agent = Agent::new(from)
+                    .tool(self.tool("look"))
+                    .tool(self.tool("pay"))
+                    .tool(expert.as_tool("ask").config(settings.clone()));
+                if setting.delivery == Some(PayloadDelivery::Context) {
+                    agent.instructions_fn(move |ctx: RunContext, _agent| {
+                        match ctx.handoff_payload::<Value>() {
+                            Some(payload) => format!("{from} {payload}"),
+                            None => from.to_owned(),
+                        }
+                    })
+                } else {
+                    agent.instructions(from)
+                }
+            };
             for to in AGENTS.into_iter().filter(|to| *to != from) {
-                let (world, callback) = (self.clone(), setting.callback);
-                let schema = json!({
-                    "type": "object",
-                    "properties": {"reason": {"type": "string"}},
-                    "required": ["reason"],
-                });
-                let mut edge = handoff(to).payload_schema(schema);
-                if setting.handoffs_need_approval {
-                    edge = edge.needs_approval();
+                let mut edge = handoff(to);
+                if let Some(edges) = setting.edges.filter(|edges| edges.is_of(from, to)) {
+                    edge = edges.on(edge);
                 }
-                if let Some(choice) = setting.guardrail {
-                    edge =
-                        edge.guardrail(HandoffGuardrail::<()>::new(
-                            "g",
-                            move |_request| match choice {
-                                Choice::Refuse => HandoffVerdict::refuse("not now"),
-                                Choice::Redirect if to != AGENTS[2] && from != AGENTS[2] => {
-                                    HandoffVerdict::redirect(AGENTS[2])
-                                }
-                                Choice::AskApproval => HandoffVerdict::AskApproval,
-                                Choice::Fail => HandoffVerdict::trip("no"),
-                                _ => HandoffVerdict::Allow,
-                            },
-                        ));
+                if setting.way_back == Some(WayBack::HandBack) {
+                    let (world, callback) = (self.clone(), setting.callback);
+                    edge = edge.returns_schema(reason_schema()).on_return(
+                        move |ctx, _result: Value| world.call_back(callback, HAND_BACK, &ctx),
+                    );
                 }
-                agent = agent.handoff(edge.on_handoff(move |ctx, _payload| match callback {
-                    Choice::Refuse => Ok(HandoffDecision::refuse("closed")),
-                    Choice::Redirect if to != AGENTS[2] && from != AGENTS[2] => Ok(
-                        HandoffDecision::redirect_with(AGENTS[2], json!({"reason": "r"})),
-                    ),
-                    Choice::AskApproval if !ctx.is_approved() => Ok(HandoffDecision::AskApproval),
-                    Choice::Fail => Err("the database is down"),
-                    _ => {
-                        world.effect(from, to, &ctx.call_id());
-                        Ok(HandoffDecision::Proceed)
-                    }
-                }));
+                let tool = transfer(to);
+                agent = agent.handoff(self.edge(setting, edge, tool));
+            }
+            let back = match setting.way_back {
+                Some(WayBack::Previous) => Some(Handoff::to_previous()),
+                Some(WayBack::Start) => Some(Handoff::to_start()),
+                _ => None,
+            };
+            if let (Some(edge), Some(way)) = (back, setting.way_back) {
+                agent = agent.handoff(self.edge(setting, edge, way.tool().to_owned()));
             }
             team = team.agent(agent);
         }
@@ -255,9 +441,38 @@ impl World {
     }
 }
 
-fn item(part: Part, count: usize) -> Item {
+fn reason_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"reason": {"type": "string"}},
+        "required": ["reason"],
+    })
+}
+
+/// Returns `true` if a handoff can be redirected to the last agent.
+fn may_redirect(from: &Agent, to: &Agent) -> bool {
+    from.name() != AGENTS[2] && to.name() != AGENTS[2]
+}
+
+fn transfer(to: &str) -> String {
+    format!("transfer_to_{}", to.to_lowercase())
+}
+
+/// The number of tokens of each response.
+pub(crate) const TOKENS: u64 = 15;
+
+fn response(items: impl IntoIterator<Item = Item>) -> ModelResponse {
+    ModelResponse::new(items).usage(Usage {
+        requests: 1,
+        input_tokens: 10,
+        output_tokens: TOKENS - 10,
+        ..Usage::default()
+    })
+}
+
+fn item(setting: &Setting, part: Part, count: usize) -> Item {
     let id = format!("call_{count}");
-    let transfer = |to: usize| format!("transfer_to_{}", AGENTS[to].to_lowercase());
+    let reason = format!(r#"{{"reason":"reason_{count}"}}"#);
     match part {
         Part::Words => Item::output_message(&format!("msg_{count}"), "Hm."),
         Part::Announcement => {
@@ -267,8 +482,14 @@ fn item(part: Part, count: usize) -> Item {
         Part::Look => Item::function_call(&id, "look", "{}"),
         Part::Pay => Item::function_call(&id, "pay", "{}"),
         Part::Ask => Item::function_call(&id, "ask", r#"{"input":"x"}"#),
-        Part::Handoff(to) => Item::function_call(&id, &transfer(to), r#"{"reason":"x"}"#),
-        Part::InvalidHandoff(to) => Item::function_call(&id, &transfer(to), r#"{"reason":7}"#),
+        Part::Handoff(to) => Item::function_call(&id, &transfer(AGENTS[to]), &reason),
+        Part::InvalidHandoff(to) => {
+            Item::function_call(&id, &transfer(AGENTS[to]), r#"{"reason":7}"#)
+        }
+        Part::Back => match setting.way_back {
+            Some(way) => Item::function_call(&id, way.tool(), &reason),
+            None => Item::function_call(&id, "look", "{}"),
+        },
     }
 }
 
@@ -276,278 +497,9 @@ fn item(part: Part, count: usize) -> Item {
 fn expert_answer(request: &ModelRequest, asked: &AtomicUsize) -> ModelResponse {
     let number = asked.fetch_add(1, Ordering::SeqCst);
     let has_paid = request.input.iter().any(|item| item.output().is_some());
-    ModelResponse::new(if has_paid {
+    response(if has_paid {
         [Item::output_message(&format!("expert_{number}"), "Paid.")]
     } else {
         [Item::function_call(&format!("inner_{number}"), "pay", "{}")]
     })
-}
-
-/// The moments at which the process is killed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Kills {
-    Never,
-    AfterStep(usize),
-    /// The state is read after each step; the team is built anew after every fourth.
-    AfterEachStep,
-}
-
-/// Everything that can be observed of a run.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Observation {
-    pub(crate) outcome: Result<String, String>,
-    pub(crate) steps: usize,
-    pub(crate) agent: String,
-    pub(crate) history: Vec<String>,
-    /// The record of the conversation.
-    pub(crate) recorded: Vec<String>,
-    pub(crate) requests: Vec<(String, Vec<String>)>,
-    pub(crate) effects: Vec<Effect>,
-    /// The outcomes of the handoffs, with their agents.
-    pub(crate) handoffs: Vec<(String, String, HandoffOutcome)>,
-}
-
-fn json_of(items: &Items) -> Vec<String> {
-    items.iter().map(|item| item.as_json().to_owned()).collect()
-}
-
-/// Runs to the end, and checks what must hold with every policy.
-pub(crate) fn observe(setting: &Setting, script: &[Vec<Part>], kills: Kills) -> Observation {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let world = World::new(script);
-    let observation = runtime.unwrap().block_on(drive(setting, &world, kills));
-    check(setting, &world, &observation);
-    observation
-}
-
-async fn drive(setting: &Setting, world: &World, kills: Kills) -> Observation {
-    let conversations = Conversations::in_memory();
-    let session = setting.in_conversation.then(|| conversations.get("c"));
-    let mut process = world.runner(setting, session.as_ref());
-    let mut run = process.begin("Hello");
-    let mut approved = Approved::default();
-    let mut spent = None;
-    let mut steps = 0;
-    let outcome = loop {
-        if let Step::Done(output) = run.step() {
-            break Ok(output.text().into_owned());
-        }
-        let waiting = run.interruptions();
-        let decided = if setting.decides_all {
-            waiting.len()
-        } else {
-            waiting.len().min(1)
-        };
-        for waiting in &waiting[..decided] {
-            let number: usize = waiting.call_id.bytes().map(usize::from).sum();
-            let verdict = setting.decisions[number % setting.decisions.len()];
-            run.decide(waiting, verdict.decision()).unwrap();
-            approved.note(verdict, waiting);
-        }
-        if !waiting.is_empty() {
-            spent.get_or_insert_with(|| run.clone());
-        }
-        if let Err(error) = process.step(&mut run).await {
-            break Err(error.to_string());
-        }
-        steps += 1;
-        assert!(steps < 120, "the run does not end: {setting:?}");
-        let is_killed = match kills {
-            Kills::Never => false,
-            Kills::AfterStep(at) => steps == at,
-            Kills::AfterEachStep => true,
-        };
-        if is_killed {
-            let stored = serde_json::to_string(&run).unwrap();
-            // Building the team is most of the work.
-            if matches!(kills, Kills::AfterStep(_)) || steps % 4 == 1 {
-                process = world.runner(setting, session.as_ref());
-            }
-            run = Run::from_json(&stored).unwrap();
-            assert_eq!(serde_json::to_string(&run).unwrap(), stored);
-        }
-    };
-    let effects = world.effects.lock().unwrap().clone();
-    approved.check(setting, &effects);
-    // A state that was resumed is spent.
-    if let (Some(spent), Ok(_)) = (spent, &outcome) {
-        assert!(process.resume(spent).await.is_err());
-        assert_eq!(*world.effects.lock().unwrap(), effects);
-    }
-    let mut recorded = Vec::new();
-    if let Some(session) = &session {
-        let record = session.record(None).await.unwrap();
-        let items = record.iter().filter_map(|entry| entry.content.item());
-        recorded.extend(items.map(|item| item.as_json().to_owned()));
-    }
-    let requests = world.model.requests().into_iter().map(|request| {
-        let agent = request.instructions.unwrap_or_default().to_string();
-        (agent, json_of(&request.input))
-    });
-    let handoffs = run.handoffs().iter().map(|record| {
-        let (from, to) = (record.from.to_string(), record.to.to_string());
-        (from, to, record.outcome.clone())
-    });
-    Observation {
-        outcome,
-        steps,
-        agent: run.agent().to_owned(),
-        history: json_of(&run.to_input_list()),
-        recorded,
-        requests: requests.collect(),
-        handoffs: handoffs.collect(),
-        effects,
-    }
-}
-
-/// The calls and tools that a person has approved.
-#[derive(Default)]
-struct Approved {
-    calls: Vec<String>,
-    always: Vec<(String, String)>,
-}
-
-impl Approved {
-    fn note(&mut self, verdict: Verdict, waiting: &switchboard_core::approval::Interruption) {
-        match verdict {
-            Verdict::Approve => self.calls.push(waiting.call_id.to_string()),
-            Verdict::ApproveAlways => {
-                self.calls.push(waiting.call_id.to_string());
-                self.always
-                    .push((waiting.agent.to_string(), waiting.tool.to_string()));
-            }
-            Verdict::Reject | Verdict::RejectAlways => {}
-        }
-    }
-
-    /// Nothing that needs approval has run without it.
-    fn check(&self, setting: &Setting, effects: &[Effect]) {
-        for effect in effects {
-            let (agent, what) = &effect.what;
-            let is_handoff = AGENTS.contains(&what.as_str());
-            let asks = |choice: Option<Choice>| choice == Some(Choice::AskApproval);
-            let is_free = if is_handoff {
-                !setting.handoffs_need_approval
-                    && !asks(setting.guardrail)
-                    && !asks(Some(setting.callback))
-            } else {
-                what != "pay"
-            };
-            let tool = if is_handoff {
-                format!("transfer_to_{}", what.to_lowercase())
-            } else {
-                what.clone()
-            };
-            let is_approved = self.calls.contains(&effect.call_id)
-                || self.always.contains(&(agent.clone(), tool));
-            assert!(
-                is_free || is_approved,
-                "{effect:?} was not approved: {setting:?}"
-            );
-        }
-    }
-}
-
-/// Asserts what every policy promises.
-fn check(setting: &Setting, world: &World, observation: &Observation) {
-    for request in world
-        .model
-        .requests()
-        .iter()
-        .chain(&world.expert.requests())
-    {
-        assert!(
-            is_paired(&request.input),
-            "{:#?} {setting:?}",
-            request.input
-        );
-    }
-    let mut counts: BTreeMap<&Effect, usize> = BTreeMap::new();
-    for effect in &observation.effects {
-        *counts.entry(effect).or_default() += 1;
-    }
-    assert!(
-        counts.values().all(|count| *count == 1),
-        "{counts:?} {setting:?}"
-    );
-
-    check_limits(setting, world, observation);
-    // Agents side by side are asked without having the conversation.
-    if matches!(setting.policy.several, SeveralHandoffs::FanOut(_)) {
-        return;
-    }
-    // The agent changes by handoffs alone, between turns.
-    let is_taken = |outcome: &HandoffOutcome| *outcome == HandoffOutcome::Taken;
-    let mut taken = observation
-        .handoffs
-        .iter()
-        .filter(|(_, _, outcome)| is_taken(outcome));
-    let mut current = AGENTS[0].to_owned();
-    for (agent, _) in &observation.requests {
-        while current != *agent {
-            let (from, to, _) = taken.next().unwrap();
-            assert_eq!(*from, current);
-            current.clone_from(to);
-        }
-    }
-}
-
-/// Asserts what every limit and every budget promises.
-fn check_limits(setting: &Setting, world: &World, observation: &Observation) {
-    let count = |is_it: fn(&HandoffOutcome) -> bool| {
-        let outcomes = observation.handoffs.iter().map(|(_, _, outcome)| outcome);
-        outcomes.filter(|outcome| is_it(outcome)).count()
-    };
-    let policy = &setting.policy;
-    let failed = count(|outcome| matches!(outcome, HandoffOutcome::Failed(_)));
-    let allowed = policy.retries.map_or(0, |retries| retries.per_run as usize);
-    assert!(failed <= allowed, "{failed} failed handoffs: {setting:?}");
-    if let Some(limit) = policy.loops.handoffs
-        && !matches!(policy.loops.at_limit, AtLoopLimit::Redirect(_))
-        && setting.budgets.is_none()
-    {
-        let taken = count(|outcome| *outcome == HandoffOutcome::Taken);
-        assert!(taken <= limit as usize, "{taken} handoffs: {setting:?}");
-    }
-    assert!(observation.requests.len() <= setting.max_turns as usize);
-    let Some(budgets) = &setting.budgets else {
-        return;
-    };
-    // Another agent may go on beyond a budget.
-    if matches!(budgets.at_limit, AtBudget::HandTo(_)) {
-        return;
-    }
-    let requests = world.model.requests().into_iter();
-    let mut asked: Vec<_> = requests.chain(world.expert.requests()).collect();
-    if let Some(turns) = budgets.run.turns {
-        assert!(
-            asked.len() <= turns as usize,
-            "{} turns: {setting:?}",
-            asked.len()
-        );
-    }
-    for (agent, budget) in &budgets.agents {
-        asked.retain(|request| request.agent.as_ref() == Some(agent));
-        if let Some(turns) = budget.turns {
-            assert!(asked.len() <= turns as usize, "{agent}: {setting:?}");
-        }
-    }
-}
-
-/// Returns `true` if every call has exactly one output, after it, and every output has a call.
-fn is_paired(items: &Items) -> bool {
-    let of = |kind: ItemKind| {
-        let items = items.iter().enumerate();
-        let items = items.filter(move |(_, item)| item.kind() == kind);
-        let ids = items.map(|(index, item)| (item.call_id().unwrap().into_owned(), index));
-        ids.collect::<Vec<_>>()
-    };
-    let (calls, outputs) = (of(ItemKind::FunctionCall), of(ItemKind::FunctionCallOutput));
-    calls.len() == outputs.len()
-        && calls.iter().all(|(id, call)| {
-            let matching: Vec<_> = outputs.iter().filter(|(other, _)| other == id).collect();
-            matches!(matching.as_slice(), [(_, output)] if output > call)
-        })
 }

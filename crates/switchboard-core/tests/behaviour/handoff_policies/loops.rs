@@ -176,6 +176,28 @@ async fn at_a_limit_the_model_is_told_another_agent_gets_it_or_the_run_ends() {
 }
 
 #[tokio::test]
+async fn a_handoff_of_the_agent_that_a_limit_leads_to_is_refused() {
+    let limits = LoopLimits::none().handoffs(1);
+    let limits = limits.at_limit(AtLoopLimit::Redirect("C".into()));
+    let model = ScriptedModel::new()
+        .call("transfer_to_c", "{}")
+        .call("back", "{}")
+        .say("I stay.");
+    let runner = Runner::new(&team()["A"]).model(model);
+    let runner = runner.handoff_policy(HandoffPolicy::production().loops(limits));
+    let result = runner.run("x").await.unwrap();
+    assert_eq!(
+        (result.last_agent().name(), &*result.final_text()),
+        ("C", "I stay.")
+    );
+    let [taken, refused] = result.handoffs() else {
+        panic!("{:?}", result.handoffs());
+    };
+    assert_eq!((&*taken.to, &*refused.to), ("C", "A"));
+    assert!(matches!(refused.outcome, HandoffOutcome::Refused(_)));
+}
+
+#[tokio::test]
 async fn ping_pong_is_found_within_a_window_with_others_in_between() {
     let handoffs = |steps: &[&str]| {
         let steps = steps.iter().enumerate();

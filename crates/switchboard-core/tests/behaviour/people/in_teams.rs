@@ -170,3 +170,29 @@ async fn a_person_answers_side_by_side_with_agents() {
     let result = runner.resume(stored(&run)).await.unwrap();
     assert_eq!(result.final_text(), "It is nice. It is legal.");
 }
+
+#[tokio::test]
+async fn a_person_joins_the_answers_of_several_agents_and_hands_back() {
+    let said = |text| ScriptedModel::new().say(text);
+    let law: Agent = Agent::new("Law").model(said("It is legal."));
+    let price: Agent = Agent::new("Price").model(said("It is cheap."));
+    let transfers = [
+        Item::function_call("c1", "transfer_to_law", "{}"),
+        Item::function_call("c2", "transfer_to_price", "{}"),
+    ];
+    let triage: Agent = Agent::new("Triage")
+        .model(ScriptedModel::new().reply(transfers).say("Ann agrees."))
+        .handoff(&law)
+        .handoff(&price)
+        .handoff(Agent::person("Ann"));
+    let join = SeveralHandoffs::FanOut(FanOut::to_agent("Ann"));
+    let runner = Runner::new(&triage).handoff_policy(HandoffPolicy::production().several(join));
+    let result = runner.run("Is it legal and cheap?").await.unwrap();
+    let InterruptionKind::Person { from, .. } = asked(result.run()).kind else {
+        panic!("{result:?}");
+    };
+    assert_eq!(from.as_deref(), Some("Triage"));
+    let result = answered(&runner, result, PersonAnswer::hand_back()).await;
+    assert_eq!(result.last_agent().name(), "Triage");
+    assert_eq!(result.final_text(), "Ann agrees.");
+}
