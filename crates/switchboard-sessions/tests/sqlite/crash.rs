@@ -138,7 +138,8 @@ async fn a_failed_write_leaves_complete_batches_and_gives_the_reason() {
     };
     // To SQLite, a file size limit is an I/O error and not a full disk.
     let refused = format!(
-        "refused StoreError(Storage: conversations in {path:?}, conversation \"shared\": disk I/O error)"
+        "refused StoreError(Storage: conversations in {path:?}, conversation \"shared\": disk I/O error; \
+         check that the disk works and has room)"
     );
     assert_eq!([first, second], [&*refused, &*refused]);
     let stored: usize = stored.strip_prefix("stored ").unwrap().parse().unwrap();
